@@ -14,7 +14,7 @@ print as on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ from roofdsl.machine.named import (
     several,
 )
 from roofdsl.plot.traffic_content import traffic_content
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predicted
 from roofdsl.predict.program import predict_launches
@@ -51,6 +52,7 @@ from roofdsl.store.atomic import write_whole
 if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
+    from roofdsl.frontends.tensors.program import TensorProgram
     from roofdsl.loops.program_at import ProgramOf
     from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
@@ -68,6 +70,8 @@ __all__ = [
     "compare",
     "derive",
     "explore",
+    "from_jax",
+    "from_torch",
     "kernel",
     "launches",
     "machine",
@@ -127,6 +131,30 @@ def derive(
     )
 
 
+def from_torch(module: Any, *inputs: Any, fused: bool = False) -> TensorProgram:
+    """The program of kernels that a PyTorch module is, in the mode that it is in, for inputs of these shapes.
+
+    `torch.export` traces the module; its data are not read. fused: elementwise operators share a kernel where they can.
+    The result is a program for `predict`; `text` is its `.roof` file, `unknown` names operators that are not read.
+    Raises CommandError where torch is not installed or cannot export the module.
+    """
+    from roofdsl.frontends.tensors.program import tensor_program
+    from roofdsl.frontends.tensors.torch_graph import torch_graph
+
+    return tensor_program(torch_graph(module, inputs), fused=fused, about="Read by torch.export.")
+
+
+def from_jax(function: Callable[..., Any], *inputs: Any, fused: bool = False) -> TensorProgram:
+    """The program of kernels that a function of JAX is, for inputs of these shapes (arrays or `ShapeDtypeStruct`s).
+
+    Like `from_torch`, from the function's jaxpr. Raises CommandError where jax is not installed or cannot trace it.
+    """
+    from roofdsl.frontends.tensors.jax_graph import jax_graph
+    from roofdsl.frontends.tensors.program import tensor_program
+
+    return tensor_program(jax_graph(function, inputs), fused=fused, about="Read from a jaxpr.")
+
+
 def traffic_at(
     source: KernelLike,
     cache: Size | None = None,
@@ -170,9 +198,11 @@ def predict(
 ) -> Prediction:
     """The time of one launch on a machine, or of all launches of a program, and what bounds it (`roofdsl predict`).
 
+    On a CPU whose instructions are known, also the time that the code is expected to take (`.expected`); with
+    `Options(code=Code("none"))` the bound alone.
     traffic, unit, ceilings, warm: as in Options; they override those of `options`.
     """
-    how = _options(options, traffic, unit, ceilings, warm)
+    how = _with_code(_options(options, traffic, unit, ceilings, warm))
     if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
         return _launches(source, on, how, {**(sizes or {}), **more}).total
     own, values = kernel_and_sizes(source, sizes, more)
@@ -192,7 +222,7 @@ def launches(
     **more: int,
 ) -> ProgramPrediction:
     """As `predict` for a program, launch by launch: `.parts`, `.by_kernel`, and `.total`, which `predict` returns."""
-    how = _options(options, traffic, unit, ceilings, warm)
+    how = _with_code(_options(options, traffic, unit, ceilings, warm))
     return _launches(source, on, how, {**(sizes or {}), **more})
 
 
@@ -336,6 +366,11 @@ def _options(
 ) -> Options:
     asked = {"traffic": traffic, "unit": unit, "ceilings": tuple(ceilings), "warm": warm}
     return replace(options or Options(), **{name: value for name, value in asked.items() if value})
+
+
+def _with_code(options: Options) -> Options:
+    """The options of a prediction that has an expected time as well, by default of what `measure` runs here."""
+    return options if options.code is not None else replace(options, code=Code())
 
 
 def _bytes(size: Size | None, what: str) -> int | None:

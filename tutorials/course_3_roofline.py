@@ -53,7 +53,7 @@ roofline(*points, on=[deck], path="course_3_roofline.png", title="Four points un
 real = machine("v100_deck")
 for n in (64, 256, 1024, 4096):
     p = predict("gemv", real, n=n)
-    print(f"n = {n:5}: {float(p.expected_s) * 1e6:9.2f} us, bound by {p.bound}")
+    print(f"n = {n:5}: {float(p.bound_s) * 1e6:9.2f} us, bound by {p.bound}")
 
 # %% [markdown]
 # ## Check yourself

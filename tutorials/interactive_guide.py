@@ -60,7 +60,7 @@ longer, both = max(dot.compute_s, dot.memory.time_s), dot.compute_s + dot.memory
 says(
     "T lies between the longer of the two and their sum",
     f"{float(longer) * 1e6:.3f} to {float(both) * 1e6:.3f} us",
-    reproduced=(dot.expected_s, dot.no_overlap_s) == (longer, both),
+    reproduced=(dot.bound_s, dot.no_overlap_s) == (longer, both),
 )
 
 # %% [markdown]

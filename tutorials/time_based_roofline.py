@@ -93,7 +93,7 @@ shown("0.4514 GFLOP (0.4452 is printed, with a rounded peak)", abs(float(peak * 
 draw(f"plot runtime conv2d_half conv2d_backward --machine {MACHINE} --set f=256 --unit tensor "
      "--at batch=16 --at batch=64", "figure_1")  # fmt: skip
 forward, backward = predicted("conv2d_half", f=256), predicted("conv2d_backward", f=256)
-shown("the backward pass takes longer", backward.total.expected_s > forward.total.expected_s)
+shown("the backward pass takes longer", backward.total.bound_s > forward.total.bound_s)
 not_shown("TensorFlow 2 takes far longer in the backward pass", "another algorithm was chosen; the loops are the same")
 
 # %% [markdown]
@@ -112,11 +112,11 @@ draw(f"plot time {PAIR}", "figure_2c")
 draw(f"plot complexity-time {PAIR}", "figure_2d")
 direct, fft = predicted("conv2d_single", PLAIN, r=9, s=1).total, predicted("conv2d_fft", PLAIN, r=9, s=1).total
 for p in (direct, fft):
-    rate, time = float(p.rate_per_s) / 1e12, float(p.expected_s) * 1e3
+    rate, time = float(p.rate_per_s) / 1e12, float(p.bound_s) * 1e3
     print(f"  {p.kernel}: {p.work / 1e9:.1f} GFLOP at {rate:.2f} TFLOP/s in {time:.2f} ms")
 shown("higher locality and FLOP/s, but slower",
       direct.rate_per_s > 5 * fft.rate_per_s and (direct.intensity or 0) > (fft.intensity or 0)
-      and direct.expected_s > fft.expected_s)  # fmt: skip
+      and direct.bound_s > fft.bound_s)  # fmt: skip
 shown("one is bound by compute and the other by bandwidth", (direct.bound, fft.bound) == ("compute", "HBM"))
 
 # %% [markdown]
@@ -144,11 +144,11 @@ not_shown(
 )
 kept, bare = predicted("conv2d_housekept").total, halves[0]
 print(f"  with conversions and changes of layout: {kept.memory.bytes / bare.memory.bytes:.1f} times the bytes, "
-      f"{float(kept.expected_s / bare.expected_s):.1f} times the time, the same W")  # fmt: skip
+      f"{float(kept.bound_s / bare.bound_s):.1f} times the time, the same W")  # fmt: skip
 shown("launches without operations for padding and rearranging cost time",
-      kept.work == bare.work and kept.expected_s > 5 * bare.expected_s)  # fmt: skip
+      kept.work == bare.work and kept.bound_s > 5 * bare.bound_s)  # fmt: skip
 slow = predicted("conv2d_half", PLAIN).total
-print(f"  without matrix units: {float(slow.expected_s / bare.expected_s):.1f} times the time")
+print(f"  without matrix units: {float(slow.bound_s / bare.bound_s):.1f} times the time")
 not_shown("TensorFlow 1 does not use the matrix units at small batches", "its choice; the line above shows the cost")
 
 # %% [markdown]
@@ -192,7 +192,7 @@ shown("so intensity and FLOP/s grow", found[0].rate_per_s < found[1].rate_per_s 
 not_shown(
     "PyTorch's single precision does not go beyond one rate", "a limit of that implementation, below every roof here"
 )
-shown("an alternative algorithm may then be the better one", fft.expected_s < direct.expected_s)
+shown("an alternative algorithm may then be the better one", fft.bound_s < direct.bound_s)
 
 # %% [markdown]
 # ## Figures 7 and 8: the stride
@@ -214,9 +214,9 @@ shown("at stride 1 the forward pass is bound by compute", one.bound == "compute"
 kept = [predicted("conv2d_housekept", s=s).total for s in (1, 2, 3)]
 shown("the number of launches stays the same, so their share grows",
       kept[0].launches == kept[2].launches
-      and kept[2].launch_s / kept[2].expected_s > kept[0].launch_s / kept[0].expected_s)  # fmt: skip
+      and kept[2].launch_s / kept[2].bound_s > kept[0].launch_s / kept[0].bound_s)  # fmt: skip
 in_single = predicted("conv2d_single", PLAIN, s=3).total
-slower = float(in_single.expected_s / three.expected_s)
+slower = float(in_single.bound_s / three.bound_s)
 print(f"  stride 3 in single precision without matrix units: {slower:.1f} times the time")
 not_shown("TensorFlow falls back to single precision at stride 3", "its choice; the line above shows the cost")
 
@@ -235,9 +235,9 @@ counts = {row.total.kernel: row.total.launches for row in lstm.by_kernel}
 print(f"  {counts}")
 shown("36 launches: 16 + 16 + 2 + 2", sorted(counts.values()) == [2, 2, 16, 16] and lstm.total.launches == 36)
 print(f"  launches take {float(lstm.total.launch_s) * 1e6:.1f} us; compute and memory less than a microsecond each")
-shown("every launch is bound by its overhead", lstm.time_by_bound == (("launch", lstm.total.expected_s),))
+shown("every launch is bound by its overhead", lstm.time_by_bound == (("launch", lstm.total.bound_s),))
 batches = {n: predicted("lstm_forward", PLAIN, batch=n).total for n in (16, 32, 64, 128)}
-shown("run time does not depend on the batch", len({p.expected_s for p in batches.values()}) == 1)
+shown("run time does not depend on the batch", len({p.bound_s for p in batches.values()}) == 1)
 shown("work and data do", batches[128].work == 8 * batches[16].work)
 not_shown("277 and 243 launches in TensorFlow", "counted in a profile, not a consequence of equation 5")
 whole, parts = program_bounds(file_of("lstm_forward"), "lstm_forward", {}, V100, Question("batch"))
@@ -274,11 +274,11 @@ print(f"  {', '.join(f'{r / 1e9:.2f}' for r in rates)} GFLOP/s")
 shown("the FLOP/s stay nearly constant; the 4 launches matter less", max(rates) / min(rates) < 1.12)
 others = [predicted("lstm_forward", PLAIN, **{name: n}).total for name in ("features", "hidden") for n in (16, 32, 64)]
 shown("features and hidden size: the same launches, the same time",
-      {(p.launches, p.expected_s) for p in others} == {(36, lstm.total.expected_s)})  # fmt: skip
+      {(p.launches, p.bound_s) for p in others} == {(36, lstm.total.bound_s)})  # fmt: skip
 fused = predicted("lstm_forward_fused", PLAIN).total
-print(f"  one launch per step: {float(fused.expected_s) * 1e6:.1f} us; one for all steps: "
-      f"{float(predicted('lstm_forward_persistent', PLAIN).total.expected_s) * 1e6:.1f} us")  # fmt: skip
-shown("fewer launches help", fused.expected_s < lstm.total.expected_s / 2)
+print(f"  one launch per step: {float(fused.bound_s) * 1e6:.1f} us; one for all steps: "
+      f"{float(predicted('lstm_forward_persistent', PLAIN).total.bound_s) * 1e6:.1f} us")  # fmt: skip
+shown("fewer launches help", fused.bound_s < lstm.total.bound_s / 2)
 
 # %% [markdown]
 # ## What the models show, and what they do not

@@ -72,12 +72,12 @@ def table(found):
         p = row.total
         intensity = "" if p.intensity is None else f"{float(p.intensity):9.3f}"
         print(f"{p.kernel:24} {p.launches:3} {p.work:15,} FLOP {p.memory.bytes:13,} B {intensity:>9} "
-              f"{float(p.expected_s) * 1e6:9.2f} us {float(row.share):7.1%}  {row.bounds[0]}")  # fmt: skip
+              f"{float(p.bound_s) * 1e6:9.2f} us {float(row.share):7.1%}  {row.bounds[0]}")  # fmt: skip
 
 
 step = layer(batch=1)
 table(step)
-print(f"\none layer {float(step.total.expected_s) * 1e6:.1f} us: {step.total.bound}")
+print(f"\none layer {float(step.total.bound_s) * 1e6:.1f} us: {step.total.bound}")
 
 # %% [markdown]
 # The weights dominate everything, and each weight is read for a single multiplication and addition. With 64
@@ -107,7 +107,7 @@ def step_s(batch, context):
 
 
 same = predict_launches(llama, "llama3_8b_decode", {"batch": 7, "context": 300}, h100, TENSOR)
-assert step_s(7, 300) == same.total.expected_s  # exactly
+assert step_s(7, 300) == same.total.bound_s  # exactly
 
 batches = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024]
 figure, axes = plt.subplots(figsize=(7, 4.5))
@@ -233,7 +233,7 @@ sizes = {"rows": 512, "inputs": 28672, "outputs": 8192}
 print("devices  T_math (us)  T_comms (us)   lower   upper  bound by")
 for p in (2, 4, 8, 16, 32):
     found = predict_sharded(down, sizes, tpu, network_of(tpu, p, topology="two-way-ring"), TENSOR, over="inputs")
-    us = [float(t) * 1e6 for t in (found.compute_s, found.communication_s, found.expected_s, found.no_overlap_s)]
+    us = [float(t) * 1e6 for t in (found.compute_s, found.communication_s, found.bound_s, found.no_overlap_s)]
     print(f"{p:7}  {us[0]:11.0f}  {us[1]:12.0f}  {us[2]:6.0f}  {us[3]:6.0f}  {found.bounds[0]}")
     if p == 8:
         links = found.break_evens[1]

@@ -36,7 +36,7 @@ class Case(Record):
 class Estimate(Record):
     """A prediction. `at_most`: the levels whose bytes are an upper bound because the exact number is missing.
 
-    The expected time is exact unless one of those levels is the largest term; then it is an upper bound.
+    The time is exact unless one of those levels is the largest term; then it is an upper bound.
     """
 
     prediction: Prediction
@@ -44,7 +44,7 @@ class Estimate(Record):
 
     @property
     def time_s(self) -> Fraction:
-        return self.prediction.expected_s
+        return self.prediction.bound_s
 
     @property
     def sure(self) -> tuple[str, Fraction]:
@@ -97,7 +97,7 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
         replace(
             found,
             levels=(*more, *found.levels),
-            expected_s=max(found.expected_s, *(level.time_s for level in more), sum(time for _, time in turns)),
+            bound_s=max(found.bound_s, *(level.time_s for level in more), sum(time for _, time in turns)),
             no_overlap_s=found.no_overlap_s + sum(level.time_s for level in more),
             in_turn=turns,
         ),

@@ -72,7 +72,7 @@ def _one_launch(found: ProgramPrediction, machine: Machine) -> tuple[Candidate, 
         total,
         launches=1,
         launch_s=machine.launch_s,
-        expected_s=max(busy, machine.launch_s),
+        bound_s=max(busy, machine.launch_s),
         no_overlap_s=total.no_overlap_s - total.launch_s + machine.launch_s,
     )
     return candidate, own

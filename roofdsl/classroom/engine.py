@@ -354,7 +354,7 @@ def _predicted(query: Query) -> Node:
     if level is not None:
         return number(level.time_s)
     terms: Mapping[str, Any] = {
-        "time": found.expected_s,
+        "time": found.bound_s,
         "rate": found.rate_per_s,
         "bandwidth": found.bytes_per_s,
         "compute": found.compute_s,

@@ -172,7 +172,7 @@ def _plot(path: Path, advised: Advised, machine: Machine, kernel: Kernel | None,
     now = advised.now.prediction
     at = ", ".join(f"{n} = {v:,}" for n, v in now.parameters)
     title = f"{advised.kernel} on {machine.name}" + (f", {at}" if at else "")
-    changes = [Change("as it is", float(now.expected_s), now.bound)]
+    changes = [Change("as it is", float(now.bound_s), now.bound)]
     for number, one in enumerate(advised.advice, 1):
         label = f"{number}  {short(one, advised.advice)}"
         changes.append(Change(label, float(one.estimate.time_s), one.estimate.prediction.bound, not one.estimate.exact))

@@ -57,6 +57,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "exercise": ("roofdsl.cli.exercise:exercise", "List, show, check and grade exercises."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
+    "mcp": ("roofdsl.cli.serve:mcp", "Serve agents by the Model Context Protocol."),
+    "serve": ("roofdsl.cli.serve:serve", "Answer JSON lines, for editors."),
     "cache": ("roofdsl.cli.cache:cache", "Show or clear the on-disk cache of derivations."),
 }
 
@@ -77,7 +79,9 @@ def cli() -> None:
     """Analyze loop kernels: exact work, traffic and intensity, and predicted times on a machine."""
 
 
-OWN_WORK = frozenset({"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import"})
+OWN_WORK = frozenset(
+    {"measure", "validate", "characterize", "demo", "sweep", "suite", "exercise", "import", "mcp", "serve"}
+)
 """Commands with long work of their own. Their budget applies only to the analyses they use, in a suite to those of each
 kernel.
 """

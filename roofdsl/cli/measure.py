@@ -6,10 +6,20 @@ from pathlib import Path
 
 import click
 
-from roofdsl.cli.options import choose, json_option, parse_steps, set_option, show_json, warn
+from roofdsl.cli.options import (
+    choose,
+    json_option,
+    math_option,
+    parse_steps,
+    refuse_strict,
+    set_option,
+    show_json,
+    warn,
+)
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import show_blocks
+from roofdsl.codegen.math_mode import Math
 from roofdsl.measure.measurement import SCHEMA, Measurement, save
 from roofdsl.measure.timing import REPEATS
 from roofdsl.store.atomic import check_writable
@@ -65,6 +75,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     show_default=True,
     help="The math mode of the GPU library.",
 )
+@math_option
 @click.option("-o", "--output", metavar="RESULT.json", help="Write all measurements to this file.")
 @json_option
 def measure(
@@ -79,6 +90,7 @@ def measure(
     budget: float,
     cold: bool,
     math_mode: str,
+    math: Math,
     output: str | None,
     as_json: bool,
 ) -> int:
@@ -87,6 +99,7 @@ def measure(
     A program is timed as a whole and launch by launch. A kernel without the chosen variant runs in the plain one. The
     exit status is 1 if results cannot be verified because the rounding error alone may exceed them.
     """
+    refuse_strict(backend, math)
     known = _CPU if backend == "cpu" else _GPU
     for name in variants:
         if name not in known:
@@ -99,7 +112,7 @@ def measure(
     chosen = choose(file)
     subjects = [pair for at in parse_steps(sizes) for pair in subjects_of(chosen, settings | at)]
     jobs = [Run(subject, own, variant) for subject, own in subjects for variant in variants or known[:1]]
-    how = How(backend, compiler, cold, budget, repeats, math_mode)
+    how = How(backend, compiler, cold, budget, repeats, math_mode, math)
     found: list[Measurement] = []
     with progress_bar("measure") as tell:
         for k, job in enumerate(jobs):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
 import roofdsl.frontends  # noqa: F401 registers what reads files of other languages
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
 from roofdsl.lang.record import Record
@@ -19,6 +20,7 @@ from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import its_parameters
 from roofdsl.machine.find import checked_file, find_model
+from roofdsl.predict.in_core_time import Model
 from roofdsl.sweep.ranges import parse_ranges, points_of
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -153,6 +155,36 @@ def traffic_option(function: F) -> F:
         "--traffic",
         type=click.Choice(["once", "load_store", "write_allocate"]),
         help="How to count bytes; by default, the convention of the file or of the machine.",
+    )(function)
+
+
+def math_option(function: F) -> F:
+    """`--math relaxed|strict`; the function gets `math`."""
+    return click.option(
+        "--math",
+        type=click.Choice(["relaxed", "strict"]),
+        default="relaxed",
+        show_default=True,
+        help="relaxed: compilers of CPU code may reorder sums, and fuse products with sums; strict: neither.",
+    )(function)
+
+
+def refuse_strict(backend: str, math: Math) -> None:
+    """Raises click.UsageError for strict math on a GPU, whose code has no such mode."""
+    if backend == "gpu" and math == "strict":
+        raise click.UsageError("--math is about the code for CPUs; omit it with --backend gpu")
+
+
+def in_core_option(function: F) -> F:
+    """`--in-core MODEL`; the function gets `in_core`."""
+    return click.option(
+        "--in-core",
+        "in_core",
+        type=click.Choice(get_args(Model)),
+        default="auto",
+        show_default=True,
+        help="Where the in-core time comes from: the assembly of generated code, or the kernel and what the machine "
+        "states; auto reads assembly if the machine is this processor. llvm-mca and osaca are run where installed.",
     )(function)
 
 

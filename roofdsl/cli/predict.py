@@ -1,4 +1,4 @@
-"""`roofdsl predict`: expected time and rate of kernels on a machine."""
+"""`roofdsl predict`: the bound of the time of kernels on a machine, and the time that their code will take."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import click
 
 from roofdsl.cli.options import (
     choose,
+    in_core_option,
     json_option,
     kernels_of,
     latency_option,
     machine_option,
+    math_option,
     set_option,
     show_json,
     size_option,
@@ -20,8 +22,10 @@ from roofdsl.cli.options import (
     warn,
 )
 from roofdsl.cli.text import show_blocks
+from roofdsl.codegen.math_mode import Math
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
+from roofdsl.predict.in_core_time import Code, Model
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.predict.kernel import predict as predict_kernel
 from roofdsl.predict.occupancy import Block
@@ -60,6 +64,8 @@ from roofdsl.tell import prediction, program_prediction
 @size_option("--shared", "Shared memory per block.")
 @size_option("--in-flight", "Bytes that each thread keeps in flight; adds latency ceilings.")
 @latency_option
+@in_core_option
+@math_option
 @json_option
 def predict(
     *,
@@ -79,6 +85,8 @@ def predict(
     shared: int | None,
     in_flight: int | None,
     latency: Fraction,
+    in_core: Model,
+    math: Math,
     as_json: bool,
 ) -> None:
     """Predict the time of the kernels or programs of FILE (or FILE:NAME, or a shipped name) on a machine."""
@@ -88,8 +96,9 @@ def predict(
         raise click.UsageError("the occupancy needs the number of threads in a block: add --threads 128")
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
     options = Options(
-        traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets, conflicts=True
-    )
+        traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets, conflicts=True,
+        code=Code(in_core, "numba", math),
+    )  # fmt: skip
     kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:

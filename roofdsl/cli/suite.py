@@ -14,6 +14,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.load import kernel as load_kernel
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import GROUPS, SIZES, load_machine, shipped, standard_sizes
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
 from roofdsl.store.atomic import check_writable, write_whole
 from roofdsl.suite.rows import Subject, forms, rows
@@ -69,7 +70,7 @@ def command(
         if symbolic:
             closed = forms(subjects, machine, seconds, tell)
         else:
-            found = rows(subjects, machine, Options(traffic), seconds, tell)
+            found = rows(subjects, machine, Options(traffic, code=Code()), seconds, tell)
     if symbolic:
         if as_json:
             show_json(forms_to_json(closed, machine))

@@ -11,7 +11,9 @@ from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose_all,
     json_option,
+    math_option,
     parse_steps,
+    refuse_strict,
     set_option,
     show_json,
     traffic_option,
@@ -20,6 +22,7 @@ from roofdsl.cli.options import (
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import show_blocks
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
@@ -108,6 +111,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     help="How far performance may exceed the prediction.",
 )
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
+@math_option
 @look_options("plot")
 @click.option("-o", "--output", metavar="RESULT.json", help="Write the new measurements to this file.")
 @json_option
@@ -128,6 +132,7 @@ def validate(
     accesses: Accesses | None,
     tolerance: float,
     margin: float,
+    math: Math,
     plot: str | None,
     look: Look,
     output: str | None,
@@ -149,6 +154,7 @@ def validate(
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
+    refuse_strict(backend, math)
     documents = [points_named(path) for path in results if holds_points(path)]
     if point_names and not documents:
         raise click.UsageError("--point names the stored point of a kernel: pass the points with --results")
@@ -162,7 +168,7 @@ def validate(
     found = stored
     if not results:
         runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
-        found = _measured(runs, How(backend, compiler, cold, budget), machines, against)
+        found = _measured(runs, How(backend, compiler, cold, budget, math=math), machines, against)
         if output is not None:
             save(Path(output), found)
     of_kernels = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)]
@@ -242,7 +248,8 @@ def _status(compared: Sequence[Comparison], checks: Sequence[PointCheck]) -> int
     """The exit status: 1 if a measurement contradicts the model, 2 if nothing worse than noise remains."""
     told = {c.verdict for c in compared}
     verified = all(c.measurement.verified.holds for c in compared)
-    if told & {"slower than predicted", "above the roof"} or not verified or not all(c.agrees for c in checks):
+    contradicted = told & {"slower than predicted", "faster than predicted", "above the roof"}
+    if contradicted or not verified or not all(c.agrees for c in checks):
         return 1
     return 2 if "inconclusive" in told else 0
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.function_parts import LoopId, positions
 from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Node
@@ -25,15 +26,18 @@ def generate(
     *,
     free: FREE | None = None,
     sizes: Mapping[str, int] | None = None,
+    math: Math = "relaxed",
 ) -> Generated:
     """The source of `kernel`, with its directives applied, for one target.
 
     free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it,
     only loops that the kernel itself declares parallel are parallel. sizes: numbers for tile sizes, which the variant
-    `tiled` needs. Raises CommandError for an unknown target and for a variant that the target or the kernel does not
-    have, InputError if the directives do not fit the loops.
+    `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums, where the text says so
+    (for C, the compiler's flags do). Raises CommandError for an unknown target and for a variant that the target or
+    the kernel does not have, InputError if the directives do not fit the loops.
     """
     syntax = target_of(target)()
+    syntax.math = math
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
         raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(syntax.variants)}")

@@ -10,6 +10,7 @@ from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import LoopId, arguments, positions
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.identifiers import renamed
+from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import For, Kernel, Node
@@ -18,9 +19,12 @@ from roofdsl.loops.model import For, Kernel, Node
 class Target(Syntax):
     """A language in which kernels can be generated.
 
+    math: what the text allows its compiler to do, in a language that states it in the text.
+
     Each file of `roofdsl/codegen/targets/` defines one of them as TARGET and has the target's name.
     """
 
+    math: Math = "relaxed"
     variants: ClassVar[tuple[str, ...]]
     """The possible ways to lay out a kernel, the default first. `loops` keeps the order of the kernel; all others need
     to know which loops have independent iterations.

@@ -64,7 +64,8 @@ class FixedForms(ClosedForms):
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         put = {n: Quasi.constant(v) for n, v in self._values.items()}
-        return _FixedSizes(sizes.numbers, sizes.symbols, sizes.divided, sizes.tiled, sizes.least_tile, put)
+        known = sizes.numbers, sizes.symbols, sizes.divided, sizes.tiled, sizes.least_tile, sizes.beyond
+        return _FixedSizes(*known, put)
 
     def plateaus(self, convention: Traffic) -> Plateaus:
         """The plateaus of Q(Z) with symbols for all parameters; they are leading terms for sizes far apart."""

@@ -26,14 +26,23 @@ class Forms:
         self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
         self.notes: tuple[str, ...] = ()
         self.closed = ClosedForms(kernel, {}, line_bytes)
-        try:
-            _ = self.closed.work
-        except NoClosedForm as error:
-            if not given:
-                return
-            self.closed = ClosedForms(kernel, given, line_bytes)
-            shown = ", ".join(f"{n} = {v}" for n, v in given.items())
-            self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
+        # From few numbers to many: tile sizes cut lines anywhere unless they have one, and some kernels have no form
+        # even of W before all that is given has.
+        tiles = {n: v for n, v in given.items() if n in tile_names(kernel)} if line_bytes is not None else {}
+        for numbers, needed in ((tiles, self._in_lines), (given, self._work)):
+            try:
+                needed()
+            except NoClosedForm as error:
+                if numbers:
+                    self.closed = ClosedForms(kernel, numbers, line_bytes)
+                    shown = ", ".join(f"{n} = {v}" for n, v in numbers.items())
+                    self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
+
+    def _in_lines(self) -> None:
+        _ = self.closed.line_stream
+
+    def _work(self) -> None:
+        _ = self.closed.work
 
     def of_array(self, name: str) -> Cases:
         """Bytes of distinct lines of an array."""

@@ -101,8 +101,9 @@ class KernelSets:
         sizes, out = stream.sizes, list[Fact]()
         if least > 1:
             tiled = {n for n, _ in sizes.tiled}
-            out += [at_least(n, least * sizes.divided.get(n, 1)) for n in sizes.symbols if n not in tiled]
-            out += [at_least(n, Quasi.symbol(b) * least) for n, b in sorted(sizes.tiled)]
+            beyond = {n: sizes.beyond.get(n, 0) for n in sizes.symbols}
+            out += [at_least(n, least * sizes.divided.get(n, 1) + beyond[n]) for n in sizes.symbols if n not in tiled]
+            out += [at_least(n, Quasi.symbol(b) * least + beyond[n]) for n, b in sorted(sizes.tiled)]
         out += [at_least(b, low) for b, low in sizes.least_tile.items() if low > least]
         if stream.rows_aligned:
             out.append(RowsAligned(stream.rows_aligned).at(self.given))

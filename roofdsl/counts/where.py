@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import product
 
-from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Mod, Or, Sym
+from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Mod, Or, Sym, add
 from roofdsl.sets.residues import Class
 from roofdsl.sets.sizes import Sizes
 
@@ -60,6 +60,10 @@ def _meaning(name: str, sizes: Sizes) -> tuple[IntExpr, int]:
     """What an isl parameter is a part of, and what part: n and c of n = c*Q."""
     for n in sizes.symbols:
         if sizes.symbol_text(n) == name:
-            return Sym(n), sizes.divided.get(n, 1)
+            return (_multiple(n, sizes), sizes.divided[n]) if n in sizes.divided else (Sym(n), 1)
     n, b = next((n, b) for q, n, b in sizes.quotients() if q == name)
-    return FloorDiv(Sym(n), Sym(b)), 1
+    return FloorDiv(_multiple(n, sizes), Sym(b)), 1
+
+
+def _multiple(name: str, sizes: Sizes) -> IntExpr:
+    return add(Sym(name), Const(-sizes.beyond.get(name, 0)))

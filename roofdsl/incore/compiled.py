@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.assembly import read
 from roofdsl.incore.causes import steps_of
 from roofdsl.incore.model import InCore, NoInCore
@@ -19,26 +20,28 @@ _ARRAYS, _NUMBERS = 3, 1
 """The arguments of the launch whose time a machine states: see `measure.microkernels.nothing`."""
 
 
-def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, code: str = "numba") -> InCore:
+def in_core(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, code: str = "numba", math: Math = "relaxed"
+) -> InCore:
     """The in-core time of one launch of the variant `loops`, from the assembly of `code` ("numba" or "cc").
 
-    values: of all parameters. Raises NoInCore where the machine states no instructions or no clock, where the code
-    cannot be made or read, and where its time depends on data.
+    values: of all parameters. math: what the compiler may do. Raises NoInCore where the machine states no instructions
+    or no clock, where the code cannot be made or read, and where its time depends on data.
     """
     rates = rates_of(machine)
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock")
-    native = native_code(kernel, code)
+    native = native_code(kernel, code, math)
     walked = walked_through(native, kernel, values, rates)
     steps = steps_of(walked, rates, float(machine.clock_hz))
-    model = f"assembly of {native.compiler}"
+    model = f"assembly of {native.compiler}, {math} math"
     return InCore(model, steps, launch_seconds(native, machine), walked.assumptions)
 
 
-def native_code(kernel: Kernel, code: str) -> Native:
+def native_code(kernel: Kernel, code: str, math: Math = "relaxed") -> Native:
     """The compiled code. Raises NoInCore where there is none."""
     try:
-        return by_numba(kernel) if code == "numba" else by_cc(kernel)
+        return by_numba(kernel, math) if code == "numba" else by_cc(kernel, math)
     except CommandError as error:
         raise NoInCore(str(error)) from None
     except ImportError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roofdsl.codegen.generated import Argument
+from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.storage import STORAGE
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.state import STACK, STACK_BYTES, State
@@ -15,7 +16,6 @@ from roofdsl.loops.model import Kernel
 _INTEGERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _FLOATS = 8
 _PAGE, _LINE = 4096, 64
-_WITHOUT = "take numba's code, which needs no C compiler"
 _ARRAYS = 0x1_0000_0000
 
 
@@ -32,14 +32,14 @@ class Native(Record):
     convention: str
 
 
-def by_numba(kernel: Kernel) -> Native:
+def by_numba(kernel: Kernel, math: Math = "relaxed") -> Native:
     """The native code of the variant `loops` as numba compiles it, for arrays as `measure` passes them."""
     import numba
 
     from roofdsl.codegen.generate import generate
     from roofdsl.codegen.load import load_python
 
-    generated = generate(kernel, "python", "loops")
+    generated = generate(kernel, "python", "loops", math=math)
     dispatcher = load_python(generated)
     dispatcher.compile(tuple(_numba_type(a) for a in generated.arguments))
     signature = dispatcher.signatures[0]
@@ -140,15 +140,16 @@ def _addresses(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def by_cc(kernel: Kernel) -> Native:
+def by_cc(kernel: Kernel, math: Math = "relaxed") -> Native:
     """The assembly of the variant `loops` from the system's C compiler, with the flags that `measure` uses.
 
     Raises CommandError if there is no compiler or it fails.
     """
-    from roofdsl.codegen.compiler import KERNEL_FLAGS, assembly_of, compiler_version, find_compiler
+    from roofdsl.codegen.c_compiler import WITHOUT, assembly, flags_for
+    from roofdsl.codegen.compiler import compiler_version, find_compiler
     from roofdsl.codegen.generate import generate
 
     generated = generate(kernel, "c", "loops")
-    compiler = find_compiler(_WITHOUT)
-    text = assembly_of(compiler, KERNEL_FLAGS, generated.source, _WITHOUT)
+    compiler = find_compiler(WITHOUT)
+    text = assembly(compiler, flags_for(math), generated.source)
     return Native(text, generated.function, compiler_version(compiler), generated.arguments, "c")

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.compiled import native_code, walked_through
 from roofdsl.incore.model import InCore, NoInCore, Step
 from roofdsl.incore.rates import rates_of
@@ -33,14 +34,22 @@ _ARCHITECTURES = (
 """OSACA's name of the processors that LLVM names so."""
 
 
-def in_core_by(tool: str, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: str = "numba") -> InCore:
+def in_core_by(
+    tool: str,
+    kernel: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    *,
+    code: str = "numba",
+    math: Math = "relaxed",
+) -> InCore:
     """The in-core time of one launch by `tool`, one of TOOLS. Raises NoInCore where it is not installed or fails."""
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock")
     path = shutil.which(tool)
     if path is None:
         raise NoInCore(f"`{tool}` is not installed")
-    native = native_code(kernel, code)
+    native = native_code(kernel, code, math)
     walked = walked_through(native, kernel, values, rates_of(machine))
     cycles = loops_cycles(tool, path, walked, native.text)
     step = Step("", "", cycles / float(machine.clock_hz), 0.0)

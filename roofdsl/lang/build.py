@@ -224,6 +224,9 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
     def ceiling(self, span: Span, label: Token, *parts: object) -> tree.MachineLine:
         return self._line("ceiling", span, parts, label)
 
+    def processor(self, span: Span, label: Token, *parts: object) -> tree.MachineLine:
+        return self._line("processor", span, parts, label)
+
     def source(self, span: Span, text: Token) -> tree.MachineLine:
         return self._line("source", span, (), text)
 

@@ -178,7 +178,7 @@ class Integers:
         a, b = self.shape(left, place), self.shape(right, place)
         constant = a.constant and b.constant
         if op == "/":
-            message = f"{place.what} is an integer, and `/` may give a fraction"
+            message = f"{place.what} must be an integer, but `/` may give a fraction"
             self.report.error("integer-division", message, node.span, "write `//`, which rounds down")
             return UNSURE
         if op in ("//", "%"):

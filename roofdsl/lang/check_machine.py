@@ -61,7 +61,8 @@ class _Resolver:
 
     def run(self) -> CheckedMachine:
         resolvers: dict[str, Callable[[tree.MachineLine], Fields]] = {
-            "peak": self._peak, "pipes": self._pipes, "cache": self._level, "memory": self._level,
+            "processor": self._processor, "peak": self._peak, "pipes": self._pipes, "transfers": self._transfers,
+            "cache": self._level, "memory": self._level,
             "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
             "latency": self._latency, "sustained": self._sustained, "core": self._core,
             "instruction": self._instruction,
@@ -90,6 +91,10 @@ class _Resolver:
             shown = " ".join(filter(None, (what, *key)))
             message = f"`{shown}` appears twice in this machine; it was first given on line {before.line}"
             self.report.error("machine-twice", message, line.span)
+
+    def _processor(self, line: tree.MachineLine) -> Fields:
+        self._once(line, "processor")
+        return {"processor": line.label.text if line.label else ""}
 
     # ---- peaks ----
 
@@ -134,6 +139,19 @@ class _Resolver:
             self.report.error("machine-pipes", message, line.span)
             kinds = ("add", "mul")
         return {"pipes_separate": True, "divider_separate": "div" in kinds}
+
+    def _transfers(self, line: tree.MachineLine) -> Fields:
+        """`transfers serial` is an overlap of 0, `transfers overlap` one of 1, `transfers overlap 0.4` one in part."""
+        self._once(line, "transfers")
+        word = line.names[0].text
+        overlap = Fraction(word == "overlap")
+        if line.quantities and word == "overlap":
+            overlap = resolve_quantity(line.quantities[0], "count", self.report)
+        if word not in ("serial", "overlap") or (word == "serial" and line.quantities) or overlap > 1:
+            message = "transfers are `serial`, `overlap`, or `overlap SHARE` with a share of at most 1"
+            help = "`transfers overlap 0.4` if four tenths of what could overlap does"
+            self.report.error("machine-transfers", message, line.span, help)
+        return {"transfer_overlap": overlap}
 
     def _ceiling(self, line: tree.MachineLine) -> Fields:
         label = line.label.text if line.label else ""

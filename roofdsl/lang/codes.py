@@ -85,6 +85,7 @@ CODES: dict[str, str] = {
     "machine-twice": "A peak, level, ceiling, link or property that is defined twice.",
     "machine-option": "An option of a `cache` or `memory` that is unknown, repeated or not applicable.",
     "machine-pipes": "A `pipes` line other than `pipes separate add mul` or `pipes separate add mul div`.",
+    "machine-transfers": "A `transfers` line that is neither `transfers serial` nor `transfers overlap [SHARE]`.",
     "memory-unlinked": "Warning: a further memory that no link reaches.",
     "link-end": "A link that leads nowhere or to itself.",
     # programs

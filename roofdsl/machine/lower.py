@@ -22,7 +22,8 @@ from roofdsl.machine.model import (
 
 def lower(block: CheckedMachine) -> Machine:
     """The machine of a checked block; its numbers are exact and plain already (bytes, seconds, operations)."""
-    settings = dict(pair for entry in block.all_of("pipes") for pair in entry.fields.items())
+    lines = [entry for word in ("processor", "pipes", "transfers") for entry in block.all_of(word)]
+    settings = dict(pair for entry in lines for pair in entry.fields.items())
     for word, attribute in attributes("machine").items():
         for entry in block.all_of(word):
             settings |= entry.fields

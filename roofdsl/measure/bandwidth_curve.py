@@ -159,6 +159,28 @@ def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_update
     )
 
 
+NO_SLOWER = 0.9
+"""Stores at this part of a level's bandwidth, or faster, count as no slower than loads."""
+
+
+def stores_per_s(width: Bandwidth) -> float | None:
+    """The rate of stores where copy and triad show that they are slower than the level's bandwidth; else None.
+
+    The loads of an iteration take their bytes over the bandwidth, and its store takes the rest. On a duplex level
+    stores take no time beside the loads.
+    """
+    if width.counts == "duplex":
+        return None
+    rates = dict(width.by_pattern)
+    rest = []
+    for pattern in (COPY, TRIAD):
+        if pattern.name in rates:
+            counted = pattern.elements(width.counts)
+            rest.append(counted / rates[pattern.name] - (counted - pattern.written) / width.bytes_per_s)
+    each = sum(rest) / len(rest) if rest else 0.0
+    return 1 / each if each > 1 / (NO_SLOWER * width.bytes_per_s) else None
+
+
 def counts_of(points: Sequence[Point]) -> Counts:
     """How one level counts, found from the times of its points, one per pattern.
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from roofdsl.codegen.generated import Argument, Generated
 from roofdsl.codegen.load import load_python
+from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.storage import STORAGE, decode
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.device import software
@@ -20,9 +21,9 @@ Value = Callable[[Argument, Mapping[str, NDArray[Any]], Mapping[str, int]], Any]
 """Gives the value to pass for an argument, from the arrays and sizes."""
 
 
-def numba_runner(kernel: Kernel, variant: str) -> Runner:
+def numba_runner(kernel: Kernel, variant: str, math: Math = "relaxed") -> Runner:
     """The variants `loops` and `parallel`. Raises CommandError if the kernel has no parallel loop."""
-    generated = generate_for(kernel, "python", variant)
+    generated = generate_for(kernel, "python", variant, math)
     function = load_python(generated)
     flags = re.findall(r"^@njit\((.*)\)$", generated.source, re.MULTILINE)[-1]
     threads = _threads() if variant == "parallel" else 1
@@ -43,15 +44,15 @@ def runner_of(generated: Generated, function: Any, value: Value, compiler: str, 
     return Runner(generated.variant, compiler, threads, generated.source, bind, details)
 
 
-def generate_for(kernel: Kernel, target: Any, variant: str) -> Generated:
+def generate_for(kernel: Kernel, target: Any, variant: str, math: Math = "relaxed") -> Generated:
     """The source of a variant; the dependences prove which loops are parallel."""
     from roofdsl.codegen.generate import generate
 
     if variant == "loops":
-        return generate(kernel, target, "loops")
+        return generate(kernel, target, "loops", math=math)
     from roofdsl.checks.parallel import parallel_loops
 
-    return generate(kernel, target, "parallel", free=parallel_loops(kernel))
+    return generate(kernel, target, "parallel", free=parallel_loops(kernel), math=math)
 
 
 def _threads() -> int:

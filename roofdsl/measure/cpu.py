@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.library_kernels import library_runner
-from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement import MATH, Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
@@ -24,13 +25,17 @@ VARIANTS = ("loops", "parallel", "library")
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is run. cold: empty the caches before each sample, which is then a single call."""
+    """How a kernel is run. math: what its compiler may do.
+
+    cold: empty the caches before each sample, which is then a single call.
+    """
 
     variant: str = "loops"
     compiler: str = "numba"
     plan: Plan = DEFAULT
     cold: bool = False
     seed: int = 0
+    math: Math = "relaxed"
 
 
 def measure_cpu(
@@ -91,7 +96,9 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
     if options.compiler == "cc":
         from roofdsl.measure.by_cc import c_runner
 
-        return c_runner(kernel, options.variant)
-    from roofdsl.measure.by_numba import numba_runner
+        runner = c_runner(kernel, options.variant, options.math)
+    else:
+        from roofdsl.measure.by_numba import numba_runner
 
-    return numba_runner(kernel, options.variant)
+        runner = numba_runner(kernel, options.variant, options.math)
+    return replace(runner, details={**runner.details, MATH: options.math})

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl import __version__
+from roofdsl.machine.processor import name_in
 from roofdsl.measure.timing import usable_cores
 
 SYSTEM = Path("/")
@@ -63,7 +64,7 @@ def describe_cpu(root: Path = SYSTEM) -> Cpu:
     """This machine's processor; what the system does not report is None. `root` stands for / (in tests, a copy)."""
     info = _read(root / "proc/cpuinfo")
     return Cpu(
-        name=_cpu_name(info),
+        name=name_in(info),
         architecture=platform.machine() or "unknown",
         cores=len(usable_cores()),
         caches=_caches(root),
@@ -99,14 +100,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _cpu_name(info: str) -> str:
-    for key in ("model name", "Model", "cpu"):
-        match = re.search(rf"^{key}\s*:\s*(\S.*)$", info, re.MULTILINE)
-        if match:
-            return " ".join(match[1].split())
-    return platform.processor() or platform.machine() or "unknown processor"
 
 
 def _clock(info: str) -> int | None:

@@ -13,7 +13,7 @@ from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
-from roofdsl.measure.bandwidth_curve import Bandwidth
+from roofdsl.measure.bandwidth_curve import Bandwidth, stores_per_s
 from roofdsl.measure.characterize_cpu import Characterization, Level
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.microkernels import DIVIDE_EVERY
@@ -42,12 +42,14 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# `write_allocate`: a store first loads its line, which is counted, since copy and triad are slower by it.",
         "# `duplex`: loads and stores move at the same time, since an update in place takes only as long as its loads.",
         "# `beside`: the rate at which the hits of a cache add to the time of lines that pass through it from farther",
-        "# levels; it is at least the cache's own bandwidth.",
+        "# levels; below the cache's bandwidth, it is only used for expected times.",
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
         f'    source "roofdsl characterize, {found.when}"',
     ]
+    lines += [f'    processor "{plain_text(cpu.name)}"']
+    lines += ['    transfers overlap source "where no cache says `beside`"']
     lines += [f"    {line}" for line in (*_peaks(found), *_reduced(found), *_levels(found), *_ceilings(found))]
     lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
     lines += [f"    units {found.cores}"]
@@ -167,13 +169,15 @@ def _levels(found: Characterization) -> Iterator[str]:
             options["ways"] = (level.reported.ways or None) if level.agrees is not False else None
             options["copies"] = copies if copies > 1 else None
         options["duplex"] = level.all_cores.counts == "duplex"
-        options["beside_bytes_per_s"] = beside.bytes_per_s if beside is not None else None
+        options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
+        options["beside_bytes_per_s"] = beside.measured_per_s if beside is not None else None
         options["write_allocate"] = behind.counts != "no_write_allocate"
         head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
         note = f"{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"
         yield f'{head}{written("cache", options)} source "{note}"'
     memory = found.levels[-1]
     options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
+    options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
     yield f'{head}{written("memory", options)} source "{about_bandwidth(memory.all_cores)}"'

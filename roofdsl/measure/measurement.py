@@ -28,6 +28,9 @@ _MOST_COUNTED = 10**30
 OTHERS = "others_cores"
 """The key of `details` with the number of cores that other programs kept busy meanwhile."""
 
+MATH = "math"
+"""The key of `details` with what the compiler of CPU code was allowed to do: "relaxed" or "strict"."""
+
 
 @dataclass(frozen=True)
 class Launches:

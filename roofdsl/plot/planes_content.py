@@ -121,12 +121,12 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
 
 
 def spot_of(prediction: Prediction, label: str, level: str) -> Spot:
-    """A predicted kernel or program at its expected time. Raises CommandError if the level was not counted."""
+    """A predicted kernel or program at the bound of its time. Raises CommandError if the level was not counted."""
     moved = next((found.bytes for found in prediction.levels if found.name == level), None)
     if moved is None:
         raise CommandError(f"the bytes of {prediction.kernel} at {level} were not found", "leave out --level")
     return Spot(
-        label, float(prediction.work), float(moved), float(prediction.expected_s), prediction.launches,
+        label, float(prediction.work), float(moved), float(prediction.bound_s), prediction.launches,
         float(prediction.launch_s),
     )  # fmt: skip
 

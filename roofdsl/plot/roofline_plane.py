@@ -12,7 +12,7 @@ from roofdsl.plot.names import Name, name_line, name_roofs
 from roofdsl.plot.roofline_points import Point
 from roofdsl.plot.roofs import Roof, Roofs, operation_of
 
-ORIGINS = ("predicted", "measured", "cited")
+ORIGINS = ("predicted", "expected", "measured", "cited")
 
 
 def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
@@ -134,6 +134,10 @@ def origin_symbols(look: Look, points: Sequence[Point], sources: Sequence[str] =
     shown = [*(o for o in ORIGINS if o in found), *sorted(found.difference(ORIGINS))]
     grey, handles = look.grey("#777777"), []
     for origin in shown if shown != ["predicted"] else ():
+        if origin == "expected":
+            handles.append(symbol("_", "expected", face=grey, edge=grey, size=13, markeredgewidth=2.2))
+            continue
         label = named(f"cited: {'; '.join(sources)}", 72) if sources and origin == "cited" else origin
+        label = "bound" if origin == "predicted" and "expected" in found else label
         handles.append(symbol("o", label, face=grey if origin == "predicted" else look.paper, edge=grey))
     return handles

@@ -136,8 +136,19 @@ def common_sizes(predictions: Sequence[Prediction]) -> str:
 # ---- measured and cited ----
 
 
-def overlay(comparison: Comparison) -> tuple[Point, Point]:
-    """The predicted point, and the measured one above or below it, with its 10th to 90th percentile."""
+def expected_point(predicted: Point, prediction: Prediction) -> tuple[Point, ...]:
+    """The predicted point's mark at the expected rate; none where there is no expected time."""
+    if prediction.expected is None or not prediction.expected.expected_s:
+        return ()
+    time_s = prediction.expected.expected_s
+    rate, moved = float(prediction.work / time_s), float(prediction.memory.bytes / time_s)
+    return (replace(predicted, origin="expected", rate_per_s=rate, bytes_per_s=moved),)
+
+
+def overlay(comparison: Comparison) -> tuple[Point, ...]:
+    """The predicted point at the bound, a mark at the expected rate, if there is one, and the measured point with its
+    10th to 90th percentile.
+    """
     predicted = point_of(comparison.prediction)
     measured_s, m = comparison.measured_s, comparison.measurement
     amount = comparison.prediction.work or comparison.prediction.memory.bytes
@@ -148,9 +159,9 @@ def overlay(comparison: Comparison) -> tuple[Point, Point]:
         rate_per_s=rate,
         bytes_per_s=comparison.prediction.memory.bytes / measured_s,
         error=(low, high),
-        beside=f"{100 * comparison.ratio:.0f} %",
+        beside=f"{100 * comparison.bound_ratio:.0f} %",
     )
-    return predicted, measured
+    return predicted, *expected_point(predicted, comparison.prediction), measured
 
 
 def overlay_point(check: PointCheck) -> tuple[Point, ...]:

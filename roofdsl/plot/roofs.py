@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from roofdsl.incore.core_ceilings import core_ceilings
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import MATRIX_CLASSES
 from roofdsl.lang.types import TYPES
@@ -195,6 +196,8 @@ def _rates(machine: Machine, type_name: str, units: Sequence[str], asked: bool) 
         if ceiling.cls not in MATRIX_CLASSES or ceiling.cls in units:
             of = (type_name, ceiling.cls) if ceiling.cls and ceiling.cls not in units else None
             found.append((ceiling.name, float(ceiling.rate_per_s), True, of))
+    stated = {name for name, *_ in found}
+    found += [(c.name, c.per_s, True, None) for c in core_ceilings(machine, type_name) if c.name not in stated]
     return found
 
 

@@ -34,7 +34,7 @@ def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *
         raise CommandError("a figure over devices needs at least two numbers of devices", "as in --devices 2,4,8,16")
     found = sorted(found, key=lambda f: f.network.devices)
     devices = [f.network.devices for f in found]
-    lower, upper = [float(f.expected_s) for f in found], [float(f.no_overlap_s) for f in found]
+    lower, upper = [float(f.bound_s) for f in found], [float(f.no_overlap_s) for f in found]
     names = {name: times for name, times in lines_of(found).items() if any(times)}
     every = [t for times in names.values() for t in times if t > 0] + lower + upper
     x = look.limits((devices[0] / 1.06, devices[-1] * 1.06), "x")

@@ -16,7 +16,7 @@ from roofdsl.sweep.table import LongTable, Table, groups
 
 MOST_CURVES, MOST_MAPS, MOST_INSIDE = 24, 6, 6
 LABELS = {
-    "time_s": "Expected time (s)",
+    "time_s": "Time at the bound (s)",
     "time_no_overlap_s": "Time without overlap (s)",
     "compute_s": "Compute time (s)",
     "flops_per_s": "Performance (FLOP/s)",

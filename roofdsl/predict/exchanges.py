@@ -42,7 +42,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
         levels=tuple(level * 0 for level in like.levels),
         launches=0,
         launch_s=none,
-        expected_s=link.time_s,
+        bound_s=link.time_s,
         no_overlap_s=link.time_s,
         traffic=like.traffic,
         cache_bytes=like.cache_bytes,

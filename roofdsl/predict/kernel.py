@@ -18,6 +18,7 @@ from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level_time, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
@@ -49,6 +50,7 @@ class Options(Record):
     - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
+    - code: the code whose expected time is wanted; None for the bound alone.
     """
 
     traffic: Traffic | None = None
@@ -63,6 +65,7 @@ class Options(Record):
     step_s: Fraction = Fraction(0)
     sets: bool = False
     conflicts: bool = False
+    code: Code | None = None
 
 
 DEFAULTS = Options()
@@ -118,7 +121,7 @@ def predict(
     footprint = footprint_at(kernel, values)
     warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
-    return replace(
+    found = replace(
         prediction,
         traffic=boundary.convention,
         cache_bytes=boundary.cache_bytes,
@@ -128,6 +131,11 @@ def predict(
         occupancy=resident,
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
+    )
+    if options.code is None:
+        return found
+    return with_expected(
+        found, kernel, values, machine, options.code, as_compiled=options.accesses == "compiled"
     )
 
 
@@ -292,7 +300,7 @@ def predict_counts(
         levels=levels,
         launches=launches,
         launch_s=launch_s,
-        expected_s=max(*terms, sum((time for _, time in turns), Fraction(0))),
+        bound_s=max(*terms, sum((time for _, time in turns), Fraction(0))),
         no_overlap_s=sum(terms, Fraction(0)),
         machine_peak_per_s=compute.peak_per_s,
         unit=unit,

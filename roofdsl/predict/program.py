@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class KernelTotal(Record):
     """All launches of one kernel in a program, of any size, or all its collectives of one kind and array.
 
-    total: their sum. share: their fraction of the program's expected time. bounds: their bounds, largest time first.
+    total: their sum. share: their fraction of the program's time at the bound. bounds: theirs, largest time first.
     """
 
     total: Prediction
@@ -46,7 +46,7 @@ class KernelTotal(Record):
             "bytes": self.total.memory.bytes,
             "intensity": None if intensity is None else float(intensity),
             "unit": self.total.unit,
-            "time_s": float(self.total.expected_s),
+            "time_s": float(self.total.bound_s),
             "share": float(self.share),
             "bounds": list(self.bounds),
         }
@@ -64,20 +64,20 @@ class ProgramPrediction(Record):
         named: dict[str, list[Prediction]] = {}
         for part in self.parts:
             named.setdefault(part.kernel, []).append(part)
-        whole = self.total.expected_s
+        whole = self.total.bound_s
         rows = []
         for parts in named.values():
             total = _summed(parts)
-            bounds = dict.fromkeys(p.bound for p in sorted(parts, key=lambda p: -p.expected_s))
-            rows.append(KernelTotal(total, total.expected_s / whole if whole else Fraction(0), tuple(bounds)))
-        return tuple(sorted(rows, key=lambda row: -row.total.expected_s))
+            bounds = dict.fromkeys(p.bound for p in sorted(parts, key=lambda p: -p.bound_s))
+            rows.append(KernelTotal(total, total.bound_s / whole if whole else Fraction(0), tuple(bounds)))
+        return tuple(sorted(rows, key=lambda row: -row.total.bound_s))
 
     @property
     def time_by_bound(self) -> tuple[tuple[str, Fraction], ...]:
         """Seconds spent in launches with each bound, the longest first."""
         found: dict[str, Fraction] = {}
         for part in self.parts:
-            found[part.bound] = found.get(part.bound, Fraction(0)) + part.expected_s
+            found[part.bound] = found.get(part.bound, Fraction(0)) + part.bound_s
         return tuple(sorted(found.items(), key=lambda item: -item[1]))
 
     def to_json(self) -> dict[str, Any]:
@@ -100,8 +100,8 @@ def predict_launches(
 ) -> ProgramPrediction:
     """All launches of program `name` in sequence on `machine`.
 
-    Expected times are added, and so are W, Q, launches and each term of the time. `options.unit` applies to the
-    launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
+    Bounds and expected times are added, and so are W, Q, launches and each term of the time. `options.unit` applies
+    to the launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
     others. Raises CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
     from roofdsl.loops.program_at import program_at

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from operator import add
 
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at import ProgramAt
 from roofdsl.machine.model import Machine
+from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.time import Prediction
@@ -46,10 +47,11 @@ def steady_parts(
     holding: list[Counter[tuple[str, ...]]] = [Counter() for _ in at.launched]
     for place, between in gaps(at.order(), touched):
         holding[place][tuple(c.name for c in machine.caches if between <= c.size_bytes)] += 1
+    mixed = partial(_mixed, as_compiled=options.accesses == "compiled")
     parts = []
     for place in range(len(at.launched)):
         kinds = [
-            (_mixed(cold[place], warm_launch(place), set(names), machine) if names else cold[place]) * times
+            (mixed(cold[place], warm_launch(place), set(names), machine) if names else cold[place]) * times
             for names, times in holding[place].items()
         ]
         parts.append(reduce(add, kinds))
@@ -71,7 +73,9 @@ def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, in
         recent.append(place)
 
 
-def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine) -> Prediction:
+def _mixed(
+    cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine, *, as_compiled: bool
+) -> Prediction:
     """The cold launch, but with the warm one's bytes behind those caches that still hold its arrays."""
     found = {level.name: level for level in warm.levels}
     levels = tuple(
@@ -79,4 +83,7 @@ def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machi
     )
     mixed = replace(cold, levels=levels, in_turn=in_turn(levels, machine), assumptions=(*cold.assumptions, NOTE))
     single = (mixed.compute_s, *(level.time_s for level in levels), mixed.launch_s)
-    return replace(mixed, expected_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))
+    mixed = replace(mixed, bound_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))
+    if cold.expected is None or cold.expected.core is None:
+        return mixed
+    return composed(mixed, cold.expected.core, machine, as_compiled=as_compiled)

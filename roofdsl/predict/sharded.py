@@ -87,9 +87,9 @@ class ShardedPrediction(Record):
         return sum((c.time_s for _, c in self.communication), Fraction(0))
 
     @property
-    def expected_s(self) -> Fraction:
+    def bound_s(self) -> Fraction:
         """The lower bound: everything overlaps."""
-        return max(self.device.expected_s, self.communication_s)
+        return max(self.device.bound_s, self.communication_s)
 
     @property
     def no_overlap_s(self) -> Fraction:
@@ -104,7 +104,7 @@ class ShardedPrediction(Record):
     @property
     def rate_per_s(self) -> Fraction:
         """W of all devices over the lower bound."""
-        return self.work / self.expected_s if self.expected_s else Fraction(0)
+        return self.work / self.bound_s if self.bound_s else Fraction(0)
 
     @property
     def bounds(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class ShardedPrediction(Record):
             "flops_per_s": float(self.rate_per_s),
             "compute_s": float(self.compute_s),
             "communication_s": float(self.communication_s),
-            "time_s": float(self.expected_s),
+            "time_s": float(self.bound_s),
             "time_no_overlap_s": float(self.no_overlap_s),
             "bound": self.bound,
             "communication": [{"array": name} | c.to_json() for name, c in self.communication],

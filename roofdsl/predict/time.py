@@ -1,4 +1,4 @@
-"""The expected time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
+"""The bound of the time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
+from roofdsl.predict.expected import Expected
 from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, SAME, ComputePart, bound_text, bounding
@@ -23,15 +24,17 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
 
 
 class Prediction(Record):
-    """What the model expects of one launch of a kernel, or of several (predictions can be added and multiplied).
+    """What the model says of one launch of a kernel, or of several (predictions can be added and multiplied).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together.
-    expected_s: the maximum of the terms of each launch, summed over launches; no_overlap_s: their sum.
+    bound_s: the maximum of the terms of each launch, summed over launches: no code is faster; no_overlap_s: their sum.
     machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds. counters: totals of the
     kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread block; latency: what its
     requests in flight allow, by level. parts: the operations by type and class, each with its rate, that make up
     compute_s. in_turn: levels that take turns instead of running at the same time, farthest first, if the machine says
     so (`predict.level_overlap`). links: of a program's collectives, by link. collective: which one this is the time of.
+    expected: what the code will take, with the causes of its distance from the bound; None if there is no such time, or
+    if nobody asked for it, and no_expected says why, or is empty.
     """
 
     kernel: str
@@ -43,7 +46,7 @@ class Prediction(Record):
     levels: tuple[LevelTime, ...]
     launches: int
     launch_s: Fraction
-    expected_s: Fraction
+    bound_s: Fraction
     no_overlap_s: Fraction
     machine_peak_per_s: Fraction | None = None
     traffic: str = ""
@@ -60,6 +63,8 @@ class Prediction(Record):
     in_turn: tuple[tuple[str, Fraction], ...] = ()
     links: tuple[LinkTime, ...] = ()
     collective: str | None = None
+    expected: Expected | None = None
+    no_expected: str = ""
 
     # ---- rates ----
 
@@ -70,8 +75,13 @@ class Prediction(Record):
 
     @property
     def rate_per_s(self) -> Fraction:
-        """W over the expected time, in operations per second; 0 without operations."""
-        return self._over(self.work, self.expected_s)
+        """W over the bound of the time, in operations per second; 0 without operations."""
+        return self._over(self.work, self.bound_s)
+
+    @property
+    def expected_rate_per_s(self) -> Fraction | None:
+        """W over the expected time, in operations per second; None without such a time, 0 without operations."""
+        return None if self.expected is None else self._over(self.work, self.expected.expected_s)
 
     @property
     def memory(self) -> LevelTime:
@@ -80,8 +90,8 @@ class Prediction(Record):
 
     @property
     def bytes_per_s(self) -> Fraction:
-        """Bytes across the memory boundary over the expected time: the rate of a kernel without work."""
-        return self._over(self.memory.bytes, self.expected_s)
+        """Bytes across the memory boundary over the bound of the time: the rate of a kernel without work."""
+        return self._over(self.memory.bytes, self.bound_s)
 
     @property
     def intensity(self) -> Fraction | None:
@@ -164,7 +174,7 @@ class Prediction(Record):
     # ---- several launches ----
 
     def __add__(self, other: Prediction) -> Prediction:
-        """Both, one after the other (rule 18: expected times add, and so do the terms). Same machine's levels.
+        """Both, one after the other (rule 18: times add, and so do the terms). Same machine's levels.
 
         A level that could not be found for one of them is left out of the sum.
         """
@@ -186,7 +196,7 @@ class Prediction(Record):
             levels=tuple(a + b for a, b in zip(mine, theirs, strict=True)),
             launches=self.launches + other.launches,
             launch_s=self.launch_s + other.launch_s,
-            expected_s=self.expected_s + other.expected_s,
+            bound_s=self.bound_s + other.bound_s,
             no_overlap_s=self.no_overlap_s + other.no_overlap_s,
             machine_peak_per_s=major.machine_peak_per_s,
             traffic=self.traffic if self.traffic == other.traffic else "mixed",
@@ -203,6 +213,8 @@ class Prediction(Record):
             in_turn=_summed(self.in_turn + other.in_turn),
             links=joined_links(self.links + other.links),
             collective=self.collective if self.collective == other.collective else None,
+            expected=self.expected + other.expected if self.expected and other.expected else None,
+            no_expected=self.no_expected or other.no_expected,
         )
 
     def __mul__(self, times: int) -> Prediction:
@@ -216,12 +228,13 @@ class Prediction(Record):
             levels=tuple(level * times for level in self.levels),
             launches=self.launches * times,
             launch_s=self.launch_s * times,
-            expected_s=self.expected_s * times,
+            bound_s=self.bound_s * times,
             no_overlap_s=self.no_overlap_s * times,
             counters=tuple((name, value * times) for name, value in self.counters),
             parts=tuple(replace(part, operations=part.operations * times) for part in self.parts),
             in_turn=tuple((name, time * times) for name, time in self.in_turn),
             links=tuple(link * times for link in self.links),
+            expected=None if self.expected is None else self.expected * times,
         )
 
     __rmul__ = __mul__
@@ -244,7 +257,13 @@ class Prediction(Record):
             "fma_fraction": _plain(self.fma_fraction),
             "peak_fraction": _plain(self.peak_fraction),
             "mix": [part.to_json() for part in self.parts],
-            "time_s": float(self.expected_s),
+            "time_s": float(self.bound_s),
+            "expected_s": None if self.expected is None else float(self.expected.expected_s),
+            "expected_flops_per_s": _plain(self.expected_rate_per_s),
+            "expected_model": None if self.expected is None else self.expected.model,
+            "expected_missing": self.no_expected or None,
+            "causes": None if self.expected is None else [cause.to_json() for cause in self.expected.causes],
+            "remedies": [] if self.expected is None else self.expected.remedies(),
             "time_no_overlap_s": float(self.no_overlap_s),
             "compute_s": float(self.compute_s),
             "flops_per_s": float(self.rate_per_s),
@@ -266,7 +285,7 @@ class Prediction(Record):
             "cache": {"size_bytes": self.cache_bytes, "line_bytes": self.line_bytes},
             "footprint_bytes": self.footprint_bytes,
             "counters": {
-                name: {"total": value, "per_s": float(self._over(value, self.expected_s))}
+                name: {"total": value, "per_s": float(self._over(value, self.bound_s))}
                 for name, value in self.counters
             },
             "assumptions": list(self.assumptions),

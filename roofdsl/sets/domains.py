@@ -109,9 +109,9 @@ class LoopDims:
         elif step.tile is None:
             names, value, constraints = self._digits(loop, starts, stops, step, name)
         else:
-            if len(starts) != 1 or starts[0].low != Linear(()) or step.low.terms or step.high != Linear.of({}, 1):
-                raise NotAffine(f"loop {loop.var} does not start at a multiple of its step {loop.step}")
-            names, value, constraints = [name], Pair(Linear(()), Linear.of({name: 1}), world), list[str]()
+            if len(starts) != 1 or starts[0].low.terms or step.low.terms or step.high != Linear.of({}, 1):
+                raise NotAffine(f"loop {loop.var} does not start at a multiple of its step {loop.step} and a number")
+            names, value, constraints = [name], Pair(starts[0].low, Linear.of({name: 1}), world), list[str]()
         constraints += [self.sizes.nonnegative(value + s.scaled(-1)) for s in starts]
         constraints += [self.sizes.nonnegative(s + value.scaled(-1) + Pair(Linear.of({}, -1))) for s in stops]
         return LoopDim(names, value, constraints)
@@ -138,12 +138,12 @@ class LoopDims:
             raise NotAffine(f"loop {loop.var} runs in tiles of unknown size with the step {loop.step}")
         low = f"{name}{DIGIT}"
         constraints = [f"0 <= {low} < P_{world}"]
-        inner = next((s for s in starts if s.low == Linear(()) and _is_next_tile(s, stops)), None)
+        inner = next((s for s in starts if not s.low.terms and _is_next_tile(s, stops)), None)
         if inner is None:
             return LoopDim([name, low], Pair(Linear.of({low: 1}), Linear.of({name: 1}), world), constraints)
         starts[:] = [s for s in starts if s is not inner]
         stops[:] = [s for s in stops if not _is_next_tile(inner, [s])]
-        return LoopDim([low], Pair(Linear.of({low: 1}), inner.high, world), constraints)
+        return LoopDim([low], Pair(Linear.of({low: 1}) + inner.low, inner.high, world), constraints)
 
     # ---- which loops and array dimensions run in digits of a symbolic tile size ----
 
@@ -188,7 +188,7 @@ class LoopDims:
 
 def _is_next_tile(start: Pair, stops: list[Pair]) -> bool:
     return any(
-        s.tile is not None and s.low == Linear(()) and s.high + start.high.scaled(-1) == Linear.of({}, 1) for s in stops
+        s.tile is not None and s.low == start.low and s.high + start.high.scaled(-1) == Linear.of({}, 1) for s in stops
     )
 
 

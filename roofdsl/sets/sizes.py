@@ -1,8 +1,9 @@
 """How the parameters of a kernel appear in integer sets: as numbers, symbols, or digits of a tile size.
 
 Under `n % b == 0` a symbolic tile size b is made affine by writing n = b*N and every loop variable that runs in
-tiles as b*K + k (0 <= k < b). Expressions of such variables are pairs (H, L) that stand for b*H + L, and the
-dimensions of arrays that they subscript become two, H and L (docs/rules.md, step 6). With a number in
+tiles as b*K + k (0 <= k < b). Under `(n - 2) % b == 0` it is n = b*N + 2, and a variable whose tiles begin at 1 is
+b*K + k + 1. Expressions of such variables are pairs (H, L) that stand for b*H + L, and the dimensions of arrays that
+they subscript become two, H and L (docs/rules.md, step 6). With a number in
 place of b, n = b*N alone makes everything affine.
 """
 
@@ -73,7 +74,8 @@ class Sizes:
     """The parameters of one kernel, for one analysis.
 
     numbers: parameters with a value. symbols: the others. divided: n -> c if n % c == 0 is assumed for a number c.
-    tiles: (n, b) -> True if n % b == 0 is assumed for a symbol b.
+    tiles: (n, b) -> True if n % b == 0 is assumed for a symbol b. beyond: n -> c if it is n - c that is assumed to be
+    a multiple.
     """
 
     numbers: Mapping[str, int]
@@ -82,6 +84,11 @@ class Sizes:
     tiled: frozenset[tuple[str, str]]
     least_tile: dict[str, int] = field(default_factory=dict, compare=False)
     """The tile sizes from which on the texts made so far hold: constants beside digits must be small against them."""
+    beyond: Mapping[str, int] = field(default_factory=dict)
+
+    def multiple(self, name: str) -> Quasi:
+        """The part of a parameter that is the multiple of something."""
+        return Quasi.symbol(name) - self.beyond.get(name, 0)
 
     def reach(self, low: Linear, tile: str) -> tuple[int, int]:
         """(m, M) such that -m*b <= low < M*b for tile size b, from `least_tile` on. Raises NotAffine."""
@@ -107,8 +114,10 @@ class Sizes:
 
     def known(self, given: Mapping[str, int]) -> dict[str, int]:
         """The isl parameters that are determined by the sizes `given`."""
-        found = {self.symbol_text(n): given[n] // self.divided.get(n, 1) for n in self.symbols if n in given}
-        return found | {q: given[n] // given[b] for q, n, b in self.quotients() if n in given and b in given}
+        found = {self.symbol_text(n): given[n] for n in self.symbols if n in given and n not in self.divided}
+        part = {n: given[n] - self.beyond.get(n, 0) for n in given}
+        found |= {self.symbol_text(n): part[n] // c for n, c in self.divided.items() if n in given}
+        return found | {q: part[n] // given[b] for q, n, b in self.quotients() if n in given and b in given}
 
     def symbol_text(self, name: str) -> str:
         return f"Q_{name}" if name in self.divided else f"P_{name}"
@@ -117,10 +126,10 @@ class Sizes:
         """The meaning of each isl parameter in terms of the kernel's own parameters."""
         out: dict[str, Quasi] = {}
         for n in self.symbols:
-            symbol = Quasi.symbol(n)
-            out[self.symbol_text(n)] = symbol * Quasi.constant(self.divided[n]) ** -1 if n in self.divided else symbol
+            whole, part = Quasi.symbol(n), self.multiple(n)
+            out[self.symbol_text(n)] = part * Quasi.constant(self.divided[n]) ** -1 if n in self.divided else whole
         for n, b in self.tiled:
-            out[quotient(n, b)] = Quasi.symbol(n) * Quasi.symbol(b, -1)
+            out[quotient(n, b)] = self.multiple(n) * Quasi.symbol(b, -1)
         return out
 
     def parameter(self, name: str, world: str | None) -> Pair:
@@ -131,9 +140,9 @@ class Sizes:
             if name == world:
                 return Pair(Linear(()), Linear.of({}, 1), world)
             if (name, world) in self.tiled:
-                return Pair(Linear(()), Linear.of({quotient(name, world): 1}), world)
+                return Pair(Linear.of({}, self.beyond.get(name, 0)), Linear.of({quotient(name, world): 1}), world)
         if name in self.divided:
-            return Pair(Linear.of({self.symbol_text(name): self.divided[name]}))
+            return Pair(Linear.of({self.symbol_text(name): self.divided[name]}, self.beyond.get(name, 0)))
         return Pair(Linear.of({self.symbol_text(name): 1}))
 
     def value(self, e: IntExpr, variables: Mapping[str, Pair], world: str | None) -> Pair:
@@ -247,9 +256,14 @@ def sizes(
     symbols = tuple(p for p in parameters if p not in numbers)
     divided: dict[str, int] = {}
     tiled: set[tuple[str, str]] = set()
+    beyond: dict[str, int] = {}
     for condition in conjuncts(assumptions):
         match condition:
-            case Compare("==", Mod(Sym(n), divisor), Const(0)) if n in symbols:
+            case Compare("==", Mod(numerator, divisor), Const(0)) if (found := _less(numerator)) is not None:
+                n, constant = found
+                # A parameter that is several multiples is so from one constant on: others are not made use of.
+                if n not in symbols or beyond.setdefault(n, constant) != constant:
+                    continue
                 match divisor:
                     case Sym(b) if b in symbols:
                         tiled.add((n, b))
@@ -257,7 +271,21 @@ def sizes(
                         divided[n] = lcm(divided.get(n, 1), numbers[b])
                     case Const(c) if c > 1:
                         divided[n] = lcm(divided.get(n, 1), c)
-    return Sizes(dict(numbers), symbols, {n: c for n, c in divided.items() if c > 1}, frozenset(tiled))
+    divided = {n: c for n, c in divided.items() if c > 1}
+    used = divided.keys() | {n for n, _ in tiled}
+    return Sizes(
+        dict(numbers), symbols, divided, frozenset(tiled), beyond={n: c for n, c in beyond.items() if c and n in used}
+    )
+
+
+def _less(e: IntExpr) -> tuple[str, int] | None:
+    """(n, c) of n - c; None for other expressions."""
+    match e:
+        case Sym(n):
+            return n, 0
+        case Sum((Sym(n), Const(c))) | Sum((Const(c), Sym(n))):
+            return n, -c
+    return None
 
 
 def conjuncts(conditions: Iterable[Condition]) -> list[Condition]:

@@ -199,7 +199,8 @@ class _Builder:
             subscripts = [*subscripts[:-2], folded]
         last = subscripts[-1]
         if last.tile is not None:
-            raise NotAffine(f"the lines of {array.name} are cut by tiles of unknown size")
+            advice = f"`--set {last.tile}=16` makes it known"
+            raise NotAffine(f"the lines of {array.name} are cut by tiles of unknown size ({advice})")
         if not last.low.terms:
             return [*subscripts[:-1], Pair(Linear.of({}, last.low.constant // per_line))]
         return [*subscripts[:-1], Pair(Linear.of({f"floor({last.low}/{per_line})": 1}))]

@@ -9,7 +9,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.kernel import predict
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
@@ -33,7 +34,7 @@ def speed_of_light(
     found = floor(kernel, parameters, machine)
     claim = None if measured_s is None else judge(measured_s, found)
     try:
-        now = predict(kernel, parameters, machine)
+        now = predict(kernel, parameters, machine, Options(code=Code()))
     except CommandError as error:
         return SpeedOfLight(found, None, None, claim, error.message)
     return SpeedOfLight(found, now, best(kernel, machine, found, now), claim)

@@ -1,1 +1,1 @@
-"""Many kernels on one machine: counts, traffic, lower bounds and expected rates, kernel by kernel."""
+"""Many kernels on one machine: counts, traffic, lower bounds and predicted rates, kernel by kernel."""

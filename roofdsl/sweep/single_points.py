@@ -72,7 +72,7 @@ def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) 
         "work_flops": p.work,
         **{f"{level.name}_bytes": level.bytes for level in p.levels},
         "compute_s": float(p.compute_s),
-        "time_s": float(p.expected_s),
+        "time_s": float(p.bound_s),
         "time_no_overlap_s": float(p.no_overlap_s),
         "bytes_per_s" if moves_only else "flops_per_s": float(p.bytes_per_s if moves_only else p.rate_per_s),
         "bound": p.bound,

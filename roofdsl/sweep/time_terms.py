@@ -340,7 +340,7 @@ def intensity(work: Any, moved: Any) -> Any:
 
 
 def _rates(amount: Any, terms: Sequence[Term], largest: Any) -> Any:
-    """amount / expected time, 0 if that time is 0."""
+    """amount / time, 0 if that time is 0."""
     import numpy as np
 
     found = np.zeros(len(amount))

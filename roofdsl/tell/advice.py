@@ -61,7 +61,7 @@ def _now(now: Prediction) -> Line:
             because.append(f"at {show_rate(now.peak_per_s, now.operation)}")
         else:
             because.append(f"{now.launches} x {show_time(terms[name] / now.launches)}")
-    return line(f"now: {show_time(now.expected_s)}, {rate}, bound by {now.bound} ({'; '.join(because)})")
+    return line(f"now: {show_time(now.bound_s)}, {rate}, bound by {now.bound} ({'; '.join(because)})")
 
 
 def _why_nothing(advised: Advised) -> str:
@@ -148,7 +148,7 @@ def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) 
     path = file.split(":", maxsplit=1)[0]
     rows = []
     for row in prediction.by_kernel:
-        largest = max((p for p in prediction.parts if p.kernel == row.total.kernel), key=lambda p: p.expected_s)
+        largest = max((p for p in prediction.parts if p.kernel == row.total.kernel), key=lambda p: p.bound_s)
         given = ",".join(f"{n}={v}" for n, v in largest.parameters)
         name = f"{path}:{row.total.kernel}" if Path(path).suffix else row.total.kernel
         command = f"roofdsl advise {name} --machine {machine.name}" + (f" --set {given}" if given else "")
@@ -207,4 +207,4 @@ def to_json(advised: Advised) -> dict[str, Any]:
 
 
 def _times(p: Prediction) -> dict[str, Any]:
-    return {"time_s": float(p.expected_s), "flops_per_s": float(p.rate_per_s), "bound": p.bound}
+    return {"time_s": float(p.bound_s), "flops_per_s": float(p.rate_per_s), "bound": p.bound}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 from roofdsl.machine.attribute_text import numbers, options, setting_numbers, settings
@@ -31,13 +32,15 @@ def flow(rate: StreamRate) -> list[Block]:
 
 def blocks(m: Machine) -> list[Block]:
     """A machine, with one line for every number."""
-    rows: list[tuple[str, str, str]] = []
+    rows: list[tuple[str, str, str]] = [("processor", m.processor, "")] if m.processor else []
     for p in m.peaks:
         cls = "" if p.cls == UNFUSED else f" {p.cls}"
         rows.append((f"peak {p.type}{cls}", show_rate(p.rate_per_s, operation(p.type)), p.source))
     if m.pipes_separate:
         what = "separate adder, multiplier and divider" if m.divider_separate else "separate adder and multiplier"
         rows.append(("pipes", what, ""))
+    if m.transfer_overlap is not None:
+        rows.append(("transfers", _overlap(m.transfer_overlap), ""))
     for c in m.caches:
         about = (show_size(c.size_bytes), show_bandwidth(c.bandwidth_bytes_per_s))
         rows.append((f"cache {c.name}", options(c, "cache", *about), c.source))
@@ -70,6 +73,13 @@ def blocks(m: Machine) -> list[Block]:
     rows += [(f"cost {cls}", f"{float(value):g}", "") for cls, value in m.costs]
     source: list[Block] = [line(f"source: {m.source}", 0)] if m.source else []
     return [Title(m.name, f"  {m.title}" if m.title else ""), *source, Gap(), figures(rows)]
+
+
+def _overlap(share: Fraction) -> str:
+    """How the transfers of all levels combine, as a file states it."""
+    if share in (0, 1):
+        return "overlap" if share else "serial"
+    return f"overlap {float(share):g}"
 
 
 def plain(m: Machine) -> dict[str, Any]:
@@ -109,6 +119,8 @@ def plain(m: Machine) -> dict[str, Any]:
         "core": None if m.core is None else numbers(m.core),
         "instructions": [numbers(i) for i in m.instructions],
         "latencies_s": {level: float(time) for level, time in m.latencies},
+        "processor": m.processor,
+        "transfer_overlap": None if m.transfer_overlap is None else float(m.transfer_overlap),
         "sustained": [numbers(s) for s in m.sustained],
         "pipes_separate": m.pipes_separate,
         "divider_separate": m.divider_separate,

@@ -42,6 +42,8 @@ def blocks(p: Prediction, machine: Machine | None = None) -> list[Block]:
         Gap(),
         figures(_outcome(p)),
     ]
+    if p.expected is not None:
+        found += causes(p)
     if p.assumptions:
         found += [Gap(), line("assumed:"), items(p.assumptions)]
     return found
@@ -143,6 +145,41 @@ def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
     return rows
 
 
+SMALLEST_CAUSE = Fraction(1, 200)
+"""Of the expected time: causes with smaller shares are summed up in the text; documents have all of them."""
+
+
+def causes(p: Prediction) -> list[Block]:
+    """Why the expected time is above the bound: every cause with its share, and what would remove it."""
+    assert p.expected is not None
+    whole = p.expected.expected_s
+    large = [c for c in p.expected.causes if abs(c.share_s) >= SMALLEST_CAUSE * whole]
+    rest = [c.share_s for c in p.expected.causes if c not in large]
+    rows = [(c.cause, *_share(c.share_s, whole), c.remedy) for c in large]
+    left = sum(rest, Fraction(0))
+    if abs(left) >= SMALLEST_CAUSE * whole / 10:
+        rows.append((f"{len(rest)} smaller", *_share(left, whole), ""))
+    if not rows:
+        return []
+    return [Gap(), line(f"above the bound, by {p.expected.model}:"), figures(rows, (), (1, 2), depth=2)]
+
+
+def _share(share_s: Fraction, whole: Fraction) -> tuple[str, str]:
+    """`+1.2 us` and `34 %` of the expected time."""
+    sign = "-" if share_s < 0 else "+"
+    return f"{sign}{show_time(abs(share_s), 3)}", f"{show_number(100 * share_s / whole, 2)} %"
+
+
+def _expected_rate(p: Prediction) -> str:
+    """The rate at the expected time, and how that compares with the bound's."""
+    assert p.expected is not None
+    rate = p.expected_rate_per_s
+    per_s = p.memory.bytes / p.expected.expected_s if p.expected.expected_s else Fraction(0)
+    shown = show_rate(rate, p.operation) if p.work and rate is not None else show_bandwidth(per_s)
+    part = p.bound_s / p.expected.expected_s if p.expected.expected_s else Fraction(1)
+    return f"{shown}, {show_number(100 * part, 3)} % of the bound's rate"
+
+
 def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
     slow = Fraction(p.work, 1) / p.no_overlap_s if p.no_overlap_s else Fraction(0)
     slow_bytes = p.memory.bytes / p.no_overlap_s if p.no_overlap_s else Fraction(0)
@@ -151,10 +188,17 @@ def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
     else:
         fast_rate, slow_rate = show_bandwidth(p.bytes_per_s), show_bandwidth(slow_bytes)
     rows = [
-        ("expected", show_time(p.expected_s), f"{fast_rate}, bound by {p.bound}"),
+        ("bound", show_time(p.bound_s), f"{fast_rate}, bound by {p.bound}"),
         ("no overlap", show_time(p.no_overlap_s), slow_rate),
     ]
+    if p.expected is not None:
+        rows.append(("expected", show_time(p.expected.expected_s), _expected_rate(p)))
+        for remedy in p.expected.remedies():
+            faster = f"{show_number(remedy['speedup'], 3)} times faster with `{remedy['remedy']}`"
+            rows.append(("", show_time(remedy["expected_s"]), faster))
+    elif p.no_expected:
+        rows.append(("expected", "", p.no_expected))
     for name, total in p.counters:
-        rate = show_rate(total / p.expected_s, name) if p.expected_s else ""
+        rate = show_rate(total / p.bound_s, name) if p.bound_s else ""
         rows.append((name, group(total), rate))
     return rows

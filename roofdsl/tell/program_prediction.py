@@ -14,7 +14,7 @@ def blocks(found: ProgramPrediction, machine: Machine | None = None) -> list[Blo
     """The sum of all launches, the table of kernels sorted by time, and the time by the bounds of the launches."""
     head, *rows = _rows(found)
     out = [*prediction.blocks(found.total, machine), Gap(), line("kernels, by time:"), figures(rows, head, range(1, 7))]
-    whole = found.total.expected_s
+    whole = found.total.bound_s
     if len(found.time_by_bound) > 1 and whole:
         shares = (f"{show_number(100 * time / whole, 3)} % {bound}" for bound, time in found.time_by_bound)
         out += [Gap(), line(f"time by the bound of each launch: {', '.join(shares)}")]
@@ -37,7 +37,7 @@ def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:
             group(row.collectives or p.launches),
             *amounts,
             "" if intensity is None else show_number(intensity),
-            show_time(p.expected_s),
+            show_time(p.bound_s),
             f"{show_number(100 * row.share, 3)} %",
             "; ".join(row.bounds),
         )

@@ -24,8 +24,8 @@ def of_several(found: Sequence[ShardedPrediction]) -> list[Block]:
     head = ("devices", "compute", memory, first.link, "all overlapped", "no overlap", "computing", "bound")
     rows: list[tuple[str, ...]] = []
     for f in found:
-        times = (f.compute_s, f.device.memory.time_s, f.communication_s, f.expected_s, f.no_overlap_s)
-        share = f"{show_number(100 * f.compute_s / f.expected_s, 3)} %"
+        times = (f.compute_s, f.device.memory.time_s, f.communication_s, f.bound_s, f.no_overlap_s)
+        share = f"{show_number(100 * f.compute_s / f.bound_s, 3)} %"
         rows.append((str(f.network.devices), *map(show_time, times), share, f.bound))
     out: list[Block] = [
         Title(f"{s.kernel.name} split along {s.parameter} over devices like {first.device.machine}", _at(first)),
@@ -45,7 +45,7 @@ def blocks(found: ShardedPrediction) -> list[Block]:
     s, device = found.sharding, found.device
     rate = f"{show_rate(found.rate_per_s, device.operation)} together"
     outcome = [
-        ("all overlapped", show_time(found.expected_s), f"{rate}, bound by {' and '.join(found.bounds)}"),
+        ("all overlapped", show_time(found.bound_s), f"{rate}, bound by {' and '.join(found.bounds)}"),
         ("no overlap", show_time(found.no_overlap_s), ""),
     ]
     terms = [*terms_rows(device, found.bounds), *_links(found)]

@@ -56,7 +56,7 @@ def _times(found: SpeedOfLight) -> Iterator[tuple[str, str, str, str]]:
         limit = max(best.terms, key=lambda term: term[1])[0]
         yield "best order found", show_time(best.time_s), _over(best.time_s, floor), f"{best.what}; {limit}"
     if found.written is not None:
-        bound = found.written.expected_s
+        bound = found.written.bound_s
         yield "as written", show_time(bound), _over(bound, floor), found.written.bound
     else:
         yield "as written", "not found", "", found.why_not
@@ -101,7 +101,7 @@ def document(found: SpeedOfLight) -> dict[str, Any]:
             }
             for t in floor.terms
         ],
-        "as_written_s": None if found.written is None else float(found.written.expected_s),
+        "as_written_s": None if found.written is None else float(found.written.bound_s),
         "as_written_bound": None if found.written is None else found.written.bound,
         "why_not": found.why_not or None,
         "expected_s": _expected_s(found.written),
@@ -116,14 +116,14 @@ def document(found: SpeedOfLight) -> dict[str, Any]:
 
 def _expected_s(written: Prediction | None) -> float | None:
     """The expected time as written, where there is a model of the machine's cores; None otherwise."""
-    return None
+    return None if written is None or written.expected is None else float(written.expected.expected_s)
 
 
 def _ratio(found: SpeedOfLight) -> float | None:
     """The time as written over the floor."""
     if found.written is None or not found.floor.time_s:
         return None
-    return float(found.written.expected_s / found.floor.time_s)
+    return float(found.written.bound_s / found.floor.time_s)
 
 
 def _claim(claim: Claim, floor: Floor) -> dict[str, Any]:

@@ -33,7 +33,7 @@ def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int =
         for name in levels_of(machine)
         if any(r.prediction is not None and any(v.name == name for v in r.prediction.levels) for r in rows)
     ]
-    head = ("kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "expected", "time", "bound by")
+    head = ("kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "rate", "time", "bound by")
     cells = [_cells(r, shown) for r in rows]
     found: list[Block] = [
         Title(f"{len(rows)} kernels on {on(machine)}{scale}"),
@@ -90,7 +90,7 @@ def _cells(row: Row, shown: Sequence[str]) -> list[str]:
         return [*cells, "", "", "", ""]
     intensity = "" if p.intensity is None else show_number(p.intensity, DIGITS)
     rate = show_rate(p.rate_per_s, p.operation, DIGITS)
-    return [*cells, intensity, rate, show_time(p.expected_s, DIGITS), p.bound]
+    return [*cells, intensity, rate, show_time(p.bound_s, DIGITS), p.bound]
 
 
 def _bytes(count: int | None) -> str:
@@ -178,7 +178,7 @@ def to_csv(rows: Sequence[Row], machine: Machine) -> str:
             plain += [
                 None if p.intensity is None else float(p.intensity),
                 float(p.rate_per_s),
-                float(p.expected_s),
+                float(p.bound_s),
                 p.bound,
             ]
         writer.writerow([*plain, "; ".join(map(_first, row.notes))])

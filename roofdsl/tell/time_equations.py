@@ -29,9 +29,9 @@ def equations(p: Prediction) -> Equations:
     if p.launch_s:
         rows.append(_term("launch", Math(show_time(p.launch_s), _words(show_time(p.launch_s))), p.launch_s))
     # of several launches each has a maximum of its own
-    is_one = p.expected_s == max(time for _, time in p.terms)
+    is_one = p.bound_s == max(time for _, time in p.terms)
     rule = Math("max", r"\max") if is_one else Math("sum of max", r"\sum_{\text{launches}} \max")
-    whole = show_time(p.expected_s)
+    whole = show_time(p.bound_s)
     rows.append(Equation(Math("T", "T"), (rule, Math(whole, _words(whole))), remark=(p.bound,)))
     return Equations(tuple(rows))
 

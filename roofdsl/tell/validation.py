@@ -20,6 +20,7 @@ NUMBERS = (2, 3, 4, 5, 6)
 def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
     """One line for each comparison, then the causes of violations, then the distribution of all ratios."""
     machines = list(dict.fromkeys(c.prediction.machine for c in comparisons))
+    expects = any(c.expected_s is not None for c in comparisons)
     rows = []
     for c in comparisons:
         p, m = c.prediction, c.measurement
@@ -27,13 +28,17 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
         rate = show_rate(m.rate_per_s, p.operation) if p.work else show_bandwidth(p.memory.bytes / m.median_s)
         spread = f"{show_time(m.low_s, 3)} - {show_time(m.high_s, 3)}"
         state = "" if m.state == "warm" else f", {m.state}"
-        times = (show_time(c.predicted_s), show_time(c.measured_s))
+        both = [show_time(c.predicted_s), "" if c.expected_s is None else show_time(c.expected_s)]
+        times = (*both[: 1 + expects], show_time(c.measured_s))
         row = [_kernel(p) + place, m.variant + state, *times, spread, rate]
         said = [] if c.verdict == "as predicted" else [str(c.verdict)]
         said += [] if m.verified.holds else ["cannot be verified"]
         rows.append([*row, f"{c.ratio:.2f}", p.bound, ", ".join(said)])
-    head = ("kernel", "variant", "predicted", "measured", "10 - 90 %", "rate", "ratio", "bound", "")
-    out: list[Block] = [figures(rows, head, NUMBERS, depth=0, strong=True)]
+    times_of, limit = (("bound", "expected"), "bound by") if expects else (("predicted",), "bound")
+    head = ("kernel", "variant", *times_of, "measured", "10 - 90 %", "rate", "ratio", limit, "")
+    numbers = (*NUMBERS, 7) if expects else NUMBERS
+    out: list[Block] = [figures(rows, head, numbers, depth=0, strong=True)]
+    out += _below_the_roof(comparisons)
     for c in comparisons:
         out += _by_launch(c, len(machines) > 1)
     for c in comparisons:
@@ -46,8 +51,30 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
             out += [Gap(), line(f"{_kernel(c.prediction)}: inconclusive: {c.disturbed}", 0)]
     if len(comparisons) > 1:
         spread = spread_of(distribution([c.ratio for c in comparisons]))
-        out += [Gap(), line(f"measured / predicted performance: {spread}", 0)]
+        out += [Gap(), line(f"measured / {'expected' if expects else 'predicted'} performance: {spread}", 0)]
+    if len(comparisons) > 1 and expects:
+        spread = spread_of(distribution([c.bound_ratio for c in comparisons]))
+        out += [line(f"measured performance / bound: {spread}", 0)]
     return out
+
+
+FAR_BELOW = 0.75
+"""Of the bound's performance: runs below it are listed with what is expected to keep them there."""
+
+
+def _below_the_roof(comparisons: Sequence[Comparison]) -> list[Block]:
+    """The largest expected cause of every run that is far below the roof, or not as expected."""
+    rows = []
+    for c in comparisons:
+        cause = c.largest_cause
+        if cause is None or c.expected_s is None or (c.bound_ratio >= FAR_BELOW and c.verdict == "as predicted"):
+            continue
+        share = f"{float(cause.share_s) / c.expected_s:.0%}"
+        rows.append([_kernel(c.prediction), f"{c.bound_ratio:.2f}", cause.cause, share, cause.remedy])
+    if not rows:
+        return []
+    head = ("", "of the bound", "largest cause", "of the time", "")
+    return [Gap(), line("below the roof:", 0), figures(rows, head, (1, 3))]
 
 
 def _kernel(p: Prediction) -> str:
@@ -63,7 +90,8 @@ def _by_launch(c: Comparison, several: bool) -> list[Block]:
     rows = []
     for part in sorted(c.by_launch, key=lambda part: -part.measured.median_s):
         p, m = part.prediction, part.measured
-        times = [show_time(p.expected_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
+        predicted_s = p.bound_s if p.expected is None else p.expected.expected_s
+        times = [show_time(predicted_s), show_time(m.median_s), f"{m.median_s / whole:.1%}", f"{part.ratio:.2f}"]
         verdict = "" if part.verdict == "as predicted" else part.verdict
         rows.append([_kernel(p), m.of.variant, group(m.launches), *times, p.bound, verdict])
     place = f" on {c.prediction.machine}" if several else ""
@@ -123,10 +151,12 @@ def to_json(comparisons: Sequence[Comparison], checks: Sequence[PointCheck] = ()
                 "machine": c.prediction.machine,
                 "parameters": dict(c.prediction.parameters),
                 "predicted_s": c.predicted_s,
+                "expected_s": c.expected_s,
                 "measured_s": c.measured_s,
                 "low_s": c.measurement.low_s,
                 "high_s": c.measurement.high_s,
                 "ratio": c.ratio,
+                "bound_ratio": c.bound_ratio,
                 "bound": c.prediction.bound,
                 "verdict": c.verdict,
                 "causes": list(c.causes),
@@ -146,9 +176,11 @@ def _launch_json(part: LaunchComparison) -> dict[str, Any]:
         "parameters": dict(part.prediction.parameters),
         "variant": part.measured.of.variant,
         "launches": part.measured.launches,
-        "predicted_s": float(part.prediction.expected_s),
+        "predicted_s": float(part.prediction.bound_s),
+        "expected_s": None if part.prediction.expected is None else float(part.prediction.expected.expected_s),
         "measured_s": part.measured.median_s,
         "ratio": part.ratio,
+        "bound_ratio": part.bound_ratio,
         "bound": part.prediction.bound,
         "verdict": part.verdict,
     }

@@ -12,28 +12,42 @@ from roofdsl.machine.quantities import show_size
 from roofdsl.measure.measurement import OTHERS, Launches, Measurement
 from roofdsl.measure.other_load import BUSY, taken_by_others
 from roofdsl.measure.timing import quantile
+from roofdsl.predict.expected import Cause
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 
-Verdict = Literal["as predicted", "slower than predicted", "above the roof", "inconclusive"]
+Verdict = Literal[
+    "as predicted", "slower than predicted", "faster than predicted", "above the roof", "inconclusive"
+]
 
 
 @dataclass(frozen=True)
 class Limits:
     """Which ratios of measured to predicted performance count as agreement.
 
-    A ratio below 1 - tolerance is slower than predicted. The model is an upper bound on performance, so a ratio above 1
-    + margin contradicts it, whatever the tolerance; the margin allows for clock noise.
+    A ratio to the expected performance (where there is one, else to the bound) below 1 - tolerance is slower than
+    predicted, one above 1 / (1 - tolerance) faster. The bound is an upper bound on performance, so a ratio to it above
+    1 + margin contradicts the model, whatever the tolerance; the margin allows for clock noise.
     """
 
     tolerance: float = 0.25
     margin: float = 0.05
 
-    def verdict(self, ratio: float) -> Verdict:
-        if ratio > 1 + self.margin:
+    def verdict(self, ratio: float, bound_ratio: float | None = None) -> Verdict:
+        """The verdict on a ratio to the expected performance, and one to the bound's where that is another."""
+        if (ratio if bound_ratio is None else bound_ratio) > 1 + self.margin:
             return "above the roof"
+        if bound_ratio is not None and ratio * (1 - self.tolerance) > 1:
+            return "faster than predicted"
         return "slower than predicted" if ratio < 1 - self.tolerance else "as predicted"
+
+    def judged(self, prediction: Prediction, measured_s: float) -> Verdict:
+        """The verdict on a measured time."""
+        bound_ratio = float(prediction.bound_s) / measured_s
+        if prediction.expected is None:
+            return self.verdict(bound_ratio)
+        return self.verdict(float(prediction.expected.expected_s) / measured_s, bound_ratio)
 
 
 DEFAULTS = Limits()
@@ -54,8 +68,13 @@ class LaunchComparison:
 
     @property
     def ratio(self) -> float:
-        """Measured over predicted performance."""
-        return float(self.prediction.expected_s) / self.measured.median_s
+        """Measured over expected performance, or over that of the bound where there is no expected time."""
+        return _predicted(self.prediction) / self.measured.median_s
+
+    @property
+    def bound_ratio(self) -> float:
+        """Measured performance over the bound's."""
+        return float(self.prediction.bound_s) / self.measured.median_s
 
 
 @dataclass(frozen=True)
@@ -75,7 +94,12 @@ class Comparison:
 
     @property
     def predicted_s(self) -> float:
-        return float(self.prediction.expected_s)
+        """The bound: no code is faster."""
+        return float(self.prediction.bound_s)
+
+    @property
+    def expected_s(self) -> float | None:
+        return None if self.prediction.expected is None else float(self.prediction.expected.expected_s)
 
     @property
     def measured_s(self) -> float:
@@ -84,8 +108,26 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """Measured over predicted performance, that is, predicted over measured time: 1 reaches the model."""
+        """Measured over expected performance, that is, expected over measured time: 1 reaches the model.
+
+        Where there is no expected time, this is `bound_ratio`.
+        """
+        return _predicted(self.prediction) / self.measured_s
+
+    @property
+    def bound_ratio(self) -> float:
+        """Measured performance over the bound's: 1 reaches the roof."""
         return self.predicted_s / self.measured_s
+
+    @property
+    def largest_cause(self) -> Cause | None:
+        """What keeps the code most from the bound, as expected; None without an expected time, or without causes."""
+        return None if self.prediction.expected is None else next(iter(self.prediction.expected.causes), None)
+
+
+def _predicted(prediction: Prediction) -> float:
+    """The expected time, else the bound."""
+    return float(prediction.bound_s if prediction.expected is None else prediction.expected.expected_s)
 
 
 def compare(
@@ -97,7 +139,7 @@ def compare(
             f"the prediction is of {_what(prediction.kernel, prediction.parameters)}, the measurement of "
             f"{_what(measurement.kernel, measurement.parameters)}"
         )
-    verdict = limits.verdict(float(prediction.expected_s) / measurement.median_s)
+    verdict = limits.judged(prediction, measurement.median_s)
     causes = _causes(prediction, measurement, machine) if verdict == "above the roof" else ()
     found = Comparison(prediction, measurement, verdict, causes)
     if verdict == "slower than predicted" and (why := _disturbance(prediction, measurement, limits)):
@@ -107,12 +149,12 @@ def compare(
 
 def _disturbance(p: Prediction, m: Measurement, limits: Limits) -> str:
     """Why a measurement slower than predicted proves nothing; empty if it is conclusive."""
-    if float(p.expected_s) / m.median_s < OTHERS_EXPLAIN:
+    if _predicted(p) / m.median_s < OTHERS_EXPLAIN:
         return ""
     others = m.details.get(OTHERS)
     if isinstance(others, (int, float)) and others >= BUSY:
         return taken_by_others(float(others))
-    if m.times.noisy and limits.verdict(float(p.expected_s) / m.low_s) != "slower than predicted":
+    if m.times.noisy and limits.judged(p, m.low_s) != "slower than predicted":
         return f"its times spread by {m.times.spread:.0%}, and the shorter ones are as predicted"
     return ""
 
@@ -138,7 +180,7 @@ def compare_program(
     found = []
     for key, p in parts.items():
         part = launched[key]
-        verdict = limits.verdict(float(p.expected_s) / part.median_s)
+        verdict = limits.judged(p, part.median_s)
         if whole.verdict == "inconclusive" and verdict == "slower than predicted":
             verdict = "inconclusive"
         found.append(LaunchComparison(p, part, verdict))

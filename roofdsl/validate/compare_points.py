@@ -54,7 +54,7 @@ class PointCheck:
 
     @property
     def predicted_s(self) -> float:
-        return float(self.prediction.expected_s)
+        return float(self.prediction.bound_s)
 
     @property
     def measured_s(self) -> float | None:
@@ -153,7 +153,7 @@ def check_point(
         for name in predicted
         if predicted[name] and name in measured
     )
-    verdict = None if not point.time_s else limits.verdict(float(p.expected_s) / (point.time_s / executions))
+    verdict = None if not point.time_s else limits.verdict(float(p.bound_s) / (point.time_s / executions))
     not_measured = tuple(name for name in predicted if name not in measured)
     not_predicted = tuple(name for name in measured if name not in predicted)
     return PointCheck(

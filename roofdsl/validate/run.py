@@ -9,15 +9,17 @@ from math import inf
 from time import monotonic
 from typing import Literal
 
+from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
-from roofdsl.measure.measurement import OTHERS, Measurement
+from roofdsl.measure.measurement import MATH, OTHERS, Measurement
 from roofdsl.measure.other_load import Others, wait_until_calm
 from roofdsl.measure.timing import Plan
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
@@ -44,7 +46,8 @@ class How:
 
     cold: whether the caches are emptied before each sample. Otherwise a launch finds the data that the one before it
     left, and the prediction takes that into account. On a GPU buffers rotate, so that every launch starts cold.
-    budget_s: an approximate limit on the seconds of samples for each run.
+    budget_s: an approximate limit on the seconds of samples for each run. math: what the compiler of CPU code may do;
+    math_mode: that of a GPU library.
     """
 
     backend: Backend = "cpu"
@@ -53,6 +56,7 @@ class How:
     budget_s: float = 10.0
     repeats: int = 20
     math_mode: str = "default"
+    math: Math = "relaxed"
 
 
 def measure_runs(
@@ -124,7 +128,7 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
         return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold)
+    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math)
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
     from roofdsl.measure.program_cpu import measure_program_cpu
@@ -155,7 +159,7 @@ def compare_all(
         if kernel is None or any(at.get(n, v) != v for n, v in (sizes or {}).items()):
             continue
         asked = replace(options or Options(), warm=m.state == "warm" if warm is None else warm)
-        asked = replace(asked, accesses=accesses or _accesses(m, machine))
+        asked = replace(asked, accesses=accesses or _accesses(m, machine), code=_code(m))
         if isinstance(kernel, ProgramOf):
             predicted = predict_at(kernel.at(at), machine, asked)
             found.append(compare_program(predicted, m, machine, limits))
@@ -167,6 +171,14 @@ def compare_all(
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
         raise CommandError(f"the results contain no measurement of {names} at these sizes", f"they hold {held}")
     return found
+
+
+def _code(measured: Measurement) -> Code:
+    """What ran, as far as in-core times are modeled."""
+    if measured.backend != "cpu" or measured.variant != "loops":
+        return Code("none")
+    compiler: Literal["numba", "cc"] = "numba" if measured.compiler.startswith("numba") else "cc"
+    return Code("auto", compiler, "strict" if measured.details.get(MATH) == "strict" else "relaxed")
 
 
 def _accesses(measured: Measurement, machine: Machine) -> Accesses:

@@ -44,10 +44,10 @@ def assert_as_predicted(found: Advised, machine: Machine, options: Options | Non
         own = options or Options()
         then = predict(lowered(one.text, found.kernel, values), values, machine, own)
         if one.estimate.exact:
-            assert one.gain == found.now.time_s / then.expected_s, one.what
+            assert one.gain == found.now.time_s / then.bound_s, one.what
             assert one.estimate.at_most or then.bound == one.estimate.prediction.bound
         else:
-            assert one.gain <= found.now.time_s / then.expected_s, one.what
+            assert one.gain <= found.now.time_s / then.bound_s, one.what
 
 
 @pytest.mark.thorough

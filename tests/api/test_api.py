@@ -103,7 +103,7 @@ def test_derive_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
 def test_predict_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:
     printed = printed_by(capsys, "predict", "gemv", "--machine", "v100_deck", "--set", "n=4096")
     assert predict("gemv", "v100_deck", n=4096).to_json() == printed
-    assert predict(AXPY, LAPTOP, n=10**6).expected_s == Fraction(24 * 10**6, 50 * 10**9)
+    assert predict(AXPY, LAPTOP, n=10**6).bound_s == Fraction(24 * 10**6, 50 * 10**9)
     assert predict(kernel(AXPY), machine(LAPTOP), n=10**6).bound == "RAM"
     assert predict("gemm_f16", "v100", Options(unit="tensor"), m=512, n=512, k=512).unit == "tensor"
     program = predict("lstm_forward", "v100")
@@ -195,9 +195,9 @@ def test_programs_launch_by_launch(capsys: pytest.CaptureFixture[str]) -> None:
     assert twice.name == "twice" and program(TWICE, "twice") == twice
     one = predict(TWICE, LAPTOP, n=10**6)  # the kernel, as where a text has one and nothing else
     assert (
-        predict(twice, LAPTOP, n=10**6).expected_s
-        == 2 * one.expected_s
-        == launches(twice, LAPTOP, n=10**6).total.expected_s
+        predict(twice, LAPTOP, n=10**6).bound_s
+        == 2 * one.bound_s
+        == launches(twice, LAPTOP, n=10**6).total.bound_s
     )
     for wrong, message in ((AXPY, "no program"), ("gemv", "no program `gemv`")):
         with pytest.raises(CommandError, match=message):

@@ -56,10 +56,10 @@ def test_the_look_of_a_figure(tmp_path: Path) -> None:
         (["--size", "8"], "not a width and height in inches"),
         (["--size", "8000x5"], "2 to 60 inches"),
         (["--size", "2x2", "--font-scale", "4"], "too small for its axes"),
-        (["--xlim", "5"], "not two limits"),
+        (["--xlim", "5"], "not a pair of limits"),
         (["--xlim", "100:1"], "not below the second"),
         (["--xlim", "0:1"], "logarithmic"),
-        (["--ylim", "a:b"], "not two limits"),
+        (["--ylim", "a:b"], "not a pair of limits"),
     ],
 )
 def test_looks_that_cannot_be(

@@ -214,10 +214,10 @@ def test_compared_launch_by_launch() -> None:
     m = machine_of(CHECKED, "m")
     p = predict_at(at, m, Options(warm=True))
     compared = compare_program(p, measured, m)
-    assert compared.ratio == float(p.total.expected_s) / measured.median_s
+    assert compared.ratio == float(p.total.bound_s) / measured.median_s
     assert [c.ratio for c in compared.by_launch] == pytest.approx(
         [
-            float(part.expected_s) / (k.launches * k.of.median_s)
+            float(part.bound_s) / (k.launches * k.of.median_s)
             for part, k in zip(p.parts, measured.by_launch, strict=True)
         ]
     )

@@ -183,7 +183,7 @@ def test_every_launch_is_bound_by_its_overhead() -> None:
 
 
 def test_time_does_not_depend_on_the_batch() -> None:
-    assert len({lstm(batch=n).expected_s for n in (16, 32, 64, 128)}) == 1
+    assert len({lstm(batch=n).bound_s for n in (16, 32, 64, 128)}) == 1
 
 
 @pytest.mark.thorough
@@ -193,7 +193,7 @@ def test_time_and_launches_grow_with_the_sequence_at_one_intensity() -> None:
     intensities = [float(p.intensity or 0) for p in sweep.values()]
     assert max(intensities) / min(intensities) < 1.02
     fused = {n: lstm("lstm_forward_fused", sequence=n) for n in (16, 32, 64, 128)}
-    assert {p.expected_s / n for n, p in fused.items()} == {fused[16].expected_s / 16}
+    assert {p.bound_s / n for n, p in fused.items()} == {fused[16].bound_s / 16}
     assert len({p.intensity for p in fused.values()}) == 1
 
 

@@ -129,7 +129,7 @@ def test_a_decoding_step_reads_all_weights_and_little_else() -> None:
     rest = step.memory.bytes - parameters - cache_read
     assert 0 < rest < parameters / 1000
     assert step.bound == "HBM"
-    assert float(step.expected_s) == pytest.approx((parameters + cache_read) / 3.35e12, rel=2e-3)
+    assert float(step.bound_s) == pytest.approx((parameters + cache_read) / 3.35e12, rel=2e-3)
     half = predicted("llama3_8b_decode_f8", context=2048)
     words = 2 * WORDS * 4096
     assert half.memory.bytes == pytest.approx((step.memory.bytes + words) / 2, rel=5e-3)

@@ -118,7 +118,7 @@ def test_a_cell_gives_its_definitions_to_the_notebook(shell: Shell) -> None:
     shell.run("from roofdsl.notebook import *")
     one, two = shell.run("predict(axpy, lap, n=1000)"), shell.run("predict(twice, lap, n=1000)")
     assert one.memory.bytes == 24000
-    assert two.total.expected_s == 2 * one.expected_s
+    assert two.total.bound_s == 2 * one.bound_s
 
 
 def test_errors_are_underlined_in_place(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:

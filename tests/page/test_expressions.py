@@ -175,7 +175,7 @@ def test_predictions_are_those_of_predict() -> None:
         assert expected.memory.bytes == near, (own.name, values, machines[m].name)
         assert page["work"] == pytest.approx(expected.work, rel=1e-12)
         for key, value in (
-            ("compute", expected.compute_s), ("memory", expected.memory.time_s), ("time", expected.expected_s),
+            ("compute", expected.compute_s), ("memory", expected.memory.time_s), ("time", expected.bound_s),
             ("sum", expected.no_overlap_s), ("rate", expected.rate_per_s),
         ):  # fmt: skip
             assert page[key] == pytest.approx(float(value), rel=1e-12), (key, own.name, machines[m].name)

@@ -173,7 +173,7 @@ def agrees(found: Mapping[str, Any], expected: Prediction, context: object) -> N
         assert least == most == expected.memory.bytes, context
     assert least <= expected.memory.bytes, context
     assert most is None or expected.memory.bytes <= most, context
-    for key, value in (("memory", expected.memory.time_s), ("time", expected.expected_s)):
+    for key, value in (("memory", expected.memory.time_s), ("time", expected.bound_s)):
         low, high = found[key]
         assert low * (1 - 1e-12) <= float(value) <= (high or float("inf")) * (1 + 1e-12), (key, context)
     if found["decided"]:

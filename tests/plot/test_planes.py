@@ -112,7 +112,7 @@ def test_closed_symbols_are_complexity_and_open_ones_run_time(prediction: Predic
     series = predicted_series([prediction], "HBM")
     figure = draw_plane("complexity-time", plane, series)
     (closed,), (opened,) = symbols(figure, closed=True), symbols(figure, closed=False)
-    work, moved, run = float(prediction.work), float(prediction.memory.bytes), float(prediction.expected_s)
+    work, moved, run = float(prediction.work), float(prediction.memory.bytes), float(prediction.bound_s)
     assert closed == pytest.approx((moved, work))
     # rule 17: the larger of the two times is the run time, and both keep the intensity
     times = opened[0] / plane.bytes_per_s, opened[1] / plane.peak.rate_per_s
@@ -131,7 +131,7 @@ def test_the_time_plane_has_the_same_in_seconds() -> None:
     figure = draw_plane("time", plane, predicted_series([p], "HBM"))
     (closed,), (opened,) = symbols(figure, closed=True), symbols(figure, closed=False)
     assert closed == pytest.approx((p.memory.bytes / plane.bytes_per_s, p.work / plane.peak.rate_per_s))
-    assert max(opened) == pytest.approx(float(p.expected_s))
+    assert max(opened) == pytest.approx(float(p.bound_s))
 
 
 def test_the_complexity_plane_has_no_times() -> None:

@@ -29,7 +29,7 @@ def test_lines_are_the_terms_from_few_devices_to_many() -> None:
     (axes,) = draw_sharded(found).axes
     by_devices = sorted(found, key=lambda f: f.network.devices)
     drawn = [list(line.get_ydata()) for line in axes.lines]
-    assert drawn[0] == [float(f.expected_s) for f in by_devices]
+    assert drawn[0] == [float(f.bound_s) for f in by_devices]
     assert drawn[1:] == list(lines_of(by_devices).values())
     assert all(list(line.get_xdata()) == [2, 4, 8] for line in axes.lines)
     assert {t.get_text() for t in axes.texts} == {"compute", "HBM", "ICI"}

@@ -68,7 +68,7 @@ def test_bytes_over_the_link_are_those_of_a_ring() -> None:
     launches = [part for part in p.parts if part.launches]
     assert p.total.launches == sum(part.launches for part in launches) == 5
     assert p.total.work == sum(part.work for part in launches) == 4 * 1000 + 2000
-    assert p.total.expected_s == sum(part.expected_s for part in launches) + (reduced + gathered) / 10**10
+    assert p.total.bound_s == sum(part.bound_s for part in launches) + (reduced + gathered) / 10**10
     assert p.total.no_overlap_s == sum(part.no_overlap_s for part in launches) + (reduced + gathered) / 10**10
     rows = {row.total.kernel: row for row in p.by_kernel}
     assert rows["all_reduce y"].collectives == 3 and rows["all_reduce y"].bounds == ("ring",)
@@ -81,7 +81,7 @@ def test_bytes_over_the_link_are_those_of_a_ring() -> None:
 def test_one_device_has_nobody_to_talk_to() -> None:
     p = predicted(n=1000, p=1)
     assert dict(p.total.terms)["ring"] == 0
-    assert p.total.expected_s == sum(part.expected_s for part in p.parts if part.launches)
+    assert p.total.bound_s == sum(part.bound_s for part in p.parts if part.launches)
 
 
 def test_steps_have_a_latency_where_one_is_given() -> None:
@@ -89,7 +89,7 @@ def test_steps_have_a_latency_where_one_is_given() -> None:
     machine, step = machine_of(checked, "several"), Fraction(1, 10**6)
     slow = predict_launches(checked, "steps", {"n": 8}, machine, Options(step_s=step)).total
     quick = predict_launches(checked, "steps", {"n": 8}, machine).total
-    assert slow.expected_s - quick.expected_s == (3 * 6 + 2) * step  # 2 (p - 1) steps, p // 2 both ways round
+    assert slow.bound_s - quick.bound_s == (3 * 6 + 2) * step  # 2 (p - 1) steps, p // 2 both ways round
 
 
 @pytest.mark.parametrize(("link", "machine", "message", "marked"), [
@@ -146,7 +146,7 @@ def test_a_layer_shared_by_one_is_the_layer() -> None:
     alone = predict_launches(checked, "layer", sizes, load_machine("h100_sxm"), Options(unit="tensor")).total
     shared = layer(p=1, new=64, context=64).total
     assert (shared.work, shared.memory.bytes, shared.launches) == (alone.work, alone.memory.bytes, alone.launches)
-    assert shared.expected_s == alone.expected_s
+    assert shared.bound_s == alone.bound_s
 
 
 @pytest.mark.thorough

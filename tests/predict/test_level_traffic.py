@@ -93,7 +93,7 @@ def test_loads_and_stores_cross_a_duplex_level_at_the_same_time() -> None:
 def test_time_is_the_slowest_of_all_levels() -> None:
     p = predict(TRANSPOSE, {"n": 40}, THREE)
     times = [found.bytes / found.bandwidth_bytes_per_s for found in p.levels]
-    assert p.expected_s == max([*times, p.compute_s, p.launch_s])
+    assert p.bound_s == max([*times, p.compute_s, p.launch_s])
     assert p.no_overlap_s == sum([*times, p.compute_s, p.launch_s])
     capped = predict(TRANSPOSE, {"n": 40}, THREE, Options(ceilings=("slow",)))
     assert level(capped, "L2").bandwidth_bytes_per_s == 10**11
@@ -104,7 +104,7 @@ def test_a_nearer_level_can_be_the_bound() -> None:
     slow = machine("peak f64 fma 1 TFLOP/s", "cache L1 32 KiB, 1 GB/s, line 64 B")
     p = predict(shipped("daxpy"), {"n": 1000}, slow)
     assert p.bound == "L1"
-    assert p.expected_s == Fraction(24 * 1000, 10**9)
+    assert p.bound_s == Fraction(24 * 1000, 10**9)
 
 
 def test_the_memory_alone() -> None:
@@ -162,7 +162,7 @@ def test_data_beyond_a_link() -> None:
     p = predict(shipped("gemv"), {"n": 512}, load_machine("summit"), Options(data="DRAM0"))
     assert [(found.name, found.kind) for found in p.levels] == [("HBM0", "memory"), ("DRAM0", "link")]
     assert (p.bound, p.memory.name) == ("DRAM0", "HBM0")
-    assert p.expected_s == Fraction(p.levels[1].bytes, 50 * 10**9)
+    assert p.bound_s == Fraction(p.levels[1].bytes, 50 * 10**9)
     assert p.levels[1].bytes == 8 * 512**2 + 16 * 512
     with pytest.raises(CommandError, match="no further memory named HBM"):
         predict(shipped("gemv"), {"n": 512}, load_machine("v100"), Options(data="HBM"))

@@ -44,7 +44,7 @@ def test_a_program_is_the_sum_of_its_launches() -> None:
     assert p.launches == 16
     assert p.work == sum(q.work * times for q, times in parts) == 64 + 5 * 2 * 8**3 + 10 * 8
     assert p.memory.bytes == sum(q.memory.bytes * times for q, times in parts)
-    assert p.expected_s == sum(q.expected_s * times for q, times in parts)
+    assert p.bound_s == sum(q.bound_s * times for q, times in parts)
     assert p.no_overlap_s == sum(q.no_overlap_s * times for q, times in parts)
     assert p.launch_s == Fraction(32, 10**6)
     assert (p.kernel, p.parameters, p.bound) == ("steps", (("n", 8), ("t", 5)), "launch")
@@ -90,7 +90,7 @@ program flat(n = 4, t):
     for n, t in ((4, 1), (7, 3), (10, 2)):
         got = predict_program(nested, "outer", {"n": n, "t": t}, M)
         expected = predict_program(load_file(Source("p.roof", KERNELS + flat)), "flat", {"n": n, "t": t}, M)
-        for name in ("work", "launches", "expected_s", "no_overlap_s", "compute_s", "launch_s", "levels"):
+        for name in ("work", "launches", "bound_s", "no_overlap_s", "compute_s", "launch_s", "levels"):
             assert getattr(got, name) == getattr(expected, name)
 
 
@@ -147,12 +147,12 @@ def test_kernels_sorted_by_time() -> None:
     assert [r.total.kernel for r in rows] == ["square", "add"]
     assert sum(r.share for r in rows) == 1
     assert sum(r.total.launches for r in rows) == found.total.launches == 1 + 2 + 2 * (1 + 3 + 1)
-    assert sum(r.total.expected_s for r in rows) == found.total.expected_s
+    assert sum(r.total.bound_s for r in rows) == found.total.bound_s
     assert rows[0].bounds == ("compute", "launch")  # the square of 32 and those of 8
     big, small = (predict(kernel_of(KERNELS, "square"), {"n": n}, m) for n in (32, 8))
-    assert rows[0].total.expected_s == 2 * big.expected_s + 6 * small.expected_s
-    assert dict(found.time_by_bound)["compute"] == 2 * big.expected_s
-    assert sum(time for _, time in found.time_by_bound) == found.total.expected_s
+    assert rows[0].total.bound_s == 2 * big.bound_s + 6 * small.bound_s
+    assert dict(found.time_by_bound)["compute"] == 2 * big.bound_s
+    assert sum(time for _, time in found.time_by_bound) == found.total.bound_s
     document = found.to_json()
     assert document["schema"] == "roofdsl.predict/1"
     assert [row["kernel"] for row in document["by_kernel"]] == ["square", "add"]
@@ -199,10 +199,10 @@ def test_matrix_units_take_the_launches_they_can() -> None:
     alone = predict(kernel_of(UNITS, "product"), {"n": 64}, m, Options(unit="tensor"))
     assert found.parts[0] == alone
     others = [predict(kernel_of(UNITS, n), {"n": 64}, m) for n in ("wide", "relu")]
-    assert found.total.expected_s == alone.expected_s + sum(p.expected_s for p in others)
+    assert found.total.bound_s == alone.bound_s + sum(p.bound_s for p in others)
     assert found.total.compute_s == alone.compute_s + sum(p.compute_s for p in others)
     assert "not on tensor units: wide (m has no tensor rate for f32)" in found.total.assumptions
     assert "not on tensor units: relu (no contraction)" in found.total.assumptions
     none = predict_program(checked, "without", {"n": 64}, m, Options(unit="tensor"))
     assert none.warnings == ("no launch of without runs on tensor units",)
-    assert none.expected_s == predict_program(checked, "without", {"n": 64}, m).expected_s
+    assert none.bound_s == predict_program(checked, "without", {"n": 64}, m).bound_s

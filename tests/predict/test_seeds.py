@@ -180,7 +180,7 @@ def test_dots_times() -> None:
     assert float(p.compute_s) == pytest.approx(seeds["T_math_s"], rel=1e-3)
     assert float(p.memory.time_s) == pytest.approx(seeds["T_comms_s"], rel=2e-3)
     assert round(p.memory.time_s / p.compute_s) == seeds["ratio"]
-    assert p.expected_s == p.memory.time_s
+    assert p.bound_s == p.memory.time_s
     assert p.no_overlap_s == p.memory.time_s + p.compute_s
     assert float(p.intensity or 0) == pytest.approx(seeds["I_limit"], rel=1e-5)
 

@@ -96,7 +96,7 @@ def test_times_are_the_textbooks(
     local[parameter] //= p
     held = 2 * (local["B"] * local["D"] + local["D"] * local["F"] + local["B"] * local["F"])
     assert found.device.memory.bytes == held
-    assert found.expected_s == max(found.compute_s, found.communication_s, Fraction(held, 810 * 10**9))
+    assert found.bound_s == max(found.compute_s, found.communication_s, Fraction(held, 810 * 10**9))
     assert found.no_overlap_s == found.compute_s + found.communication_s + Fraction(held, 810 * 10**9)
     assert found.work == 2 * b * d * f
 
@@ -123,8 +123,8 @@ def test_break_even_is_where_the_terms_cross(parameter: str, over: str) -> None:
 
 def test_the_time_falls_with_devices_until_the_links_bind() -> None:
     s = shard(matmul(), "D", result="parts")
-    times = [predict_sharded(s, SIZES, TPU, network_of(TPU, p), TENSOR).expected_s for p in (2, 4, 8, 64, 1024)]
-    alone = predict(matmul(), SIZES, TPU, TENSOR).expected_s
+    times = [predict_sharded(s, SIZES, TPU, network_of(TPU, p), TENSOR).bound_s for p in (2, 4, 8, 64, 1024)]
+    alone = predict(matmul(), SIZES, TPU, TENSOR).bound_s
     assert times[-1] > times[0] / 2
     assert all(t >= alone / p for t, p in zip(times, (2, 4, 8, 64, 1024), strict=True))
 

@@ -28,7 +28,7 @@ def at(pairs: int, bytes_moved: int, **options: object) -> Prediction:
 def test_expected_is_the_largest_term_and_without_overlap_their_sum() -> None:
     p = at(10**7, 20 * 10**6)
     assert p.terms == (("compute", Fraction(1, 10**5)), ("HBM", Fraction(2, 10**5)), ("launch", Fraction(4, 10**6)))
-    assert p.expected_s == Fraction(2, 10**5)
+    assert p.bound_s == Fraction(2, 10**5)
     assert p.no_overlap_s == Fraction(34, 10**6)
     assert p.rate_per_s == 10**12
     assert p.bytes_per_s == 10**12
@@ -59,7 +59,7 @@ def test_launches_are_a_ceiling() -> None:
 
 
 def test_ceilings_asked_for() -> None:
-    assert at(10**7, 20 * 10**6, ceilings=("far",)).expected_s == Fraction(4, 10**5)
+    assert at(10**7, 20 * 10**6, ceilings=("far",)).bound_s == Fraction(4, 10**5)
     lazy = at(10**8, 20 * 10**6, ceilings=("lazy",))
     assert (lazy.peak_per_s, lazy.machine_peak_per_s) == (10**12, 2 * 10**12)
     with pytest.raises(CommandError, match='no ceiling named "lzy"') as error:
@@ -71,7 +71,7 @@ def test_ceilings_asked_for() -> None:
 
 def test_no_work_is_legal_and_judged_by_its_bytes() -> None:
     p = predict_counts("copy", {}, WorkAt({}, {}), 8 * 10**6, M)
-    assert p.expected_s == Fraction(8, 10**6)
+    assert p.bound_s == Fraction(8, 10**6)
     assert p.bytes_per_s == 10**12
     assert (p.rate_per_s, p.intensity, p.peak_per_s, p.ridge) == (0, None, None, None)
     assert (p.bound, p.operation) == ("HBM", "FLOP")
@@ -79,7 +79,7 @@ def test_no_work_is_legal_and_judged_by_its_bytes() -> None:
 
 def test_nothing_at_all() -> None:
     p = predict_counts("k", {}, WorkAt({}, {}), 0, load_machine("v100_textbook"))
-    assert (p.bound, p.expected_s, p.bytes_per_s) == ("nothing", 0, 0)
+    assert (p.bound, p.bound_s, p.bytes_per_s) == ("nothing", 0, 0)
 
 
 def test_integers_count_operations() -> None:
@@ -90,11 +90,11 @@ def test_integers_count_operations() -> None:
 def test_launches_add_up_term_by_term() -> None:
     memory_bound, compute_bound = at(10**7, 20 * 10**6), at(10**8, 20 * 10**6)
     both = memory_bound + compute_bound
-    assert both.expected_s == memory_bound.expected_s + compute_bound.expected_s
+    assert both.bound_s == memory_bound.bound_s + compute_bound.bound_s
     assert both.compute_s == Fraction(11, 10**5)
     assert both.memory.bytes == 40 * 10**6
     assert both.launches == 2
-    assert both.expected_s > max(t for _, t in both.terms)
+    assert both.bound_s > max(t for _, t in both.terms)
     assert both.bound == "compute"
 
 
@@ -102,7 +102,7 @@ def test_repetition_is_addition() -> None:
     p = replace(at(10**7, 20 * 10**6), counters=(("edges", 5),))
     tripled, added = p * 3, p + p + p
     assert tripled == added
-    assert (3 * p).expected_s == 3 * p.expected_s
+    assert (3 * p).bound_s == 3 * p.bound_s
     assert tripled.counters == (("edges", 15),)
     with pytest.raises(ValueError, match="at least once"):
         _ = p * 0

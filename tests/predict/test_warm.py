@@ -41,7 +41,7 @@ def test_data_in_the_second_cache() -> None:
     assert bytes_by_level(n, True) == {"L1": 24 * n, "L2": 32 * n, "RAM": 0}
     warm = predict(TRIAD, {"n": n}, SMALL, Options(warm=True))
     assert warm.bound == "L2"
-    assert warm.expected_s == Fraction(32 * n, 50 * 10**9)
+    assert warm.bound_s == Fraction(32 * n, 50 * 10**9)
 
 
 def test_a_stream_longer_than_every_cache_is_as_cold() -> None:

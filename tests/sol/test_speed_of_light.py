@@ -83,7 +83,7 @@ def test_the_floor_is_below_the_kernel_as_written(name: str) -> None:
         else:
             continue
         try:
-            as_written = predict(kernel, sizes, machine).expected_s
+            as_written = predict(kernel, sizes, machine).bound_s
         except (CommandError, InputError):
             continue  # the machine lacks the type, or the sizes fit no tile
         assert floor(kernel, sizes, machine).time_s <= as_written, (machine.name, sizes)

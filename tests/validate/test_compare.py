@@ -31,7 +31,7 @@ def predicted(name: str, n: int, traffic: Traffic = "write_allocate") -> Predict
 
 def measured(prediction: Prediction, ratio: float, **changes: object) -> Measurement:
     """A measurement at `ratio` of the predicted performance, with a spread of 10 % to both sides."""
-    time_s = float(prediction.expected_s) / ratio
+    time_s = float(prediction.bound_s) / ratio
     times = tuple(time_s * k for k in (0.9, 0.95, 1.0, 1.05, 1.1))
     return replace(
         EXAMPLE,
@@ -163,7 +163,7 @@ def test_distribution_is_that_of_numpy() -> None:
 
 def noisy(prediction: Prediction, ratio: float, fastest: float) -> Measurement:
     """The median at `ratio` of the predicted performance, a fifth of the samples at `fastest`."""
-    median_s, fastest_s = (float(prediction.expected_s) / r for r in (ratio, fastest))
+    median_s, fastest_s = (float(prediction.bound_s) / r for r in (ratio, fastest))
     return replace(measured(prediction, ratio), times_s=(fastest_s,) * 2 + (median_s,) * 8)
 
 

@@ -136,7 +136,9 @@ class Python(OneFunction):
         imports.append(f"from numba import njit{', prange' if variant == 'parallel' else ''}")
         imports += [_INDEX] if "index(" in body else []
         helpers = [f'@njit(error_model="numpy")\n{h}\n\n' for h in definitions]
-        options = 'error_model="numpy", fastmath={"contract", "reassoc", "nsz"}'
+        options = 'error_model="numpy"'
+        if self.math == "relaxed":
+            options += ', fastmath={"contract", "reassoc", "nsz"}'
         decorator = f"@njit({options}{', parallel=True' if variant == 'parallel' else ''}, nogil=True)"
         head = heading(kernel, self, f"Python for numba, variant {variant}")
         return "\n".join([*head, *imports, "", "", *helpers, decorator, body]) + "\n"

@@ -110,7 +110,7 @@ function isDark(state) {
 /** All numbers of the kernels shown, and under what they hold. */
 function drawTable(state, table, notes) {
   const memory = machineOf(state).memory.name;
-  const head = ["kernel", "W", "Q", "I", "compute", memory, "launch", "expected", "rate", "bound"];
+  const head = ["kernel", "W", "Q", "I", "compute", memory, "launch", "time at the bound", "rate", "bound"];
   const rows = shownKernels(state).map((k) => {
     const kernel = DATA.kernels[k];
     const found = predicted(state, k);

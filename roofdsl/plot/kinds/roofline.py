@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from roofdsl.lang.record import replace as with_fields
 from roofdsl.lang.units import UnitError, parse_rate
 from roofdsl.machine.quantities import show_bandwidth, show_number
 from roofdsl.plot.board import Board, roomy, symbol
@@ -15,8 +16,9 @@ from roofdsl.plot.labels import hidden_under, joined
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.roofline_plane import origin_symbols, place_of, ridge_names, roofs_board
-from roofdsl.plot.roofline_points import Point, explained_point, labels_of
+from roofdsl.plot.roofline_points import Point, expected_point, explained_point, labels_of
 from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.profiler.cited import points_named
 
@@ -81,7 +83,7 @@ def _title(machines: Sequence[Roofs]) -> str:
 
 
 def _board(shown: _Shown, key: bool) -> Board:
-    listed = [_key_text(p, shown.points) for p in shown.points if not p.beside]
+    listed = [_key_text(p, shown.points) for p in shown.points if not p.beside and p.origin != "expected"]
     colors = [shown.line_color(k) for k in range(len(shown.machines))]
     board = roofs_board(
         shown.look, shown.machines, shown.points, shown.title, colors=colors,
@@ -122,6 +124,9 @@ def _points(board: Board, shown: _Shown) -> None:
         if point.beside:
             x0, y0 = predicted[point.label, point.machine]
             board.line((x0, x), (y0, y), color=color, linewidth=1.1, linestyle=(0, (1, 1.5)), zorder=4)
+        if point.origin == "expected":
+            board.axes.plot([x], [y], "_", color=color, markersize=15, markeredgewidth=2.4, zorder=6, clip_on=False)
+            continue
         if point.error is not None and (point.intensity is not None or point.rate_per_s):
             board.axes.plot([x, x], point.error, color=color, linewidth=1.3, zorder=4)
         board.axes.plot(
@@ -154,7 +159,7 @@ def _key(shown: _Shown) -> list[Any]:
     found: dict[str, Any] = {}
     for point, (color, sign) in zip(shown.points, shown.styles(), strict=True):
         text = _key_text(point, shown.points)
-        if point.beside or text in found:
+        if point.beside or text in found or point.origin == "expected":
             continue
         tint = shown.look.grey("#777777") if shown.several and point.machine else color
         face = tint if point.origin == "predicted" else shown.look.paper
@@ -193,8 +198,9 @@ def _figure(
     level: str | None,
     launches: bool,
     by_kernel: bool,
+    expected: bool,
 ) -> Any:
-    found = asked.launched()
+    found = asked.launched(with_fields(asked.options, code=Code()) if expected else None)
     predictions = [p for p, _ in found]
     types, units = asked.types_of(predictions), units_of(predictions)
     roofs = [roofs_of(m, types, units) for m in asked.machines]
@@ -208,7 +214,11 @@ def _figure(
     for machine in asked.machines:
         own = [p for p in predictions if p.machine == machine.name]
         labels = [p.kernel for p in own] if parts else labels_of(own)
-        points += [explained_point(p, label) for p, label in zip(own, labels, strict=True)]
+        for p, label in zip(own, labels, strict=True):
+            point = explained_point(p, label)
+            points += [point, *expected_point(point, p)]
+            if expected and p.expected is None:
+                asked.warn(f"{label} on {machine.name} has no mark at an expected rate: {p.no_expected}")
     points += [*parts, *measured]
     points += [p for name in measured_file for p in _profiled(asked, name, level or asked.machine.main_memory.name)]
     title = asked.title(predictions) if len(roofs) == 1 and not parts else None
@@ -262,6 +272,7 @@ KIND = Kind(
         Option("--level", "The level whose bytes give these points' intensity; by default, the memory.", "NAME"),
         Option("--launches", "Draw W over the total launch time as ceilings.", takes="nothing"),
         Option("--by-kernel", "Also draw each program's kernels, with their shares of its time.", takes="nothing"),
+        Option("--expected", "Also mark the expected rate of every kernel's code on a CPU.", takes="nothing"),
         "ceilings",
     ),
     _figure,

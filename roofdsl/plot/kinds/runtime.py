@@ -43,7 +43,7 @@ class Bar:
 
     @property
     def total_s(self) -> float:
-        """The expected run time."""
+        """The run time at the bound."""
         return sum(seconds for _, seconds in self.parts)
 
 
@@ -212,7 +212,7 @@ def _figure(asked: Asked) -> Any:
     bars = []
     for (p, program), label in zip(found, labels_of(predictions), strict=True):
         rows = program.by_kernel if program is not None else ()
-        parts = [(row.total.kernel, float(row.total.expected_s)) for row in rows] or [(p.kernel, float(p.expected_s))]
+        parts = [(row.total.kernel, float(row.total.bound_s)) for row in rows] or [(p.kernel, float(p.bound_s))]
         bar = Bar(label, tuple(parts), float(p.launch_s))
         measured = times.get((p.kernel, p.parameters))
         bars.append(bar if measured is None else _measured(bar, measured))
@@ -229,7 +229,7 @@ def _measured(bar: Bar, found: Comparison) -> Bar:
 
 KIND = Kind(
     "Draw run times as bars.",
-    "Draw expected run times as bars, with the launch overhead; the bars of programs are split by kernel.",
+    "Draw run times at the bound as bars, with the launch overhead; the bars of programs are split by kernel.",
     (
         "machine",
         "set",

@@ -1,0 +1,76 @@
+"""A graph of operators on tensors of known shapes, the same for every framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Any
+
+from roofdsl.lang.record import Record
+
+
+class Tensor(Record):
+    """A value of the graph. `id`: its producer's; a view has the id of what it is a view of.
+
+    shape: as operators see it; stored: with 1 in dimensions along which one element is read again and again
+    (`expand`). whole: it is all of what was produced, in the order in which it was produced.
+    """
+
+    id: int
+    shape: tuple[int, ...]
+    type: str
+    stored: tuple[int, ...]
+    whole: bool = True
+
+    @property
+    def size(self) -> int:
+        """The number of elements in memory."""
+        return prod(self.stored)
+
+    def viewed(self, shape: tuple[int, ...], *, in_order: bool) -> Tensor:
+        """Another shape of the same data. in_order: elements keep their order, and none is left out."""
+        same = shape == self.shape
+        return Tensor(self.id, shape, self.type, self.stored if same else _stored(self, shape), self.whole and in_order)
+
+
+def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """What a reshaped tensor is stored as: dimensions that were expanded stay so where they are still there."""
+    if of.stored == of.shape:
+        return shape
+    places = {k: (n, s) for k, (n, s) in enumerate(zip(of.shape, of.stored, strict=True)) if n != 1}
+    kept = [pair for _, pair in sorted(places.items())]
+    if [n for n, _ in kept] != [n for n in shape if n != 1]:
+        return shape  # dimensions were joined: counted as if it were stored whole
+    stored = iter(s for _, s in kept)
+    return tuple(1 if n == 1 else next(stored) for n in shape)
+
+
+Operand = Tensor | int | float | None
+
+
+class Node(Record):
+    """One operator. `op`: its name in the tables here; `called`: as the framework calls it."""
+
+    op: str
+    called: str
+    inputs: tuple[Operand, ...]
+    outputs: tuple[Tensor, ...]
+    options: Mapping[str, Any]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The inputs that are tensors."""
+        return tuple(t for t in self.inputs if isinstance(t, Tensor))
+
+
+class Graph(Record):
+    """Operators in an order in which they can be executed. `results`: the ids of what the program returns."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    results: frozenset[int]
+    views: int
+
+
+UNKNOWN = "unknown"
+"""The `op` of an operator that is in no table: its arguments' bytes are counted."""

@@ -1,0 +1,110 @@
+"""The text of a program: one kernel for each kind of operator at each size, and a launch for each operator."""
+
+from __future__ import annotations
+
+import re
+
+from roofdsl.frontends.tensors.fusion import groups
+from roofdsl.frontends.tensors.graph import Graph
+from roofdsl.frontends.tensors.kernels import is_known, kernel_of
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.format import format_source
+from roofdsl.lang.grammar import reserved
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import load_file
+from roofdsl.machine.named import Program
+
+
+class TensorProgram(Program):
+    """A program of kernels, to be predicted like any other. `launches`: the kernel of each launch, in order.
+
+    unknown: what the framework calls the operators that are not read, in the order of their launches; the bytes of
+    their arguments and results are counted. operators, views: how many the graph has; views cost nothing.
+    """
+
+    launches: tuple[str, ...]
+    unknown: tuple[str, ...]
+    operators: int
+    views: int
+
+    @property
+    def text(self) -> str:
+        """The `.roof` file: the kernels and the program."""
+        return self.checked.source.text
+
+    @property
+    def summary(self) -> str:
+        """One line on what was read."""
+        counts = f"{self.operators} operators in {len(self.launches)} launches, {self.views} views, which cost nothing"
+        if not self.unknown:
+            return f"{self.name}: {counts}"
+        missing = ", ".join(dict.fromkeys(self.unknown))
+        return f"{self.name}: {counts}; NOT READ, counted as the bytes of their arguments: {missing}"
+
+
+def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> TensorProgram:
+    """The program of a graph. about: what the file's first line says of it.
+
+    Raises CommandError for a graph without operators.
+    """
+    if not graph.nodes:
+        raise CommandError(f"{graph.name} computes nothing: its graph has no operators", "return what it computes")
+    chosen = groups(graph, fused)
+    readers: dict[int, set[int]] = {}
+    for k, nodes in enumerate(chosen):
+        for tensor in (t for node in nodes for t in node.tensors):
+            readers.setdefault(tensor.id, set()).add(k)
+    texts: dict[tuple[str, ...], str] = {}
+    blocks: list[str] = []
+    launches: list[str] = []
+    taken = {graph.name}
+    for k, nodes in enumerate(chosen):
+        made = [t.id for node in nodes for t in node.outputs]
+        kept = frozenset(i for i in made if i in graph.results or readers.get(i, set()) - {k})
+        written = kernel_of(nodes, kept or frozenset(made[-1:]))
+        key = (written.wish, *written.lines, written.comment)
+        if key not in texts:
+            texts[key] = _name(written.wish, taken)
+            taken.add(texts[key])
+            comment = [f"# {written.comment}"] if written.comment else []
+            blocks.append("\n".join([*comment, f"kernel {texts[key]}():", *written.lines]))
+        launches.append(texts[key])
+    unknown = tuple(n.called for nodes in chosen for n in nodes if not is_known(n))
+    lines = _folded(launches)
+    launched = "\n".join([f"program {graph.name}():", *lines])
+    head = f"# {about}\n\n" if about else ""
+    text = head + "\n\n".join([*blocks, launched]) + "\n"
+    formatted = format_source(Source(f"{graph.name}.roof", text))
+    checked = load_file(Source(f"{graph.name}.roof", formatted))
+    return TensorProgram(graph.name, checked, tuple(launches), unknown, len(graph.nodes), graph.views)
+
+
+def _folded(launches: list[str]) -> list[str]:
+    """`run` lines; a launch that comes again at once is in a `repeat`."""
+    lines: list[str] = []
+    k = 0
+    while k < len(launches):
+        count = 1
+        while k + count < len(launches) and launches[k + count] == launches[k]:
+            count += 1
+        lines += (
+            [f"    run {launches[k]}()"] if count == 1 else [f"    repeat {count}:", f"        run {launches[k]}()"]
+        )
+        k += count
+    return lines
+
+
+def _name(wish: str, taken: set[str]) -> str:
+    plain = re.sub(r"\W", "_", wish)
+    name, k = plain, 1
+    while name in taken or name in reserved():
+        k += 1
+        name = f"{plain}_{k}"
+    return name
+
+
+def program_name(wish: str) -> str:
+    """A name for the program that the language allows."""
+    plain = re.sub(r"\W+", "_", wish).strip("_").lower() or "model"
+    plain = plain if not plain[0].isdigit() else f"model_{plain}"
+    return f"{plain}_" if plain in reserved() else plain

@@ -1,0 +1,251 @@
+"""What one iteration of an innermost loop hands to a later one, and how long the chain of such values takes.
+
+A value that an iteration computes from one of an earlier iteration waits for it. The latencies of the operations
+between the two add up; the longest cycle of such steps, per iteration, bounds the loop however many units a core has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from roofdsl.lang.functions import FUNCTIONS
+from roofdsl.lang.record import Record
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.accesses import PlacedStatement, operands
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import Const, IntExpr, Sym, sub
+from roofdsl.loops.lower_values import type_of
+from roofdsl.loops.model import (
+    Assign,
+    Binary,
+    Call,
+    Element,
+    Expr,
+    For,
+    Let,
+    LetRef,
+    ScalarRef,
+    Select,
+    Unary,
+)
+
+Latency = Callable[[str, str], float]
+"""Cycles of an operation from its operands to its result, by class (or special function) and type."""
+
+Place = tuple[object, ...]
+"""A scalar, or an element as it moves along the loop."""
+
+Start = tuple[Place, int]
+"""A place, as some iterations before left it."""
+
+CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div", "min": "min", "max": "min"}
+ROUNDS = 96
+
+
+class Step(Record):
+    """`end` is computed from what `start` was `distance` iterations before, `latency` cycles after that is there.
+
+    operations: the classes on the way, in order.
+    """
+
+    start: Place
+    end: Place
+    distance: int
+    latency: float
+    operations: tuple[str, ...]
+
+
+class Chain(Record):
+    """The slowest cycle of a loop: cycles per iteration, and the operations on it."""
+
+    cycles: float
+    operations: tuple[str, ...]
+
+
+def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> Chain | None:
+    """The slowest chain from iteration to iteration; None if iterations do not depend on each other."""
+    steps = steps_of(statements, loop, latency)
+    cycles = _slope(steps)
+    if not cycles:
+        return None
+    slowest = max(steps, key=lambda s: (s.latency / s.distance, len(s.operations)))
+    return Chain(cycles, slowest.operations)
+
+
+def _slope(steps: Sequence[Step]) -> float:
+    """Cycles per iteration in the long run: the greatest ratio of latency to distance over all cycles of steps."""
+    places = {s.end for s in steps}
+    ready: list[dict[Place, float]] = []
+    for round_ in range(ROUNDS):
+        now = dict.fromkeys(places, 0.0)
+        for s in steps:
+            before = ready[round_ - s.distance].get(s.start, 0.0) if round_ >= s.distance else 0.0
+            now[s.end] = max(now[s.end], before + s.latency)
+        ready.append(now)
+    half = ROUNDS // 2
+    return max(((ready[-1][p] - ready[half - 1][p]) / (ROUNDS - half) for p in places), default=0.0)
+
+
+def reductions(statements: Sequence[PlacedStatement], loop: For) -> tuple[Assign, ...]:
+    """Updates of one element or scalar that nothing else in the loop reads or writes: sums that could be reordered."""
+    found = []
+    for p in statements:
+        s = p.statement
+        if not isinstance(s, Assign) or s.op == "=" or _moves(s.target, loop):
+            continue
+        others = [q.statement for q in statements if q.statement is not s and isinstance(q.statement, (Assign, Let))]
+        touched = [o for q in others for o in operands(q.value)] + list(operands(s.value))
+        touched += [q.target for q in others if isinstance(q, Assign)]
+        if all(t.array.name != s.target.array.name for t in touched):
+            found.append(s)
+    return tuple(found)
+
+
+def _moves(target: Element | ScalarRef, loop: For) -> bool:
+    return isinstance(target, Element) and any(loop.var in e.symbols() for e in target.subscripts)
+
+
+def overwritten_in(statements: Sequence[PlacedStatement], loop: For) -> str:
+    """An element that stays while the loop runs, and that the loop may write, as its array's name; "" if there is none.
+
+    In `A[i, j] = min(A[i, j], A[i, k] + A[k, j])` over j, it is A[i, k], unless k is outside of the loop's range. A
+    compiler has to load it again in every iteration, and cannot take several iterations together.
+    """
+    written = [p.statement.target for p in statements if isinstance(p.statement, Assign)]
+    read = [e for p in statements if isinstance(p.statement, (Assign, Let)) for e in operands(p.statement.value)]
+    for target in written:
+        for e in read:
+            if isinstance(target, Element) and isinstance(e, Element) and e.array.name == target.array.name:
+                pairs = [(t, r) for t, r in zip(target.subscripts, e.subscripts, strict=True) if str(t) != str(r)]
+                if len(pairs) == 1 and _may_meet(*pairs[0], loop):
+                    return e.array.name
+    return ""
+
+
+def _may_meet(moving: IntExpr, fixed: IntExpr, loop: For) -> bool:
+    """Whether a subscript that is the loop's variable may reach one that does not depend on it."""
+    form = affine(moving)
+    if form.coefficients().get(loop.var, 0) != 1 or loop.var in fixed.symbols():
+        return False
+    shift = sub(fixed, sub(moving, Sym(loop.var)))  # the variable's value at which the two are one
+    before, after = affine(sub(loop.start, shift)), affine(sub(shift, loop.stop))
+    is_before = not before.terms and before.constant > 0
+    is_after = not after.terms and after.constant >= 0
+    return not (is_before or is_after)
+
+
+def steps_of(statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> tuple[Step, ...]:
+    """What every place that the loop writes is computed from, of the iterations before."""
+    walk = _Walk(statements, loop, latency)
+    for p in statements:
+        walk.statement(p.statement)
+    return tuple(
+        Step(start, end, distance, path[0], path[1])
+        for end, value in walk.now.items()
+        for (start, distance), path in value.items()
+    )
+
+
+Value = Mapping[Start, tuple[float, tuple[str, ...]]]
+"""What a value was computed from: the longest path from each start, in cycles, with its operations."""
+
+
+class _Walk:
+    """One iteration, statement by statement. now: what each written place holds so far."""
+
+    def __init__(self, statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> None:
+        self.loop, self.latency = loop, latency
+        self.step = loop.step.value if isinstance(loop.step, Const) else 1
+        targets = [p.statement.target for p in statements if isinstance(p.statement, Assign)]
+        self.written = [(*self.place(t), t.array.name) for t in targets]
+        self.now: dict[Place, Value] = {}
+        self.lets: dict[str, Value] = {}
+
+    def statement(self, node: object) -> None:
+        if isinstance(node, Let):
+            self.lets[node.name] = self.value(node.value)
+        if not isinstance(node, Assign):
+            return
+        value = self.value(node.value)
+        if node.op != "=":
+            type_ = node.target.array.type
+            value = self.after(_joined(self.leaf(node.target), value), CLASSES[node.op[:-1]], type_)
+        name, _ = self.place(node.target)
+        self.now[name] = value
+
+    def place(self, e: Element | ScalarRef) -> tuple[Place, tuple[int, ...]]:
+        """Where it lies, up to a shift along the loop, and the shift: the constants of its moving subscripts."""
+        if isinstance(e, ScalarRef):
+            return (e.array.name,), ()
+        rest: list[object] = [e.array.name]
+        shifts = []
+        for subscript in e.subscripts:
+            form = affine(subscript)
+            step = form.coefficients().get(self.loop.var, 0)
+            if step:
+                shifts.append(form.constant)
+                rest.append((step, frozenset(form.terms)))
+            else:
+                rest.append(str(form.expression()))
+        return tuple(rest), tuple(shifts)
+
+    def leaf(self, e: Element | ScalarRef) -> Value:
+        """A value read: this iteration's where it has been written, else that of an earlier one, if any wrote it."""
+        name, shifts = self.place(e)
+        for written, targets, _ in self.written:
+            if written != name:
+                continue
+            distance = self.distance(name, targets, shifts)
+            if distance == 0 and name in self.now:
+                return self.now[name]
+            if distance == 0 and not shifts:
+                return {(name, 1): (0.0, ())}
+            if distance is not None and distance > 0:
+                return {(name, distance): (0.0, ())}
+        return {}
+
+    def distance(self, name: Place, written: tuple[int, ...], read: tuple[int, ...]) -> int | None:
+        """How many iterations before the element was written; None if it never was."""
+        steps = [part[0] * self.step for part in name[1:] if isinstance(part, tuple)]
+        apart = {(w - r) / s for w, r, s in zip(written, read, steps, strict=True)}
+        if not apart:
+            return 0
+        found = apart.pop()
+        return int(found) if not apart and found == int(found) else None
+
+    def value(self, e: Expr) -> Value:
+        match e:
+            case Element() | ScalarRef():
+                return self.leaf(e)
+            case LetRef():
+                return self.lets.get(e.name, {})
+            case Unary():
+                return self.value(e.operand)
+            case Binary(op="**"):
+                return self.after(self.value(e.left), "mul", type_of(e))
+            case Binary():
+                return self.after(_joined(self.value(e.left), self.value(e.right)), CLASSES[e.op], type_of(e))
+            case Call():
+                row = FUNCTIONS[e.function]
+                cls = e.function if row.cls == "special" else row.cls
+                inner = _joined(*(self.value(a) for a in e.args))
+                return self.after(inner, cls, type_of(e)) if cls else inner
+            case Select():
+                parts = (e.condition.left, e.condition.right, e.if_true, e.if_false)
+                return self.after(_joined(*(self.value(p) for p in parts)), "min", type_of(e))
+            case _:
+                return {}
+
+    def after(self, value: Value, cls: str, type_: ElementType | None) -> Value:
+        if not value:
+            return value
+        cycles = self.latency(cls, "f64" if type_ is None else type_.component.name)
+        return {start: (sofar + cycles, (*on_the_way, cls)) for start, (sofar, on_the_way) in value.items()}
+
+
+def _joined(*values: Value) -> Value:
+    found: dict[Start, tuple[float, tuple[str, ...]]] = {}
+    for value in values:
+        for start, path in value.items():
+            found[start] = max(found.get(start, (-1.0, ())), path)
+    return found

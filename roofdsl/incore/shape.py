@@ -1,0 +1,144 @@
+"""The innermost loops of a kernel as a compiler sees them: how often they run, and how their accesses move.
+
+What is not in an innermost loop (an initialization before it, say) is a loop of no depth of its own: it runs once for
+each iteration of the loops around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal
+
+from roofdsl.counts.operations import StatementOperations, operation_counts
+from roofdsl.counts.registers import Kept, alone, kept_at
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import Const
+from roofdsl.loops.model import Count, Element, For
+from roofdsl.loops.sized import Sized
+
+Stride = Literal["unit", "none", "strided", "irregular"]
+"""How an access moves along the innermost loop: to the next element, not at all, further, or no one knows."""
+
+
+class Moved(Record):
+    """One load or store of the loop's body: an element, how it moves, and whether it is loaded and stored."""
+
+    element: Element
+    stride: Stride
+    step: int
+    loaded: bool
+    stored: bool
+
+
+class Loop(Record):
+    """One innermost loop, or statements beside one.
+
+    loop: None for statements outside of innermost loops. iterations, entries: of one launch. operations: of each
+    statement, with its share of executions. moved: what every iteration loads and stores; outside: how many loads and
+    stores one entry makes besides, of what the loop keeps in registers.
+    """
+
+    loop: For | None
+    statements: tuple[PlacedStatement, ...]
+    iterations: int
+    entries: int
+    operations: tuple[tuple[StatementOperations, float], ...]
+    moved: tuple[Moved, ...]
+    outside: float
+
+    @property
+    def var(self) -> str:
+        return "" if self.loop is None else self.loop.var
+
+    @property
+    def length(self) -> float:
+        """Iterations of one entry, on average."""
+        return self.iterations / self.entries if self.entries else 0.0
+
+
+def loops_of(at: Sized) -> tuple[Loop, ...]:
+    """The loops of a kernel at these sizes, those that never run left out. Raises TooHard."""
+    from roofdsl.sets.library import limited
+
+    placed = tuple(statements(at.kernel.body))
+    costs = operation_counts(at.kernel)
+    with limited(f"the loops of kernel {at.name}"):
+        runs = [_executions(at, p) for p in placed]
+    kept = kept_at(at)
+    innermost = _innermost(placed)
+    found = []
+
+    def body(k: int) -> tuple[bool, tuple[int, ...]]:
+        return placed[k].position[:-1] in innermost, placed[k].position[:-1]
+
+    for (inner, _), members in groupby(range(len(placed)), body):
+        own = list(members)
+        iterations = max(runs[k] for k in own)
+        if not iterations:
+            continue
+        first = placed[own[0]]
+        loop = first.loops[-1] if inner and first.loops else None
+        with limited(f"the loops of kernel {at.name}"):
+            entries = iterations if loop is None else _executions(at, _around(first))
+        work = tuple((costs[k], runs[k] / iterations) for k in own)
+        moved, outside = _moved(kept, [placed[k] for k in own], loop, iterations, entries)
+        found.append(Loop(loop, tuple(placed[k] for k in own), iterations, entries, work, moved, outside))
+    return tuple(found)
+
+
+def _innermost(placed: Sequence[PlacedStatement]) -> set[tuple[int, ...]]:
+    """The positions of loops without another loop inside."""
+    bodies = {p.position[:-1] for p in placed if p.loops}
+    return {b for b in bodies if not any(len(o) > len(b) and o[: len(b)] == b for o in bodies)}
+
+
+def _executions(at: Sized, placed: PlacedStatement) -> int:
+    from roofdsl.sets.cardinality import cardinality
+    from roofdsl.sets.count import number
+    from roofdsl.sets.stream import build
+
+    (domain,) = build(alone(at.kernel, placed), at.values, None).domains
+    return number(cardinality(domain.executions))
+
+
+def _around(placed: PlacedStatement) -> PlacedStatement:
+    """What runs once for each entry of the statement's innermost loop."""
+    depth = len(placed.loops) - 1
+    guards = tuple((d, c) for d, c in placed.guards if d <= depth)
+    marker = Count("entries", Const(1), placed.statement.span)
+    return PlacedStatement(marker, placed.loops[:-1], guards, placed.position[:-1])
+
+
+def _moved(
+    kept: Sequence[Kept], members: Sequence[PlacedStatement], loop: For | None, iterations: int, entries: int
+) -> tuple[tuple[Moved, ...], float]:
+    moved, outside = [], 0.0
+    for one in kept:
+        if one.places[0] not in members:
+            continue
+        if loop is None or one.times > entries or one.depth == len(one.places[0].loops):
+            stride, step = stride_of(one.element, loop)
+            moved.append(Moved(one.element, stride, step, one.loaded, one.stored))
+        else:
+            outside += one.times / entries * (one.loaded + one.stored)
+    return tuple(moved), outside
+
+
+def stride_of(element: Element, loop: For | None) -> tuple[Stride, int]:
+    """How the element moves along the loop, and by how many elements where that is a number (0 where it is not)."""
+    if loop is None:
+        return "none", 0
+    fastest = 0 if element.array.column_major else len(element.subscripts) - 1
+    forms = [affine(s) for s in element.subscripts]
+    if any(loop.var in form.hidden() for form in forms):
+        return "irregular", 0
+    steps = [form.coefficients().get(loop.var, 0) for form in forms]
+    if any(step for k, step in enumerate(steps) if k != fastest):
+        return "strided", 0
+    step = steps[fastest] * (loop.step.value if isinstance(loop.step, Const) else 0)
+    if not steps[fastest]:
+        return "none", 0
+    return ("unit" if step == 1 else "strided"), step

@@ -1,0 +1,246 @@
+"""What the expected time is made of: the core's work and the transfers of each level, when each runs beside which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from roofdsl.incore.work import lines_of_work
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace as with_fields
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_number, show_time
+from roofdsl.plot.kind import Asked, Kind, Option, at_option
+from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, styled
+from roofdsl.plot.roofline_points import labels_of
+from roofdsl.plot.ticks import even_ticks, set_ticks
+from roofdsl.predict.expected import Expected
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.time import Prediction
+
+WIDTH_IN, ROW_IN, PANEL_IN = 8.0, 0.27, 0.62
+CALL, CORE, LOADS = "call", "arithmetic", "loads, stores"
+ROUNDS = 60
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One part of the time: when it begins, and how long it takes, in the figure's unit."""
+
+    name: str
+    start: float
+    length: float
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One kernel at one size. measured: (low, median, high), if it was measured; all in the figure's unit."""
+
+    label: str
+    bars: tuple[Bar, ...]
+    expected: float
+    bound: float
+    measured: tuple[float, float, float] | None = None
+
+
+def bars_of(found: Expected, scale: float) -> tuple[Bar, ...]:
+    """The parts as they run: levels that overlap begin together, those that take turns one after the other.
+
+    Levels that overlap in part begin so early that the last of them ends when loads and transfers are done together.
+    """
+    called = float(found.launch_s) * scale
+    data = [(LOADS, float(found.loads_s) * scale), *((name, float(t) * scale) for name, t in found.transfers)]
+    data = [(name, t) for name, t in data if t > 0]
+    end = float(found.data_s) * scale
+    low, high = 0.0, 1.0
+    for _ in range(ROUNDS):
+        part = (low + high) / 2
+        low, high = (part, high) if _last(data, part) < end else (low, part)
+    bars = [Bar(CALL, 0.0, called)] if called else []
+    if found.core_s:
+        bars.append(Bar(CORE, called, float(found.core_s) * scale))
+    before = called
+    for name, length in data:
+        bars.append(Bar(name, before, length))
+        before += length * high
+    return tuple(bars)
+
+
+def _last(data: Sequence[tuple[str, float]], part: float) -> float:
+    """When the last part ends, if each begins after this part of those before."""
+    before, last = 0.0, 0.0
+    for _, length in data:
+        last = max(last, before + length)
+        before += length * part
+    return last
+
+
+@styled
+def draw_ecm(panels: Sequence[Panel], title: str, unit: str, *, look: Look = USUAL) -> Any:
+    """The matplotlib Figure: a panel for each kernel, a row for each part of its time, and lines for the whole.
+
+    Raises CommandError without a panel.
+    """
+    if not panels:
+        raise CommandError("there is no expected time to draw", "the machine has to state instructions")
+    no_y_limits(look, "bars")
+    scale = look.font_scale
+    width = look.size((WIDTH_IN, 1.0))[0]
+    heading = look.heading(title, width - 0.3)
+    above = (0.12 + 0.2 * (heading.count("\n") + 1)) * scale
+    below = 0.95 * scale
+    heights = [(PANEL_IN + ROW_IN * len(p.bars)) * scale for p in panels]
+    whole = above + sum(heights) + below
+    height = look.size_in[1] if look.size_in else whole
+    stretch = (height - above - below) / sum(heights)
+    if stretch < 0.5:
+        raise CommandError(f"{len(panels)} kernels do not fit into {height:g} inches", "use a larger --size")
+    figure = Look(dark=look.dark, size_in=(width, height)).figure((width, height))
+    names = list(dict.fromkeys(bar.name for p in panels for bar in p.bars))
+    colors = {name: OKABE_ITO[k % len(OKABE_ITO)] for k, name in enumerate(names)}
+    left = 0.2 + max(look.width_in(name, look.normal) for name in names)
+    most = max(max(p.expected, p.bound, *(p.measured or (0.0,))) for p in panels)
+    limits = look.limits((0.0, 1.12 * most), "x", logarithmic=False)
+    top = height - above
+    for k, (panel, own) in enumerate(zip(panels, heights, strict=True)):
+        tall = own * stretch
+        rows = tall - 0.36 * scale
+        axes = figure.add_axes((left / width, (top - tall) / height, 1 - (left + 0.25) / width, rows / height))
+        _panel(axes, panel, colors, limits, look)
+        is_last = k == len(panels) - 1
+        ticks = even_ticks(*limits, max(2, min(9, int((width - left) / 0.7))))
+        set_ticks(axes.xaxis, ticks, lambda t: show_number(t, 3), minor=False)
+        axes.tick_params(axis="x", labelbottom=is_last)
+        if is_last:
+            axes.set_xlabel(unit, fontsize=look.normal + look.font_scale)
+        top -= tall
+    figure.text(0.1 / width, 1 - 0.1 / height, heading, fontsize=look.large, color=look.ink, va="top")
+    _legend(figure, panels, look, (0.1 / width, 0.04 / height))
+    return figure
+
+
+def _panel(axes: Any, panel: Panel, colors: dict[str, str], limits: tuple[float, float], look: Look) -> None:
+    for y, bar in enumerate(panel.bars):
+        axes.barh(
+            y, bar.length, left=bar.start, height=0.72, color=colors[bar.name], edgecolor=look.paper, linewidth=0.6,
+            zorder=3,
+        )  # fmt: skip
+        end = bar.start + bar.length
+        if end <= limits[1]:
+            gap = 0.006 * (limits[1] - limits[0])
+            axes.text(
+                end + gap, y, show_number(bar.length, 3), fontsize=look.small, color=look.ink, va="center", zorder=6,
+                bbox={"facecolor": look.paper, "edgecolor": "none", "pad": 0.6, "alpha": 0.85},
+            )  # fmt: skip
+    count = len(panel.bars)
+    axes.axvline(panel.bound, color=look.ink, linewidth=1.2, linestyle=(0, (2, 2)), zorder=4)
+    axes.axvline(panel.expected, color=look.ink, linewidth=1.6, zorder=5)
+    if panel.measured is not None:
+        low, median, high = panel.measured
+        middle = (count - 1) / 2
+        axes.plot([low, high], [middle, middle], color=look.ink, linewidth=1.4, zorder=7)
+        axes.plot(
+            [median], [middle], "s", color=look.paper, markeredgecolor=look.ink, markersize=7, markeredgewidth=1.4,
+            zorder=8,
+        )  # fmt: skip
+    axes.set_xlim(limits)
+    axes.set_ylim(count - 0.4, -0.6)
+    axes.set_yticks(range(count), [bar.name for bar in panel.bars], fontsize=look.normal)
+    axes.tick_params(axis="y", length=0)
+    axes.tick_params(axis="x", labelsize=look.normal)
+    axes.grid(True, axis="x", color=look.grey("#E9E9E9"), linewidth=0.7)
+    axes.set_title(fitted(panel.label, 80, 1), fontsize=look.normal, loc="left", color=look.ink, pad=3)
+    look.dress(axes)
+    axes.spines["left"].set_visible(False)
+
+
+def _legend(figure: Any, panels: Sequence[Panel], look: Look, at: tuple[float, float]) -> None:
+    from matplotlib.lines import Line2D
+
+    dashes: Any = (0, (2, 2))
+    handles = [
+        Line2D([], [], color=look.ink, linewidth=1.6, label="expected"),
+        Line2D([], [], color=look.ink, linewidth=1.2, linestyle=dashes, label="bound"),
+    ]
+    if any(p.measured for p in panels):
+        handles.append(
+            Line2D([], [], color=look.ink, marker="s", markerfacecolor=look.paper, label="measured, 10 to 90 %")
+        )
+    legend = figure.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=at, frameon=False, fontsize=look.small, ncols=len(handles),
+        borderaxespad=0,
+    )  # fmt: skip
+    for entry in legend.get_texts():
+        entry.set_color(look.ink)
+
+
+# ---- the command ----
+
+
+def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> Any:
+    machine = asked.machine
+    code = Code(_one_of(in_core, "auto", ("auto", "compiled", "stated"), "--in-core"), "numba",  # type: ignore[arg-type]
+                _one_of(math, "relaxed", ("relaxed", "strict"), "--math"))  # type: ignore[arg-type]  # fmt: skip
+    options = with_fields(asked.options, code=code, warm=warm, accesses="compiled")
+    kernels = [(kernel, sizes) for kernel, sizes in asked.subjects if isinstance(kernel, Kernel)]
+    if len(kernels) < len(asked.subjects):
+        asked.warn("programs are left out: the figure shows single launches")
+    found = replace(asked, subjects=kernels).predicted(options)
+    times = {(c.measurement.kernel, c.measurement.parameters): c.measurement for c in asked.measured(options)}
+    panels = []
+    for (kernel, sizes), p, label in zip(kernels, found, _labels(found), strict=True):
+        if p.expected is None:
+            asked.warn(f"{label} is left out: {p.no_expected}")
+            continue
+        lines = lines_of_work(kernel, sizes)
+        scale = 1e9 / lines if machine.clock_hz is None else float(machine.clock_hz) / lines
+        measured = times.get((p.kernel, p.parameters))
+        spread = () if measured is None else (measured.low_s, measured.median_s, measured.high_s)
+        panels.append(_panel_of(p, label, scale, tuple(scale * t for t in spread) or None))
+    unit = "ns" if machine.clock_hz is None else "cycles"
+    return draw_ecm(panels, _title(machine, found), f"{unit} for a cache line of work", look=asked.look)
+
+
+def _panel_of(p: Prediction, label: str, scale: float, measured: Any) -> Panel:
+    assert p.expected is not None
+    told = f"{label}: {show_time(p.expected.expected_s, 3)}"
+    bars = bars_of(p.expected, scale)
+    return Panel(told, bars, float(p.expected.expected_s) * scale, float(p.bound_s) * scale, measured)
+
+
+def _labels(found: Sequence[Prediction]) -> list[str]:
+    labels = labels_of(found)
+    return [label if p.kernel in label else f"{p.kernel} {label}" for p, label in zip(found, labels, strict=True)]
+
+
+def _title(machine: Machine, found: Sequence[Prediction]) -> str:
+    models = dict.fromkeys(p.expected.model for p in found if p.expected is not None)
+    return "\n".join([machine.title or machine.name, *models])
+
+
+def _one_of(given: str | None, usual: str, known: Sequence[str], flag: str) -> str:
+    """Raises CommandError for another word."""
+    if given is not None and given not in known:
+        raise CommandError(f"`{flag} {given}` is not known", f"it is {', '.join(known)}")
+    return given or usual
+
+
+KIND = Kind(
+    "Draw what the expected time is made of, level by level.",
+    "Draw the parts of the expected time (ECM model) for a cache line of work: the core's arithmetic, loads and "
+    "stores, and the transfers of each level, as they overlap or take turns, with the bound and measured times.",
+    (
+        "machine",
+        "set",
+        at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
+        "results",
+        "traffic",
+        Option("--in-core", "Where the in-core time comes from; auto if it is not given.", "auto|compiled|stated"),
+        Option("--math", "What compilers may do: relaxed (the usual) or strict.", "relaxed|strict"),
+        Option("--warm", "Start with the caches as a previous launch left them.", takes="nothing"),
+    ),
+    _figure,
+    files="FILE...",
+)

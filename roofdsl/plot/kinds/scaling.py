@@ -1,0 +1,101 @@
+"""The speed of a kernel over the number of cores, with the number at which a shared level is saturated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace as with_fields
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.quantities import show_number
+from roofdsl.plot.board import frame_of
+from roofdsl.plot.kind import Asked, Kind, Option, at_option
+from roofdsl.plot.look import SIGNS, USUAL, Look, styled
+from roofdsl.plot.roofline_points import labels_of
+from roofdsl.plot.ticks import even_ticks, set_ticks
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.scaling import Scaling, scaling
+
+MOST_CORES = 1024
+USUAL_CORES = 8
+
+
+@styled
+def draw_scaling(found: Sequence[Scaling], labels: Sequence[str], title: str, *, look: Look = USUAL) -> Any:
+    """The matplotlib Figure: the speedup over one core for each kernel, and a mark where it saturates."""
+    if not found:
+        raise CommandError("there is no kernel to draw", "give FILEs, and a machine that states its instructions")
+    most = max(s.cores[-1] for s in found)
+    speeds = [[float(s.times_s[0] / t) for t in s.times_s] for s in found]
+    top = max(max(each) for each in speeds)
+    key = [f"{label}: n_s = {s.saturation} ({s.shared[0]})" for s, label in zip(found, labels, strict=True)]
+    frame = frame_of(look, title, [show_number(top, 3)], key=key)
+    axes = frame.axes
+    x = look.limits((0.6, max(2.0, float(most)) + 0.4), "x", logarithmic=False)
+    y = look.limits((0.0, 1.08 * top), "y", logarithmic=False)
+    axes.plot([1, most], [1, most], color=look.grey("#999999"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
+    for k, (s, speed, text) in enumerate(zip(found, speeds, key, strict=True)):
+        color, sign = look.color(k), SIGNS[k % len(SIGNS)]
+        axes.plot(s.cores, speed, sign + "-", color=color, markersize=5, linewidth=1.6, zorder=4, label=text)
+        if s.saturation <= most:
+            at = speed[s.cores.index(s.saturation)]
+            axes.plot(
+                [s.saturation], [at], "o", color=look.paper, markeredgecolor=color, markersize=11, markeredgewidth=1.8,
+                zorder=3,
+            )  # fmt: skip
+    axes.set_xlim(x)
+    axes.set_ylim(y)
+    set_ticks(axes.xaxis, [t for t in even_ticks(*x, 9) if t == int(t)], lambda t: str(int(t)), minor=False)
+    set_ticks(axes.yaxis, even_ticks(*y, 7), lambda t: show_number(t, 3), minor=False)
+    axes.set_xlabel("Cores", fontsize=look.normal + look.font_scale)
+    axes.set_ylabel("Speedup over one core", fontsize=look.normal + look.font_scale)
+    axes.grid(True, color=look.grey("#E4E4E4"), linewidth=0.7)
+    axes.tick_params(labelsize=look.normal)
+    look.dress(axes)
+    width = frame.figure.get_size_inches()[0]
+    left = frame.rectangle[0] + frame.rectangle[2] + frame.key_at_in / width
+    legend = frame.figure.legend(
+        loc="upper left", bbox_to_anchor=(left, frame.rectangle[1] + frame.rectangle[3]), frameon=False,
+        fontsize=look.small, borderaxespad=0,
+    )  # fmt: skip
+    for entry in legend.get_texts():
+        entry.set_color(look.ink)
+    return frame.figure
+
+
+# ---- the command ----
+
+
+def _figure(asked: Asked, cores: int | None) -> Any:
+    machine = asked.machine
+    most = cores or max(machine.units or 1, USUAL_CORES)
+    if most > MOST_CORES:
+        raise CommandError(f"{most} cores are too many for a figure", f"give at most {MOST_CORES}")
+    options = with_fields(asked.options, code=Code("stated"), accesses="compiled")
+    found = []
+    for subject, sizes in asked.subjects:
+        if not isinstance(subject, Kernel):
+            asked.warn(f"{subject.name} is left out: the figure shows single launches")
+            continue
+        found.append(scaling(subject, sizes, machine, range(1, most + 1), options))
+    labels = labels_of([s.single for s in found])
+    models = dict.fromkeys(s.single.expected.model for s in found if s.single.expected is not None)
+    title = "\n".join([machine.title or machine.name, *models])
+    return draw_scaling(found, labels, title, look=asked.look)
+
+
+KIND = Kind(
+    "Draw the expected speedup over the number of cores.",
+    "Draw the expected speedup of kernels over the number of cores (ECM model): proportional until a level that all "
+    "cores share is saturated, which a circle marks.",
+    (
+        "machine",
+        "set",
+        at_option("A size to draw, or a range of sizes (repeatable)."),
+        "traffic",
+        Option("--cores", f"The largest number of cores; the machine's, or {USUAL_CORES}.", "N", takes="count"),
+    ),
+    _figure,
+    files="FILE...",
+)

@@ -1,0 +1,98 @@
+"""Which in-core time a prediction takes, and the expected time with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from roofdsl.codegen.math_mode import Math
+from roofdsl.incore.model import InCore, NoInCore
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.expected import expected
+from roofdsl.predict.time import Prediction
+
+Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]
+"""compiled: from the assembly of the code that `measure` runs. stated: from the kernel and what the machine states.
+auto: compiled on the processor that the machine was measured on, stated elsewhere. none: no expected time.
+llvm-mca, osaca: that tool on the innermost loops of the compiled code, where it is installed.
+"""
+
+class Code(Record):
+    """The code whose in-core time is wanted: where that comes from, and the compiler, with what it may do."""
+
+    model: Model = "auto"
+    compiler: Literal["numba", "cc"] = "numba"
+    math: Math = "relaxed"
+
+
+RELAXED = "--math relaxed"
+NONE_WANTED = "not asked for"
+
+
+def with_expected(
+    prediction: Prediction,
+    kernel: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    code: Code,
+    *,
+    as_compiled: bool,
+) -> Prediction:
+    """The prediction of one launch with its expected time, or with the reason why there is none.
+
+    as_compiled: whether the bound counts the accesses of compiled code.
+    """
+    if code.model == "none":
+        return replace(prediction, no_expected=NONE_WANTED)
+    try:
+        core = _core(prediction, kernel, values, machine, code)
+    except NoInCore as error:
+        return replace(prediction, no_expected=str(error))
+    found = composed(prediction, core, machine, as_compiled=as_compiled)
+    if code.math == "strict" and found.expected and any(RELAXED in c.remedy for c in found.expected.causes):
+        other = with_expected(
+            prediction, kernel, values, machine, Code(code.model, code.compiler), as_compiled=as_compiled
+        )
+        if other.expected is not None:
+            found = replace(found, expected=replace(found.expected, relaxed_s=other.expected.expected_s))
+    return found
+
+
+def composed(prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False) -> Prediction:
+    """The prediction with the expected time that this in-core time gives; its assumptions name what that assumes."""
+    bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
+    found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled)
+    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions))
+    return replace(prediction, expected=found, assumptions=assumed)
+
+
+def _core(
+    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code
+) -> InCore:
+    """Raises NoInCore."""
+    if machine.multiprocessor is not None:
+        raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")
+    if not machine.instructions:
+        raise NoInCore(f"{machine.name} states no instructions of a core, from which expected times are made")
+    if prediction.unit is not None:
+        raise NoInCore("in-core times of matrix units are not modeled")
+    if code.model == "compiled" or (code.model == "auto" and is_here(machine)):
+        from roofdsl.incore import compiled
+
+        return compiled.in_core(kernel, values, machine, code.compiler, code.math)
+    if code.model in ("llvm-mca", "osaca"):
+        from roofdsl.incore import tools
+
+        return tools.in_core_by(code.model, kernel, values, machine, code=code.compiler, math=code.math)
+    from roofdsl.incore import stated
+
+    return stated.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
+
+
+def is_here(machine: Machine) -> bool:
+    """Whether the machine is the processor of this computer, by the name that its file states."""
+    from roofdsl.machine.processor import processor_name
+
+    return machine.processor != "" and machine.processor == processor_name()

@@ -1,0 +1,5 @@
+"""roofdsl as a service on standard input and output: for agents by the Model Context Protocol, for editors by lines.
+
+tools: what can be asked, as tables. isolation: each question is answered in a process of its own, with limits on time
+and memory, and without access to files outside a root. protocol: the tools by MCP. lines: the tools as JSON lines.
+"""

@@ -1,0 +1,233 @@
+"""Calls answered in processes of their own: limits on time and memory, no files but those under a root, nothing run.
+
+A *nursery* process is forked before anything else happens in the server. It has imported the analyses, has one thread,
+and does nothing but fork a child for each call, so a call costs a fork and not a start of Python. The child gives up
+what it must not do by an audit hook (PEP 578), which Python code cannot take back: it opens no file outside the root,
+roofdsl's own files and Python's, starts no program and no connection.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from roofdsl.lang.record import Record
+from roofdsl.server.tools import GIVEN, Question
+
+Run = Callable[[list[str]], int]
+"""Runs a command line of roofdsl and gives its exit status."""
+
+MOST_BYTES = 8 << 20
+"""Of an answer."""
+
+FORBIDDEN = (
+    "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "socket.connect", "socket.bind",
+    "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "shutil.rmtree",
+)  # fmt: skip
+"""Events of Python that end in an error in a child."""
+
+_CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class Limits(Record):
+    """Of one call: processor seconds, after which it ends by itself, bytes of memory, and seconds by the clock."""
+
+    seconds: float = 20.0
+    memory_bytes: int = 4 << 30
+    wall_s: float = 60.0
+
+
+class Answer(Record):
+    """What a command wrote, and its exit status; None if it had to be killed."""
+
+    status: int | None
+    out: str
+    err: str
+
+    def document(self) -> dict[str, Any]:
+        """The command's JSON, or `{"error": {"status", "message"}}`."""
+        if self.status in (0, 1) and self.out.strip():
+            try:
+                found = json.loads(self.out)
+            except ValueError:
+                found = None
+            if isinstance(found, dict):
+                return found
+        why = self.err.strip() or "the call took longer than it may"
+        return {"error": {"status": self.status, "message": why[-4000:]}}
+
+
+class Nursery:
+    """Answers questions one after another, each in a child process. Close it at the end, or use it in a `with`."""
+
+    def __init__(self, run: Run, root: Path | None, limits: Limits) -> None:
+        self._lock = threading.Lock()
+        context = multiprocessing.get_context("fork")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, run, root, limits), daemon=False)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Nursery:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, question: Question) -> Answer:
+        """The answer; waits for questions asked before."""
+        with self._lock:
+            try:
+                self._pipe.send(question)
+                answer = self._pipe.recv()
+            except (EOFError, OSError):
+                return Answer(None, "", "the server is closing")
+        assert isinstance(answer, Answer)
+        return answer
+
+    def close(self) -> None:
+        """End the nursery; a call under way is ended with it."""
+        self._pipe.close()
+        self._process.join(2)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+def _serve(pipe: Connection, run: Run, root: Path | None, limits: Limits) -> None:
+    """The nursery's loop, until the server closes its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _import_what_calls_need()
+    while True:
+        try:
+            question = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            pipe.send(_answered(question, run, root, limits))
+        except OSError:
+            return
+
+
+def _import_what_calls_need() -> None:
+    """Everything that the tools import when they run, so that children have it."""
+    import roofdsl.advise.advise
+    import roofdsl.bounds.bound
+    import roofdsl.checks.deep
+    import roofdsl.counts.traffic_at
+    import roofdsl.simulate.lru_traffic
+    import roofdsl.sol.answer
+    import roofdsl.tell.sol  # noqa: F401
+
+
+def _answered(question: Question, run: Run, root: Path | None, limits: Limits) -> Answer:
+    """Fork, wait, and read what the child wrote."""
+    with (
+        tempfile.TemporaryDirectory(prefix="roofdsl") as folder,
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+    ):
+        if question.text is not None:
+            (Path(folder) / GIVEN).write_text(question.text, encoding="utf-8", errors="replace")
+        child = os.fork()
+        if not child:
+            _answer(run, _command(question, limits), Path(folder), root, (out.fileno(), err.fileno()))
+        status = _waited(child, limits.wall_s)
+        return Answer(status, _read(out.fileno()), _read(err.fileno()))
+
+
+def _waited(child: int, seconds: float) -> int | None:
+    """The exit status; None after a kill."""
+    end = time.monotonic() + seconds
+    pause = 0.001
+    while time.monotonic() < end:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        time.sleep(pause)
+        pause = min(0.05, pause * 1.5)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return None
+
+
+def _read(file: int) -> str:
+    os.lseek(file, 0, os.SEEK_SET)
+    return os.read(file, MOST_BYTES).decode("utf-8", errors="replace")
+
+
+def _command(question: Question, limits: Limits) -> list[str]:
+    """The command line with the limits of a call."""
+    budget = f"--budget={limits.seconds:g}s,{limits.memory_bytes >> 20}MiB"
+    return [budget, "--no-cache", *question.arguments]
+
+
+def _answer(run: Run, arguments: list[str], folder: Path, root: Path | None, files: tuple[int, int]) -> None:
+    """The child: give up what is forbidden, run the command, and end the process."""
+    status = 2
+    try:
+        os.setpgid(0, 0)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(files[0], 1)
+        os.dup2(files[1], 2)
+        os.chdir(folder)
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MOST_BYTES, 2 * MOST_BYTES))
+        _confine(folder, root)
+        try:
+            status = run(arguments)
+        except SystemExit as left:
+            status = left.code if isinstance(left.code, int) else 2
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException as error:  # a child of a server must not go on as a server
+        with suppress(OSError):
+            print(f"error: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(status if isinstance(status, int) else 2)
+
+
+def _confine(folder: Path, root: Path | None) -> None:
+    """From here on: no file outside, no program, no connection. It cannot be taken back."""
+    package = Path(__file__).parents[1]
+    readable = [folder.resolve(), package, package.parent / "models", Path(sys.prefix), Path(sys.base_prefix)]
+    readable += [Path(p).resolve() for p in sys.path if p]
+    if root is not None:
+        readable.append(root)
+    starts = tuple(f"{p}{os.sep}" for p in readable)
+    system = ("/dev/null", "/dev/urandom", "/proc/self/", "/proc/meminfo", "/proc/cpuinfo", "/sys/devices/system/cpu")
+    writable = (f"{folder.resolve()}{os.sep}", "/dev/null")
+
+    def may_write(path: str) -> bool:
+        """In the call's own folder, and where numba keeps what it compiled."""
+        compiled = path.startswith(f"{package}{os.sep}") and f"{os.sep}__pycache__{os.sep}" in f"{path}{os.sep}"
+        return compiled or path.startswith(writable)
+
+    def hook(event: str, details: tuple[Any, ...]) -> None:
+        if event in FORBIDDEN:
+            raise PermissionError(f"{event} is not allowed in a call")
+        if event not in ("open", "os.rename", "os.remove") or isinstance(details[0], int):
+            return
+        path = os.path.realpath(os.fsdecode(details[0]))
+        changes = event != "open" or bool(details[2] & _CHANGES)
+        paths = [path, os.path.realpath(os.fsdecode(details[1]))] if event == "os.rename" else [path]
+        if changes and not all(map(may_write, paths)):
+            raise PermissionError(f"{path} may not be written")
+        if not path.startswith((*starts, *system)):
+            raise PermissionError(f"{path} is not under the server's root")
+
+    sys.addaudithook(hook)

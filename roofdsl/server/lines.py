@@ -1,0 +1,79 @@
+"""The tools as lines of JSON, for editors: a request a line, an answer a line, in order.
+
+`{"id": 1, "method": "predict", "params": {"text": "...", "machine": "v100"}}` is answered by
+`{"id": 1, "result": {...}}`, or by `{"id": 1, "error": {"status": 2, "message": "..."}}`. Methods are the tools, and
+`hover`, which gives W, Q and I of the kernel around a line of `text`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.server.isolation import Nursery
+from roofdsl.server.protocol import answer
+
+MOST_CHARACTERS = 4_000_000
+"""Of a line."""
+
+
+def serve(requests: Iterable[str], nursery: Nursery, root: Path | None) -> Iterator[str]:
+    """An answer for every line that is not empty."""
+    for line in requests:
+        if line.strip():
+            yield json.dumps(_answered(line, nursery, root))
+
+
+def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
+    if len(line) > MOST_CHARACTERS:
+        return _refused(None, f"a request has at most {MOST_CHARACTERS:,} characters")
+    try:
+        asked = json.loads(line)
+    except (ValueError, RecursionError):
+        return _refused(None, "a request is one line of JSON")
+    if not isinstance(asked, dict) or not isinstance(asked.get("method"), str):
+        return _refused(None, 'a request is an object with a "method"')
+    number, given = asked.get("id"), asked.get("params", {})
+    if not isinstance(given, dict):
+        return _refused(number, '"params" is an object')
+    try:
+        found = (
+            _hover(nursery, root, given)
+            if asked["method"] == "hover"
+            else answer(nursery, root, asked["method"], given)
+        )
+    except CommandError as error:
+        return _refused(number, error.message)
+    if "error" in found:
+        return {"id": number, "error": found["error"]}
+    return {"id": number, "result": found}
+
+
+def _refused(number: object, message: str) -> dict[str, Any]:
+    return {"id": number, "error": {"status": 2, "message": message}}
+
+
+def _hover(nursery: Nursery, root: Path | None, given: dict[str, Any]) -> dict[str, Any]:
+    """The derivation of the kernel that stands around `line` (from 1). Raises CommandError if there is none."""
+    text, line = given.get("text"), given.get("line")
+    if not isinstance(text, str) or type(line) is not int:
+        raise CommandError("hover needs `text` and `line`, a whole number from 1")
+    name = _kernel_at(text, line)
+    if name is None:
+        raise CommandError(f"no kernel stands around line {line}")
+    return answer(nursery, root, "derive", {"text": text, "name": name})
+
+
+def _kernel_at(text: str, line: int) -> str | None:
+    """The last kernel that begins on or before the line, if nothing else at the margin begins after it."""
+    name = None
+    for number, content in enumerate(text.splitlines(), 1):
+        if number > line:
+            break
+        words = content.replace("(", " ").split()
+        if content[:1].isalpha():
+            name = words[1] if words[0] == "kernel" and len(words) > 1 else None
+    return name

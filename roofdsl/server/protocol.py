@@ -1,0 +1,107 @@
+"""The tools by the Model Context Protocol, on standard input and output (the official Python SDK, extra `mcp`)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from roofdsl import __version__
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.server.isolation import Nursery
+from roofdsl.server.tools import TOOLS, question, schema
+
+if TYPE_CHECKING:
+    from mcp.server import Server
+
+ABOUT = """\
+roofdsl derives the work and the memory traffic of loop kernels as exact closed forms, and predicts their time on a
+machine. Read roofdsl://language for the kernel language. `sol` gives the least time that any code takes, and
+`validate_claim` judges a measured time.
+"""
+
+RESOURCES = {
+    "roofdsl://language": "The kernel language.",
+    "roofdsl://models": "The shipped kernels and programs, by name.",
+    "roofdsl://machines": "The shipped machines, by name, with their peaks and bandwidths.",
+}
+
+
+def answer(nursery: Nursery, root: Path | None, name: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The document of a call, or `{"error": ...}` for one that cannot be answered."""
+    try:
+        asked = question(name, given, root)
+    except CommandError as error:
+        return {"error": {"status": 2, "message": error.message, "help": error.help}}
+    return nursery.ask(asked).document()
+
+
+def resource_text(address: str) -> str:
+    """What a resource holds. Raises CommandError for an unknown address."""
+    from roofdsl.machine.find import shipped_machines, shipped_models
+
+    if address == "roofdsl://models":
+        return "\n".join(sorted(shipped_models()))
+    if address == "roofdsl://machines":
+        return "\n".join(f"{m.name}: {m.title}" for m in shipped_machines().values())
+    if address == "roofdsl://language":
+        return _language()
+    raise CommandError(f"there is no resource `{address[:80]}`", f"there are {', '.join(RESOURCES)}")
+
+
+def _language() -> str:
+    """A reference that fits a conversation: the grammar, and a kernel and a machine as examples."""
+    from roofdsl.lang.grammar import text
+    from roofdsl.machine.find import find_model
+
+    example = Path(find_model("gemv").path).read_text(encoding="utf-8")
+    return f"Example:\n\n{example}\n\nGrammar (lark):\n\n{text()}"
+
+
+def server(nursery: Nursery, root: Path | None) -> Server[Any]:
+    """The server of the SDK with all tools and resources."""
+    import anyio.to_thread
+    from mcp import types
+    from mcp.server import Server
+
+    async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
+        tools = [types.Tool(name=t.name, description=t.about, input_schema=schema(t)) for t in TOOLS]
+        return types.ListToolsResult(tools=tools)
+
+    async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        given = dict(asked.arguments or {})
+        found = await anyio.to_thread.run_sync(answer, nursery, root, asked.name, given)
+        text = types.TextContent(type="text", text=json.dumps(found))
+        return types.CallToolResult(content=[text], structured_content=found, is_error="error" in found)
+
+    async def list_resources(_: Any, __: Any) -> types.ListResourcesResult:
+        found = [
+            types.Resource(
+                uri=address, name=address.removeprefix("roofdsl://"), description=about, mime_type="text/plain"
+            )
+            for address, about in RESOURCES.items()
+        ]
+        return types.ListResourcesResult(resources=found)
+
+    async def read_resource(_: Any, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        address = str(asked.uri)
+        content = types.TextResourceContents(uri=address, mime_type="text/plain", text=resource_text(address))
+        return types.ReadResourceResult(contents=[content])
+
+    return Server(
+        "roofdsl", version=__version__, instructions=ABOUT, on_list_tools=list_tools, on_call_tool=call_tool,
+        on_list_resources=list_resources, on_read_resource=read_resource,
+    )  # fmt: skip
+
+
+def run(nursery: Nursery, root: Path | None) -> None:
+    """Serve on standard input and output until the client closes them."""
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    async def serve() -> None:
+        made = server(nursery, root)
+        async with stdio_server() as (reading, writing):
+            await made.run(reading, writing, made.create_initialization_options())
+
+    anyio.run(serve)

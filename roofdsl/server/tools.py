@@ -1,0 +1,220 @@
+"""The tools of the service: each is a command of roofdsl with some of its options, as a row of a table.
+
+From a row come the JSON Schema of a tool's arguments and the command line that answers a call. Answers are the
+documents of the command's `--json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.lang.report import did_you_mean
+
+Kind = Literal["text", "flag", "integer", "sizes", "machine"]
+
+GIVEN = "given.roof"
+"""The name of the text that a call brings along, in the folder where the call is answered."""
+
+MOST_CHARACTERS = 1_000_000
+"""Of a text."""
+
+SUBJECT = {
+    "text": "kernels, programs or machines in the language of roofdsl (resource roofdsl://language)",
+    "file": "a file under the server's root, or the name of a shipped kernel (resource roofdsl://models)",
+    "name": "the kernel or program, if the text or file has several",
+}
+
+
+class Parameter(Record):
+    """An argument of a tool: the option that it sets, what it is, and its values if they are a few words."""
+
+    name: str
+    option: str
+    kind: Kind
+    about: str
+    values: tuple[str, ...] = ()
+    needed: bool = False
+
+
+class Tool(Record):
+    """A tool: its name, the command that answers it, and what it is for."""
+
+    name: str
+    command: str
+    about: str
+    parameters: tuple[Parameter, ...]
+
+
+SIZES = Parameter("set", "--set", "sizes", 'values of parameters, such as {"n": 4096}')
+MACHINE = Parameter(
+    "machine", "--machine", "machine",
+    "a shipped machine (resource roofdsl://machines), one under the server's root, or one of `text`",
+    needed=True,
+)  # fmt: skip
+CACHE = Parameter("cache", "--cache", "text", "the size of the cache, such as 32KiB")
+LINE = Parameter("line", "--line", "text", "the size of a line of the cache, such as 64B")
+UNIT = Parameter("unit", "--unit", "text", "run contractions on matrix units", ("tensor", "tensor_sparse"))
+CONVENTIONS = ("once", "load_store", "write_allocate")
+TRAFFIC = Parameter("traffic", "--traffic", "text", "how bytes are counted", CONVENTIONS)
+
+TOOLS = (
+    Tool("check", "check", "Report errors and warnings in a text.", (
+        Parameter("deep", "--deep", "flag", "also check subscripts, intents and legality for all sizes"), SIZES,
+    )),
+    Tool("derive", "derive", "Derive work, traffic and intensity as exact closed forms.", (
+        SIZES, CACHE, LINE, TRAFFIC,
+    )),
+    Tool("predict", "predict", "Predict the time of a kernel on a machine, and what bounds it.", (
+        MACHINE, SIZES, TRAFFIC, UNIT,
+        Parameter("warm", "--warm", "flag", "start with the caches as a previous launch left them"),
+    )),
+    Tool("sol", "sol", "Find the least time that any code for the kernel takes on a machine.", (MACHINE, SIZES)),
+    Tool("validate_claim", "sol", "Judge whether a measured or claimed time is possible.", (
+        MACHINE, SIZES, Parameter("time", "--measured", "text", "the claimed time, such as 3.96ms", needed=True),
+    )),
+    Tool("bound", "bound", "Bound the loads of any order of a kernel from below.", (
+        SIZES, CACHE, Parameter("machine", "--machine", "machine", "evaluate the bound for each cache of a machine"),
+    )),
+    Tool("advise", "advise", "Find legal changes of a kernel that save time, ranked by their gain.", (
+        MACHINE, SIZES, TRAFFIC, UNIT,
+        Parameter("keep_rounding", "--keep-rounding", "flag", "only changes that do not affect rounding"),
+    )),
+    Tool("simulate", "simulate", "Simulate every access of a kernel in a cache.", (
+        SIZES, CACHE, LINE, Parameter("ways", "--ways", "integer", "lines in a set"),
+        Parameter("machine", "--machine", "machine", "simulate all caches of a machine instead"),
+    )),
+)  # fmt: skip
+
+BY_NAME = {tool.name: tool for tool in TOOLS}
+
+
+def schema(tool: Tool) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments."""
+    properties: dict[str, Any] = {name: {"type": "string", "description": about} for name, about in SUBJECT.items()}
+    for p in tool.parameters:
+        kinds: dict[Kind, dict[str, Any]] = {
+            "flag": {"type": "boolean"},
+            "integer": {"type": "integer", "minimum": 1},
+            "sizes": {"type": "object", "additionalProperties": {"type": "integer"}},
+        }
+        properties[p.name] = kinds.get(p.kind, {"type": "string"}) | {"description": p.about}
+        if p.values:
+            properties[p.name]["enum"] = list(p.values)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [p.name for p in tool.parameters if p.needed],
+        "additionalProperties": False,
+    }
+
+
+class Question(Record):
+    """A call as a command line, and the text that it needs as the file GIVEN (None: it needs none)."""
+
+    arguments: tuple[str, ...]
+    text: str | None
+
+
+def question(name: str, given: Mapping[str, Any], root: Path | None) -> Question:
+    """The command line of a call. Raises CommandError for an unknown tool or argument, a wrong value, and a path
+    outside the root.
+    """
+    tool = BY_NAME.get(name)
+    if tool is None:
+        raise CommandError(
+            f"there is no tool `{name[:80]}`", did_you_mean(name, list(BY_NAME), f"the tools are {', '.join(BY_NAME)}")
+        )
+    known = {p.name: p for p in tool.parameters}
+    for argument in given:
+        if argument not in known and argument not in SUBJECT:
+            names = [*SUBJECT, *known]
+            raise CommandError(
+                f"{name} has no argument `{argument[:80]}`", did_you_mean(argument, names, ", ".join(names))
+            )
+    text = _text(given.get("text"), "text")
+    arguments = [tool.command, _subject(given, text, root)]
+    for p in tool.parameters:
+        value = given.get(p.name)
+        if value is None:
+            if p.needed:
+                raise CommandError(f"{name} needs `{p.name}`", p.about)
+            continue
+        arguments += _option(p, value, text, root)
+    return Question((*arguments, "--json"), text)
+
+
+def _text(value: object, name: str) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise CommandError(f"`{name}` is a string, and this is {type(value).__name__}")
+    if len(value) > MOST_CHARACTERS:
+        raise CommandError(f"`{name}` has {len(value):,} characters, and at most {MOST_CHARACTERS:,} are taken")
+    return value
+
+
+def _subject(given: Mapping[str, Any], text: str | None, root: Path | None) -> str:
+    """The FILE of the command line."""
+    file, name = _text(given.get("file"), "file"), _text(given.get("name"), "name")
+    if (text is None) == (file is None):
+        raise CommandError(
+            "a call needs either `text` or `file`", "give the text of a kernel, or the name of a shipped one"
+        )
+    if name is not None and not name.isidentifier():
+        raise CommandError(f"`{name[:80]}` is not the name of a kernel")
+    path = GIVEN if file is None else _inside(file, root)
+    return path if name is None else f"{path}:{name}"
+
+
+def _inside(file: str, root: Path | None) -> str:
+    """A path under the root, or a shipped name. Raises CommandError for any other path."""
+    if file.replace("/", "").replace(":", "").isidentifier() and not (root and (root / file).exists()):
+        return file  # a shipped name, such as gemv or polybench/gemm
+    if root is None:
+        raise CommandError(f"no files can be read, so not `{file[:80]}` either", "start the server with --root FOLDER")
+    head, colon, tail = file.rpartition(":")
+    if colon and tail.isidentifier() and not (root / file).exists():
+        file, tail = head, f":{tail}"
+    else:
+        tail = ""
+    try:
+        path = (root / file).resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise CommandError(f"`{file[:80]}` is not a path") from None
+    if not path.is_relative_to(root):
+        raise CommandError(f"`{file[:80]}` is not under the server's root", "give a path inside of it")
+    return f"{path}{tail}"
+
+
+def _option(p: Parameter, value: object, text: str | None, root: Path | None) -> list[str]:
+    """The option with its value. Raises CommandError for a value of another kind."""
+    if p.kind == "flag":
+        if not isinstance(value, bool):
+            raise CommandError(f"`{p.name}` is true or false")
+        return [p.option] if value else []
+    if p.kind == "sizes":
+        return [part for name, number in _sizes(value) for part in ("--set", f"{name}={number}")]
+    if p.kind == "integer":
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise CommandError(f"`{p.name}` is a positive whole number")
+        return [f"{p.option}={value}"]
+    word = _text(value, p.name) or ""
+    if p.values and word not in p.values:
+        raise CommandError(f"`{p.name}` is one of {', '.join(p.values)}")
+    if p.kind == "machine":
+        of_text = text is not None and word.isidentifier() and f"machine {word}" in text
+        word = f"{GIVEN}:{word}" if of_text else _inside(word, root)
+    return [f"{p.option}={word}"]
+
+
+def _sizes(value: object) -> list[tuple[str, int]]:
+    if not isinstance(value, dict):
+        raise CommandError('`set` is an object of whole numbers, such as {"n": 4096}')
+    for name, number in value.items():
+        if not isinstance(name, str) or not name.isidentifier() or type(number) is not int:
+            raise CommandError('`set` is an object of whole numbers, such as {"n": 4096}', f"not `{str(name)[:40]}`")
+    return list(value.items())

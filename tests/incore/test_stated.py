@@ -1,0 +1,213 @@
+"""In-core time from the kernel and stated instructions: strides, chains, counts, and published in-core terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, product
+
+import pytest
+
+from roofdsl.incore.chains import chain, overwritten_in, reductions
+from roofdsl.incore.model import InCore, NoInCore
+from roofdsl.incore.shape import Loop, loops_of, stride_of
+from roofdsl.incore.stated import in_core
+from roofdsl.incore.stated_cycles import Timer
+from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.sized import Sized, sized
+from roofdsl.machine.find import load_machine
+from tests.predict.machines import kernel_of
+from tests.predict.test_ecm import FIVE_POINTS, HSW, KAHAN, SNB
+
+LATENCIES = {"add": 3.0, "mul": 5.0, "div": 20.0, "min": 2.0, "sqrt": 21.0}
+
+
+def latency(cls: str, type_name: str) -> float:
+    return LATENCIES[cls]
+
+
+def loop_of(text: str, **sizes: int) -> Loop:
+    """The only innermost loop of a kernel of these lines, over matrices A, B, vectors x, y, u and scalars s, t, k."""
+    head = "kernel k(n):\n    inout A, B: f64[n, n], x, y, u: f64[3 * n], s, t: f64\n    in c: f64\n"
+    given = sized(kernel_of(head + "".join(f"    {line}\n" for line in text.splitlines())), {"n": 40} | sizes)
+    found = [loop for loop in loops_of(Sized(with_numbers(given.kernel, given.values), given.values)) if loop.loop]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "cycles"),
+    [
+        ("    y[i] = c * x[i] + s", None),
+        ("    s += x[i]", 3),
+        ("    s *= x[i]", 5),
+        ("    s max= x[i]", 2),
+        ("    s += x[i] * y[i]", 3),  # the product waits for nothing
+        ("    s = c * (s + x[i])", 8),
+        ("    s = s / c + x[i]", 23),
+        ("    x[i] = c * x[i - 1] + y[i]", 8),
+        ("    x[i] = c * x[i - 2] + y[i]", 4),  # two chains, each of every second iteration
+        ("    x[i] = c * x[i + 1] + y[i]", None),  # the old value of a later element
+        ("    x[i] = sqrt(x[i - 1])", 21),
+        ("    let a = x[i - 1] + c\n    x[i] = a * a", 8),
+        ("    t = s + x[i]\n    s = t * c", 8),
+        ("    s += x[i]\n    t += s * y[i]", 3),  # t follows s at the same speed
+        ("    t = x[i] + c\n    s = t * y[i]", None),  # written before it is read
+    ],
+)
+def test_chains_by_hand(body: str, cycles: float | None) -> None:
+    loop = loop_of("for i in range(2, n - 1):\n" + body)
+    assert loop.loop is not None
+    found = chain(loop.statements, loop.loop, latency)
+    assert (None if found is None else found.cycles) == (cycles if cycles is None else pytest.approx(cycles))
+
+
+def test_sums_that_could_be_reordered() -> None:
+    for body, many in (("s += x[i]", 1), ("s += x[i] * s", 0), ("s += x[i]\n    t += s", 1), ("x[i] += c", 0)):
+        loop = loop_of(f"for i in range(n):\n    {body}")
+        assert loop.loop is not None
+        assert len(reductions(loop.statements, loop.loop)) == many
+
+
+@pytest.mark.parametrize(
+    ("nest", "reread"),
+    [
+        ("for i in range(n), j in range(n):\n    A[i, j] += A[i, 3] * B[i, j]", "A"),
+        ("for i in range(3), j in range(4, n):\n    A[i, j] += A[i, 3] * B[i, j]", ""),
+        ("for i in range(n), j in range(i + 1, n):\n    A[i, j] += A[i, i] * B[i, j]", ""),
+        ("for i in range(n), j in range(i, n):\n    A[i, j] += A[i, i] * B[i, j]", "A"),
+        ("for i in range(n), j in range(i):\n    A[i, j] += A[i, i] * B[i, j]", ""),
+        ("for i in range(n), j in range(n):\n    A[i, j] += B[i, 3]", ""),
+    ],
+)
+def test_elements_that_the_loop_may_overwrite(nest: str, reread: str) -> None:
+    loop = loop_of(nest)
+    assert loop.loop is not None
+    assert overwritten_in(loop.statements, loop.loop) == reread
+
+
+Runs = Callable[[int], list[tuple[int, int]]]
+
+
+@pytest.mark.parametrize(
+    ("nest", "runs"),
+    [
+        ("for i in range(n), j in range(n):\n    A[i, j] = c", lambda n: [(i, j) for i in range(n) for j in range(n)]),
+        ("for i in range(n), j in range(i):\n    A[i, j] = c", lambda n: [(i, j) for i in range(n) for j in range(i)]),
+        (
+            "for i in range(1, n, 3), j in range(i, n, 2):\n    A[i, j] = c",
+            lambda n: [(i, j) for i in range(1, n, 3) for j in range(i, n, 2)],
+        ),
+        (
+            "for i in range(n):\n    if i >= 5:\n        for j in range(n - i):\n            A[i, j] = c",
+            lambda n: [(i, j) for i in range(n) if i >= 5 for j in range(n - i)],
+        ),
+    ],
+)
+def test_iterations_and_entries_are_counted(nest: str, runs: Runs) -> None:
+    loop, done = loop_of(nest, n=17), runs(17)
+    assert loop.iterations == len(done)
+    entered = len({i for i, _ in done})
+    assert loop.entries in (entered, entered + 1)  # the triangle's first row is entered for no iteration
+
+
+def test_strides() -> None:
+    value = "A[j, i] + B[i, 2 * j] + x[j] + y[i] + u[i * 2 + j % 3]"
+    loop = loop_of(f"for i in range(1, 10), j in range(1, 10):\n    A[i, j] = {value}")
+    found = {m.element.array.name: stride_of(m.element, loop.loop) for m in loop.moved if m.element.array.name != "A"}
+    assert found == {"B": ("strided", 2), "x": ("unit", 1), "u": ("irregular", 0)}
+    assert {stride_of(m.element, loop.loop) for m in loop.moved if m.element.array.name == "A"} == {
+        ("unit", 1),
+        ("strided", 0),
+    }
+    assert loop.outside == 1  # y[i] is loaded once for each entry
+
+
+@pytest.mark.parametrize(("shift", "row", "bits"), list(product((-1, 0, 1, 3), (40, 41), (128, 256, 512))))
+def test_vectors_across_lines(shift: int, row: int, bits: int) -> None:
+    """Against the addresses of all vectors of 8 rows, in arrays that begin on lines."""
+    subscript = f"j + {shift}" if shift >= 0 else f"j - {-shift}"
+    text = f"kernel k(n):\n    in A: f64[n, {row}]\n    out x: f64[n, {row}]\n"
+    text += "    for i in range(n), j in range(8, 32):\n"
+    given = sized(kernel_of(f"{text}        x[i, j] = A[i, {subscript}]\n"), {"n": 8})
+    (loop,) = (one for one in loops_of(Sized(with_numbers(given.kernel, given.values), given.values)) if one.loop)
+    (moved,) = (m for m in loop.moved if m.element.array.name == "A")
+    lanes = bits // 64
+    first = [i * row + j + shift for i in range(8) for j in range(8, 32, lanes)]
+    across = sum(a // 8 != (a + lanes - 1) // 8 for a in first) / len(first)
+    assert Timer._crossing(moved, bits // 8) == pytest.approx(across)
+
+
+# ---- the in-core terms of the ECM papers, in cycles for a cache line of work ----
+
+
+def per_line(found: InCore, iterations: int, clock_hz: float) -> tuple[float, float]:
+    last, scale = found.steps[-1], clock_hz / (iterations / 8)
+    return last.overlapping_s * scale, last.loads_s * scale
+
+
+@pytest.mark.parametrize(("machine", "clock_hz"), [(SNB, 2.7e9), (HSW, 2.3e9)])
+def test_the_kahan_sum_is_four_adds_an_iteration(machine: str, clock_hz: float) -> None:
+    """Hammer et al., PMBS 2015, table 5: T_OL = 96 cycles on both, from Intel's IACA."""
+    n = 1 << 16
+    core, _ = per_line(in_core(KAHAN, {"n": n}, load_machine(machine)), n, clock_hz)
+    assert core == pytest.approx(96, rel=0.01)
+
+
+def test_loads_of_the_five_point_stencil() -> None:
+    """The same table: T_nOL = 8 cycles on Sandy Bridge, four loads of 32 B for two vectors, 16 B a port and cycle."""
+    found = in_core(FIVE_POINTS, {"m": 600, "n": 602}, load_machine(SNB))
+    core, loads = per_line(found, 598 * 600, 2.7e9)
+    assert loads == pytest.approx(8, rel=0.02)
+    assert core < 9.5  # so it is hidden, as in the paper
+
+
+# ---- causes ----
+
+
+DOT = kernel_of(
+    "kernel dot(n):\n    in x, y: f64[n]\n    out s: f64\n    s = 0\n    for i in range(n):\n        s += x[i] * y[i]\n"
+)
+
+
+def causes(found: InCore) -> set[str]:
+    """The causes that make arithmetic or loads slower."""
+    return {
+        after.cause
+        for before, after in pairwise(found.steps)
+        if (after.overlapping_s, after.loads_s) != (before.overlapping_s, before.loads_s)
+    }
+
+
+def test_a_sum_waits_for_itself_unless_it_may_be_reordered() -> None:
+    machine = load_machine("skylake_gold_6148")
+    n, per_s = 100_000, 2.4e9 * 20
+    strict = in_core(DOT, {"n": n}, machine)
+    relaxed = in_core(DOT, {"n": n}, machine, relaxed=True)
+    assert strict.steps[-1].overlapping_s == pytest.approx(4 * n / per_s, rel=0.01)  # an addition takes 4 cycles
+    assert relaxed.steps[-1].loads_s == pytest.approx(2 * n / 8 * 0.5 / per_s, rel=0.01)  # two vectors a cycle
+    assert {"chain of 4-cycle adds", "no SIMD: the sum may not be reordered"} <= causes(strict)
+    remedies = {s.cause: s.remedy for s in strict.steps}
+    assert "--math relaxed" in remedies["chain of 4-cycle adds"]
+    assert not any("chain" in cause or "SIMD" in cause for cause in causes(relaxed))
+
+
+def test_steps_never_get_faster() -> None:
+    for kernel in (DOT, FIVE_POINTS, KAHAN):
+        sizes = {p.name: 64 for p in kernel.parameters}
+        for before, after in pairwise(in_core(kernel, sizes, load_machine(HSW)).steps):
+            assert after.overlapping_s >= before.overlapping_s and after.loads_s >= before.loads_s
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value", "why"),
+    [
+        ("f16", "x[i] + x[i]", "conversions of f16"),
+        ("c128", "x[i]", "complex"),
+        ("f64", "exp(x[i])", "no rate of exp"),
+        ("f64", "sqrt(x[i])", "sqrt"),
+    ],
+)
+def test_what_is_not_stated_is_a_reason(type_name: str, value: str, why: str) -> None:
+    text = f"kernel k(n):\n    in x: {type_name}[n]\n    out y: {type_name}[n]\n    for i in range(n):\n"
+    with pytest.raises(NoInCore, match=why):
+        in_core(kernel_of(f"{text}        y[i] = {value}\n"), {"n": 100}, load_machine("zen2_epyc_7452"))

@@ -1,0 +1,176 @@
+"""The service: every tool through the SDK's client, hostile calls, and lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from roofdsl.cli.main import run
+from roofdsl.machine.find import load_machine
+from roofdsl.server.isolation import Limits, Nursery
+from roofdsl.server.lines import serve
+from roofdsl.server.protocol import answer
+from roofdsl.server.tools import BY_NAME, TOOLS, schema
+
+KERNEL = """\
+kernel scale(n):
+    in a: f64[n]
+    out b: f64[n]
+    for i in range(n):
+        b[i] = 2 * a[i]
+"""
+CALLS: dict[str, dict[str, Any]] = {
+    "check": {"text": KERNEL, "deep": True},
+    "derive": {"text": KERNEL, "cache": "32KiB", "line": "64B", "set": {"n": 4096}},
+    "predict": {"file": "gemv", "machine": "v100", "set": {"n": 4096}},
+    "sol": {"text": KERNEL, "machine": "v100", "set": {"n": 1 << 20}},
+    "validate_claim": {"text": KERNEL, "machine": "v100", "set": {"n": 1 << 20}, "time": "1us"},
+    "bound": {"file": "matmul", "cache": "32KiB", "set": {"n": 100}},
+    "advise": {"text": KERNEL, "machine": "v100", "set": {"n": 4096}},
+    "simulate": {"text": KERNEL, "cache": "1KiB", "line": "64B", "ways": 4, "set": {"n": 1000}},
+}
+"""A call of every tool that is answered."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled() -> None:
+    """Simulations are compiled once for each installation, which takes longer than a call may."""
+    assert run(["simulate", "gemv", "--cache", "1KiB", "--set", "n=10", "--json"]) == 0
+    assert run(["bound", "matmul", "--cache", "1KiB", "--set", "n=10", "--json"]) == 0
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("root").resolve()
+    (folder / "scale.roof").write_text(KERNEL)
+    (folder.parent / "secret.roof").write_text(KERNEL.replace("scale", "secret"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def nursery(root: Path) -> Iterator[Nursery]:
+    with Nursery(run, root, Limits(seconds=10, wall_s=40)) as made:
+        yield made
+
+
+def test_every_tool_has_a_call_here_and_a_schema() -> None:
+    assert set(CALLS) == set(BY_NAME)
+    for tool in TOOLS:
+        made = schema(tool)
+        assert set(CALLS[tool.name]) <= set(made["properties"]) and set(made["required"]) <= set(CALLS[tool.name])
+
+
+def test_the_sdks_client_drives_every_tool(root: Path) -> None:
+    """In a process of its own, as an agent starts it; an error comes as data, and the server goes on."""
+    import anyio
+    from mcp import ClientSession
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    async def drive() -> None:
+        how = StdioServerParameters(command=sys.executable, args=["-m", "roofdsl", "mcp", "--root", str(root)])
+        async with stdio_client(how) as (reading, writing), ClientSession(reading, writing) as client:
+            await client.initialize()
+            assert {t.name for t in (await client.list_tools()).tools} == set(CALLS)
+            refused = await client.call_tool("predict", {"file": "../secret.roof", "machine": "v100"})
+            assert refused.is_error and "root" in str(refused.structured_content)
+            for name, given in CALLS.items():
+                found = await client.call_tool(name, given)
+                assert not found.is_error, (name, found)
+                assert found.structured_content is not None and found.structured_content["schema"].startswith(
+                    "roofdsl."
+                )
+            models = await client.read_resource("roofdsl://models")
+            assert "gemv" in models.contents[0].text.split()
+
+    anyio.run(drive)
+
+
+def test_numbers_are_those_of_the_command(nursery: Nursery, root: Path) -> None:
+    found = answer(nursery, root, "sol", {"file": "gemv", "machine": "v100", "set": {"n": 4000}})
+    memory = load_machine("v100").main_memory.bandwidth_bytes_per_s
+    assert found["floor_s"] == pytest.approx(8 * (4000 * 4000 + 2 * 4000) / float(memory), rel=1e-3)
+    claim = answer(nursery, root, "validate_claim", CALLS["validate_claim"])["claim"]
+    assert claim["verdict"] == "impossible" and claim["violated"]
+
+
+def test_files_are_read_under_the_root_only(nursery: Nursery, root: Path) -> None:
+    assert answer(nursery, root, "derive", {"file": "scale.roof"})["kernel"] == "scale"
+    assert answer(nursery, root, "derive", {"file": "scale.roof:scale"})["kernel"] == "scale"
+    (root / "link.roof").symlink_to(root.parent / "secret.roof")
+    for file in ("../secret.roof", str(root.parent / "secret.roof"), "link.roof", "/etc/passwd", "x/../../secret.roof"):
+        assert "error" in answer(nursery, root, "derive", {"file": file}), file
+    used = answer(nursery, root, "check", {"text": 'use "../secret.roof"\n'})
+    assert used.get("error") or used["diagnostics"]
+    outside = answer(nursery, root, "check", {"text": f'use "{root.parent}/secret.roof"\n'})
+    assert "secret(" not in json.dumps(outside) and (outside.get("error") or outside["diagnostics"])
+
+
+def hostile(draw: random.Random, root: Path) -> tuple[str, dict[str, Any]]:
+    """A call that is wrong in one way or another."""
+    name = draw.choice([*CALLS, "exec", "", "predict\x00", "__class__", "x" * 500])
+    given = dict(CALLS.get(name, {}))
+    deep = "(" * draw.choice([10, 300, 20_000]) + "n"
+    file = draw.choice(["/dev/zero", "/proc/self/mem", "../" * 40 + "etc/passwd", "~", "\x00", str(root)])
+    way: dict[str, Any] = draw.choice([
+        {"text": "kernel " * draw.choice([1, 1000, 100_000])}, {"text": KERNEL.replace("2 * a[i]", f"{deep} * a[i]")},
+        {"text": KERNEL.replace("range(n)", f"range({'n*' * 300}n)")}, {"text": "\x00\ud800"}, {"text": 3},
+        {"text": None}, {"text": KERNEL, "set": {"n": 10 ** draw.choice([9, 30, 400])}}, {"set": {"n": "4"}},
+        {"set": [1]}, {"set": {"__init__": 1}}, {"file": file}, {"name": "a; rm -rf /"}, {"name": "--help"},
+        {"machine": "/etc/shadow"}, {"machine": "-x"}, {"machine": "v100:../../x"}, {"cache": "-1"},
+        {"cache": "9" * 5000 + "GiB"}, {"line": "0B"}, {"ways": -1}, {"ways": 10**40}, {"time": "1e400s"},
+        {"time": "--json"}, {"unknown": 1}, {"deep": "yes"}, {"warm": 1},
+    ])  # fmt: skip
+    return name, {**given, **way}
+
+
+def test_hostile_calls_are_answered_and_the_server_lives(
+    nursery: Nursery, root: Path, request: pytest.FixtureRequest
+) -> None:
+    draw = random.Random(5)
+    calls = 200 if request.config.getoption("--thorough") else 30
+    for _ in range(calls):
+        name, given = hostile(draw, root)
+        found = answer(nursery, root, name, given)
+        assert "error" in found or found["schema"].startswith("roofdsl."), (name, found)
+        assert "Traceback" not in json.dumps(found)
+    assert answer(nursery, root, "derive", CALLS["derive"])["kernel"] == "scale"
+
+
+def test_a_call_that_does_not_end_is_ended(root: Path) -> None:
+    """It says so as data, in about the time it had."""
+    text = KERNEL.replace("for i in range(n):", "for t in range(n), i in range(n):").replace("b[i] = 2", "b[i] = i % 3")
+    with Nursery(run, root, Limits(seconds=0.5, wall_s=6)) as short:
+        found = answer(short, root, "simulate", {"text": text, "cache": "64B", "ways": 1, "set": {"n": 3_000_001}})
+        assert "error" in found
+        assert answer(short, root, "check", {"text": KERNEL})["schema"] == "roofdsl.check/1"
+
+
+def test_lines_are_answered_in_order(nursery: Nursery, root: Path) -> None:
+    requests = [
+        {"id": 1, "method": "derive", "params": {"text": KERNEL}},
+        {"id": 2, "method": "hover", "params": {"text": f"{KERNEL}\n{KERNEL.replace('scale', 'again')}", "line": 9}},
+        {"id": 3, "method": "hover", "params": {"text": KERNEL, "line": "3"}},
+        {"id": 4, "method": "nothing", "params": {}},
+        {"id": 5, "method": "check", "params": []},
+        [],
+    ]
+    found = [json.loads(line) for line in serve([*map(json.dumps, requests), "{", "", "\n"], nursery, root)]
+    assert [f["id"] for f in found] == [1, 2, 3, 4, 5, None, None]
+    assert found[0]["result"]["work"]["total"]["expr"] == "n" and found[1]["result"]["kernel"] == "again"
+    assert all("message" in f["error"] for f in found[2:])
+
+
+def test_the_command_serves_lines() -> None:
+    asked = json.dumps({"id": 7, "method": "predict", "params": CALLS["predict"]})
+    done = subprocess.run(
+        [sys.executable, "-m", "roofdsl", "serve", "--stdio"], input=asked + "\n", capture_output=True, text=True,
+        timeout=120, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["result"]["machine"] == "v100"
