@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from roofdsl.measure.buffers import aligned
 
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.inputs import random_inputs
@@ -21,6 +20,7 @@ from roofdsl.codegen.load import load_python
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.assembled import Stopwatch, loops
 from roofdsl.measure.by_numba import by_value
+from roofdsl.measure.timed_arrays import aligned
 
 # The table at %rdi: the function, the number of words for the stack, six words for registers, eight for %xmm0 to
 # %xmm7, then the words for the stack.

@@ -12,21 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
-
-# The same freedom that numba gets: sums may be regrouped, products fused, and zeros have no sign; nothing else is
-# relaxed.
-KERNEL_FLAGS = (
-    "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros",
-    "-fno-trapping-math", "-fno-math-errno",
-)  # fmt: skip
-STRICT_FLAGS = ("-std=c11", "-O3", "-march=native", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno")
-
-
-def flags_for(math: Math) -> tuple[str, ...]:
-    """The flags of generated C for relaxed or strict math."""
-    return KERNEL_FLAGS if math == "relaxed" else STRICT_FLAGS
 
 
 def find_compiler(without: str) -> tuple[str, ...]:
@@ -65,7 +51,7 @@ def compile_library(
     command = [*compiler, *flags, "-shared", "-fPIC", "-o", str(library), str(source), "-lm"]
     done = run_compiler(command, shown, 300, help)
     if done.returncode != 0:
-        raise CommandError(f"`{shown}` does not compile {what}: {_fault(done)}", help)
+        raise CommandError(f"`{shown}` does not compile {what}: {fault(done)}", help)
     if not library.is_file() or library.stat().st_size == 0:
         raise CommandError(f"`{shown}` exited without an error but wrote no library", help)
 
@@ -84,19 +70,6 @@ def load_function(compiler: Sequence[str], flags: Sequence[str], text: str, func
             raise CommandError(f"the library from `{shown}` cannot be loaded: {why}", help) from None
         except AttributeError:
             raise CommandError(f"the library from `{shown}` lacks the function `{function}`", help) from None
-
-
-def assembly_of(compiler: Sequence[str], flags: Sequence[str], text: str, without: str) -> str:
-    """The assembly of a generated text. Raises CommandError if the compiler fails."""
-    shown = " ".join(compiler)
-    help = f"name another compiler by CC, or {without}"
-    with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
-        source, made = Path(folder) / "kernel.c", Path(folder) / "kernel.s"
-        source.write_text(text, encoding="utf-8")
-        done = run_compiler([*compiler, *flags, "-fPIC", "-S", "-o", str(made), str(source)], shown, 300, help)
-        if done.returncode != 0 or not made.is_file():
-            raise CommandError(f"`{shown}` does not compile the generated C: {_fault(done)}", help)
-        return made.read_text(encoding="utf-8", errors="replace")
 
 
 def run_compiler(command: Sequence[str], shown: str, timeout_s: float, help: str) -> subprocess.CompletedProcess[str]:
@@ -122,7 +95,7 @@ def compiler_version(compiler: Sequence[str]) -> str:
     return printable(next((line for line in done.stdout.splitlines() if line.strip()), "")) or shown
 
 
-def _fault(done: subprocess.CompletedProcess[str]) -> str:
+def fault(done: subprocess.CompletedProcess[str]) -> str:
     """The first error that a compiler reports."""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     first = next((line for line in lines if "error" in line or "cannot" in line), *lines[:1] or [""])

@@ -1,1 +1,1 @@
-"""In-core time: how long a processor takes for a launch when all data lie in its nearest cache."""
+"""The time of a kernel's instructions, with all data in the nearest cache: from compiled code or from stated facts."""

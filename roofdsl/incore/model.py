@@ -1,4 +1,4 @@
-"""In-core time of one launch: the time while all data are in the nearest cache, and what makes it up."""
+"""The in-core time of one launch: what code takes with all data in the nearest cache, and why it is not the peak."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ class Step(Record):
     """The in-core time of one launch after one more cause is taken into account; steps never get faster.
 
     cause: in the field's words ("the sum may not be reordered", "chain of 4-cycle adds", "no SIMD: ...", "division",
-    "call of exp", "short inner loop of 16", "vectors split lines", "scalar conversion of f16", "stride: ...").
+    "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak.
     remedy: what legal change would remove it ("`--math relaxed` lets sums be reordered"), or "".
-    overlapping_s: T_OL, what runs beside data transfers (arithmetic, chains, branches).
-    loads_s: T_nOL, loads and stores between registers and L1.
+    overlapping_s: T_OL, what runs beside data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and
+    stores between registers and the nearest cache. Both in seconds.
     """
 
     cause: str
@@ -22,12 +22,11 @@ class Step(Record):
 
 
 class InCore(Record):
-    """In-core time of one launch, all data in the nearest cache.
+    """The in-core time of one launch, with all data in the nearest cache.
 
-    steps: the first is the machine's peak (cause ""), the last is the result.
-    model: where it comes from: "assembly of numba 0.68.1, ...", "stated: strict compiler", "osaca 0.7.1".
-    launch_s: by kinds of arguments, where measured; None: the machine's own.
-    assumptions: for what is shown under `assumed`.
+    steps: the first is the machine's peak, the last is the result. model: where the time comes from, "assembly of numba
+    0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch by its kinds of arguments,
+    where that was measured; None for the machine's own. assumptions: in words.
     """
 
     model: str
@@ -37,4 +36,4 @@ class InCore(Record):
 
 
 class NoInCore(Exception):
-    """Why there is no in-core time: one sentence for people (no instruction latencies, assembly not understood)."""
+    """Why there is no in-core time: one sentence for people (a machine without latencies, code not understood, ...)."""

@@ -16,7 +16,6 @@ from roofdsl.loops.model import Kernel
 _INTEGERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _FLOATS = 8
 _PAGE, _LINE = 4096, 64
-_WITHOUT = "take numba's code, which needs no C compiler"
 _ARRAYS = 0x1_0000_0000
 
 
@@ -146,10 +145,11 @@ def by_cc(kernel: Kernel, math: Math = "relaxed") -> Native:
 
     Raises CommandError if there is no compiler or it fails.
     """
-    from roofdsl.codegen.compiler import assembly_of, compiler_version, find_compiler, flags_for
+    from roofdsl.codegen.c_compiler import WITHOUT, assembly, flags_for
+    from roofdsl.codegen.compiler import compiler_version, find_compiler
     from roofdsl.codegen.generate import generate
 
     generated = generate(kernel, "c", "loops")
-    compiler = find_compiler(_WITHOUT)
-    text = assembly_of(compiler, flags_for(math), generated.source, _WITHOUT)
+    compiler = find_compiler(WITHOUT)
+    text = assembly(compiler, flags_for(math), generated.source)
     return Native(text, generated.function, compiler_version(compiler), generated.arguments, "c")

@@ -61,8 +61,8 @@ class _Resolver:
 
     def run(self) -> CheckedMachine:
         resolvers: dict[str, Callable[[tree.MachineLine], Fields]] = {
-            "processor": self._processor, "transfers": self._transfers,
-            "peak": self._peak, "pipes": self._pipes, "cache": self._level, "memory": self._level,
+            "processor": self._processor, "peak": self._peak, "pipes": self._pipes, "transfers": self._transfers,
+            "cache": self._level, "memory": self._level,
             "ceiling": self._ceiling, "link": self._link, "cost": self._cost, "multiprocessor": self._multiprocessor,
             "latency": self._latency, "sustained": self._sustained, "core": self._core,
             "instruction": self._instruction,

@@ -46,9 +46,9 @@ _MACHINE: tuple[Place, ...] = ("machine",)
 _CACHE: tuple[Place, ...] = ("cache",)
 _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
-_SUSTAINED: tuple[Place, ...] = ("sustained",)
 _CORE: tuple[Place, ...] = ("core",)
 _INSTRUCTION: tuple[Place, ...] = ("instruction",)
+_SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
     Attribute(
@@ -131,17 +131,6 @@ ATTRIBUTES = (
         example="32", shown="{number} schedulers",
     ),
     Attribute(
-        "latency", _SUSTAINED, "time", "latency_s",
-        "from the start of one round of requests of a thread to the start of its next",
-        example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
-        shown="latency {text}",
-    ),
-    Attribute(
-        "exponent", _SUSTAINED, "number", "exponent",
-        "how sharply the bandwidth bends from latency-bound to sustained",
-        example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
-    ),
-    Attribute(
         "dispatch", _CORE, "count", "dispatch", "instructions that begin in a cycle",
         example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
     ),
@@ -220,6 +209,17 @@ ATTRIBUTES = (
         Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")
         for k in range(4)
     ),
+    Attribute(
+        "latency", _SUSTAINED, "time", "latency_s",
+        "from the start of one round of requests of a thread to the start of its next",
+        example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
+        shown="latency {text}",
+    ),
+    Attribute(
+        "exponent", _SUSTAINED, "number", "exponent",
+        "how sharply the bandwidth bends from latency-bound to sustained",
+        example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
+    ),
 )  # fmt: skip
 
 
@@ -232,8 +232,8 @@ SETTINGS = tuple(attributes("machine"))
 """The lines of a machine that are one word and one quantity."""
 
 LINES = (
-    "processor", "peak", "pipes", "transfers", "cache", "memory", "ceiling", "link", *SETTINGS,
-    "multiprocessor", "latency", "sustained", "core", "instruction", "source",
+    "processor", "peak", "pipes", "transfers", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor",
+    "latency", "sustained", "core", "instruction", "source",
 )  # fmt: skip
 """The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
 

@@ -20,9 +20,9 @@ _TEXT: dict[Kind | None, Callable[[Any], str]] = {
     "flop_rate": show_rate,
     "op_rate": lambda per_s: show_rate(per_s, "OP"),
     "count": str,
-    "number": lambda value: f"{float(value):g}",
     "cycles": lambda cycles: f"{float(cycles):g} cycle{'' if cycles == 1 else 's'}",
     "bits": lambda bits: f"{bits} bits",
+    "number": lambda value: f"{float(value):g}",
     None: str,
 }
 

@@ -122,22 +122,6 @@ class Multiprocessor(Record):
     source: str = ""
 
 
-class Sustained(Record):
-    """The bandwidth of a level that a stream in one direction ("read", "write" or "mixed") approaches.
-
-    A launch with L bytes in flight gets `(F**-p + B**-p)**(-1/p)` of it, with F = L / `latency_s`, B the bandwidth
-    and p the `exponent`. Both are those of the stream's threads, each of which starts, loads, stores and ends, so the
-    latency is longer than that of a single load.
-    """
-
-    level: str
-    direction: str
-    bandwidth_bytes_per_s: Fraction
-    latency_s: Fraction
-    exponent: Fraction
-    source: str = ""
-
-
 class Instruction(Record):
     """What one instruction of a class costs a core, in cycles, while its data are in the nearest cache.
 
@@ -168,12 +152,12 @@ class Core(Record):
     """How a core executes out of order.
 
     dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
-    those of them that wait for operands. predicted: the most iterations of a short inner loop whose end is predicted,
-    `varied` where their number differs from time to time. left: cycles lost where a loop is left even so.
-    taken: cycles from one taken jump to the next; redirect: cycles of dispatch lost by each, on average over where
-    loops lie in memory; mispredict: cycles lost by a jump predicted wrong; blocked: cycles that a load waits for stores
-    of parts of its bytes. indexed: what vector arithmetic with an indexed address counts as. closes: whether 512-bit
-    vectors close the units that they do not use to narrower ones.
+    those of them that wait for operands; taken: cycles from one taken jump to the next; redirect: cycles of dispatch
+    lost by each, on average over where loops lie in memory; mispredict: cycles lost by a jump predicted wrong; indexed:
+    what vector arithmetic with an indexed address counts as; closes: whether 512-bit vectors close the units that they
+    do not use to narrower ones; predicted: the most iterations of a short inner loop whose end is predicted, `varied`
+    where their number differs from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a
+    load waits for stores of parts of its bytes.
     """
 
     dispatch: int
@@ -188,6 +172,22 @@ class Core(Record):
     blocked: Fraction | None = None
     indexed: int = 1
     closes: bool = False
+    source: str = ""
+
+
+class Sustained(Record):
+    """The bandwidth of a level that a stream in one direction ("read", "write" or "mixed") approaches.
+
+    A launch with L bytes in flight gets `(F**-p + B**-p)**(-1/p)` of it, with F = L / `latency_s`, B the bandwidth
+    and p the `exponent`. Both are those of the stream's threads, each of which starts, loads, stores and ends, so the
+    latency is longer than that of a single load.
+    """
+
+    level: str
+    direction: str
+    bandwidth_bytes_per_s: Fraction
+    latency_s: Fraction
+    exponent: Fraction
     source: str = ""
 
 
@@ -226,10 +226,10 @@ class Machine(Record):
     transfer_overlap: Fraction | None = None  # 0: transfers take turns, 1: the longest counts; None: not stated
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
-    sustained: tuple[Sustained, ...] = ()
     instructions: tuple[Instruction, ...] = ()
     core: Core | None = None
     processor: str = ""  # its name as the system reports it where the machine was measured
+    sustained: tuple[Sustained, ...] = ()
     source: str = ""
     origin: str = field(default="", compare=False)  # the file it was read from
 

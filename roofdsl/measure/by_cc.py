@@ -8,7 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from roofdsl.codegen.compiler import compiler_version, find_compiler, flags_for, load_function
+from roofdsl.codegen.c_compiler import WITHOUT, flags_for
+from roofdsl.codegen.compiler import compiler_version, find_compiler, load_function
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.math_mode import Math
 from roofdsl.loops.model import Kernel
@@ -16,15 +17,13 @@ from roofdsl.measure.by_numba import by_value, generate_for, runner_of
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import usable_cores
 
-_WITHOUT = "omit `--compiler cc`: numba needs no C compiler"
-
 
 def c_runner(kernel: Kernel, variant: str, math: Math = "relaxed") -> Runner:
     """The variants `loops` and `parallel` (OpenMP). Raises CommandError if there is no compiler or it fails."""
     generated = generate_for(kernel, "c", variant)
-    compiler = find_compiler(_WITHOUT)
+    compiler = find_compiler(WITHOUT)
     flags = (*flags_for(math), *(("-fopenmp",) if variant == "parallel" else ()))
-    function = load_function(compiler, flags, generated.source, generated.function, _WITHOUT)
+    function = load_function(compiler, flags, generated.source, generated.function, WITHOUT)
     function.restype = None
     function.argtypes = [_type_of(a) for a in generated.arguments]
 

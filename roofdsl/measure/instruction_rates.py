@@ -80,11 +80,11 @@ def _arithmetic_loops(bench: Bench, known: Sequence[Template]) -> None:
                 ones,
             )
     for group in _groups(known):
-        for a, b in itertools.combinations(group, 2):
+        for a, b in itertools.permutations(group, 2):
             both = [
-                filled(t.text, t.bits, 2 + (2 * k + j) % ROTATED)
-                for k in range(REPEATS // 2)
-                for j, t in enumerate((a, b))
+                filled(t.text, t.bits, 2 + (3 * k + j) % ROTATED)
+                for k in range(REPEATS // 3)
+                for j, t in enumerate((a, b, a))
             ]
             bench.add(f"pair_{a.key}_{b.key}", both, REPEATS)
 
@@ -97,8 +97,8 @@ def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Ins
             continue
         own = {t.key: alone[t.key] for t in group}
         pairs = {
-            (a.key, b.key): cycles[f"pair_{a.key}_{b.key}"] / (REPEATS // 2)
-            for a, b in itertools.combinations(group, 2)
+            (a.key, b.key): cycles[f"pair_{a.key}_{b.key}"] / (REPEATS // 3)
+            for a, b in itertools.permutations(group, 2)
         }
         count = min(4, max(1, round(1 / min(own.values()))))
         sets |= matched(find_sets(own, pairs, count), sets)

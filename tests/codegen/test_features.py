@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
-from roofdsl.codegen.compiler import KERNEL_FLAGS
+from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError
@@ -20,7 +20,7 @@ from tests.oracle.loading import kernel_of
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile generated C with")
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 ALL = FEATURES | TILED
-CHECKED = [f for f in KERNEL_FLAGS if f not in ("-O3", "-march=native")] + ["-O1", "-fopenmp"]
+CHECKED = [f for f in FLAGS if f not in ("-O3", "-march=native")] + ["-O1", "-fopenmp"]
 
 
 @cache

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
-from roofdsl.codegen.compiler import KERNEL_FLAGS
+from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.loops.transform import apply
@@ -53,7 +53,7 @@ def test_c(seeds: range, tmp_path: Path) -> None:
     for seed in seeds:
         free = parallel_loops(case(seed).kernel)
         codes.append(generate(case(seed).kernel, "c", "parallel" if free else "loops", free=free))
-    library = CLibrary(codes, tmp_path, [f for f in KERNEL_FLAGS if f != "-march=native"] + ["-fopenmp"])
+    library = CLibrary(codes, tmp_path, [f for f in FLAGS if f != "-march=native"] + ["-fopenmp"])
     for seed, code in zip(seeds, codes, strict=True):
         case(seed).check(library, code, told=False)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.codegen.compiler import KERNEL_FLAGS
+from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.launch_grids import Call
@@ -51,8 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
 def test_c(variant: str, tmp_path: Path) -> None:
     codes = every("c", variant)
-    flags = [f for f in KERNEL_FLAGS if f not in ("-O3", "-march=native")] + ["-O1", "-fopenmp"]
-    library = CLibrary(codes, tmp_path, flags)
+    library = CLibrary(codes, tmp_path, [f for f in FLAGS if f not in ("-O3", "-march=native")] + ["-O1", "-fopenmp"])
     for code in codes:
         case(code.kernel).check(library, code)
     assert len(codes) == len(shipped()) if variant == "loops" else len(codes) > 25

@@ -29,12 +29,13 @@ def _random_line(rng: random.Random) -> str:
     number = rng.choice((0, 1, 7, 31, -1, -8, 100))
     wide = "q" if suffix in "wb" else suffix
     x, y = (_named(rng.choice(NAMES), wide) for _ in range(2))
+    shift = rng.randrange(1, 31)
     return rng.choice((
         f"mov{suffix} {a}, {b}", f"add{suffix} {a}, {b}", f"sub{suffix} {a}, {b}", f"and{suffix} ${number}, {b}",
         f"or{suffix} {a}, {b}", f"xor{suffix} {a}, {b}", f"cmp{suffix} {a}, {b}", f"test{suffix} {a}, {b}",
         f"inc{suffix} {b}", f"dec{suffix} {b}", f"neg{suffix} {b}", f"not{suffix} {b}", f"imul{wide} {x}, {y}",
-        f"imul{wide} ${number}, {x}, {y}", f"shl{suffix} ${rng.randrange(8)}, {b}", f"sar{wide} ${rng.randrange(1, 31)}, {y}",
-        f"shr{wide} ${rng.randrange(1, 31)}, {y}", f"add{suffix} ${number}, {b}", f"sub{suffix} ${number}, {b}",
+        f"imul{wide} ${number}, {x}, {y}", f"shl{suffix} ${shift % 8}, {b}", f"sar{wide} ${shift}, {y}",
+        f"shr{wide} ${shift}, {y}", f"add{suffix} ${number}, {b}", f"sub{suffix} ${number}, {b}",
         f"leaq {number}(%{rng.choice(NAMES)},%{rng.choice(NAMES)},{rng.choice((1, 2, 4, 8))}), %{rng.choice(NAMES)}",
         f"movzbl {_named(rng.choice(NAMES), 'b')}, {_named(rng.choice(NAMES), 'l')}",
         f"movslq {_named(rng.choice(NAMES), 'l')}, %{rng.choice(NAMES)}",
