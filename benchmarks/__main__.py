@@ -23,7 +23,7 @@ from benchmarks import (
 from roofdsl.lang.diagnostics import CommandError, InputError
 
 PARTS = ("derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading")
-APART = ("validation", "trust", "misses", "plateaus", "published")
+APART = ("validation", "trust", "misses", "plateaus", "published", "incore")
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -38,18 +38,21 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=derivations.REPEATS, help="counted runs of a derivation")
     parser.add_argument("--runs", type=int, default=startup.RUNS, help="counted runs of a command")
     parser.add_argument(
-        "--kernel", action="append", help="derivations, every-cache, validation, misses: only this kernel (repeatable)"
+        "--kernel",
+        action="append",
+        help="derivations, every-cache, validation, misses, incore: only this kernel (repeatable)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=inf,
-        help="validation, trust, misses, plateaus: begin no more kernels after it",
+        help="validation, trust, misses, plateaus, incore: begin no more kernels after it",
     )
     parser.add_argument(
         "--keep",
         type=Path,
-        help="misses, plateaus: results go to this file at once, validation: to this folder; those in it are taken up",
+        help="misses, plateaus: results go to this file at once, validation: to this folder; those in it are taken up; "
+        "incore: what is measured of the core goes to this file",
     )
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust, plateaus: compared with brute force")
     parser.add_argument("--seed", type=int, default=100_000, help="trust, plateaus: of the first of them")
@@ -115,6 +118,10 @@ def main() -> None:
             print(published.answer(options.operators, options.streams, options.figure, json=options.json))
         except CommandError as error:
             parser.exit(2, f"{error}\n")
+    if "incore" in parts:
+        from benchmarks import incore
+
+        print(incore.run(options.kernel or (), options.seconds, options.keep))
     if "misses" in parts:
         from benchmarks import polybench_misses
 

@@ -1,7 +1,7 @@
 """Cycles of one call of a compiled function, without Python between the calls.
 
 numba's native function takes arrays as structures; a loop in assembly passes them and calls it again and again. Cycles
-are those of a chain of dependent additions that runs beside it, and the shortest of many short runs counts, so that what
+are those of a chain of dependent additions that runs beside it. The shortest of many short runs counts, so that what
 other programs take does not.
 """
 
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from roofdsl.measure.buffers import aligned
 
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.inputs import random_inputs
@@ -21,6 +20,7 @@ from roofdsl.codegen.load import load_python
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.assembled import Stopwatch, loops
 from roofdsl.measure.by_numba import by_value
+from roofdsl.measure.timed_arrays import aligned
 
 # The table at %rdi: the function, the number of words for the stack, six words for registers, eight for %xmm0 to
 # %xmm7, then the words for the stack.
@@ -30,15 +30,16 @@ _CALLER = (
     "xorl %eax, %eax", "77:", "cmpq %r13, %rax", "jge 78f", "movq 128(%rbx,%rax,8), %rcx", "movq %rcx, (%rsp,%rax,8)",
     "incq %rax", "jmp 77b", "78:",
     *(f"vmovsd {64 + 8 * k}(%rbx), %xmm{k}" for k in range(8)),
-    "pushq %rsi", "popq %r12", "movq 16(%rbx), %rdi", "movq 32(%rbx), %rdx", "movq 40(%rbx), %rcx", "movq 48(%rbx), %r8",
-    "movq 56(%rbx), %r9", "movq 24(%rbx), %rsi", "lfence", "callq *(%rbx)", "lfence", "movq %r12, %rsi", "movq %rbx, %rdi",
+    "pushq %rsi", "popq %r12", "movq 16(%rbx), %rdi", "movq 32(%rbx), %rdx", "movq 40(%rbx), %rcx",
+    "movq 48(%rbx), %r8", "movq 56(%rbx), %r9", "movq 24(%rbx), %rsi", "lfence", "callq *(%rbx)", "lfence",
+    "movq %r12, %rsi", "movq %rbx, %rdi",
     "addq %r14, %rsp", "popq %r14", "popq %r13", "popq %r12", "popq %rbp", "popq %rbx",
 )  # fmt: skip
 _NOTHING = ("xorl %eax, %eax", "retq")
 
 
 class NativeCall:
-    """A kernel's native function with arrays of its own, as `measure` passes them; `native_s` seconds are not needed."""
+    """A kernel's native function with arrays of its own, as `measure` passes them."""
 
     def __init__(self, kernel: Kernel, values: Mapping[str, int]) -> None:
         generated = generate(kernel, "python", "loops")

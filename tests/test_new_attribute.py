@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
-from roofdsl.machine.model import Cache, Machine, Memory, Multiprocessor, Sustained
+from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Sustained
 from tests.copied import ROOT, run_in_copy
 
 ROWS = """\
@@ -108,19 +108,20 @@ def test_four_more_attributes(tmp_path: Path) -> None:
     assert [d[0] for d in found["twice"]] == ["machine-twice"]
     assert [d[0] for d in found["unit"]] == ["unit-kind"]
     assert found["elsewhere"] == [
-        ["machine-option", "a memory has no `banks`", "a memory has `line`, `scrub`, `ecc` and `duplex`"]
+        ["machine-option", "a memory has no `banks`", "a memory has `line`, `scrub`, `ecc`, `duplex` and `stores`"]
     ]
 
 
 def test_every_attribute_is_a_field_of_the_model() -> None:
     models = {
         "machine": Machine, "cache": Cache, "memory": Memory, "multiprocessor": Multiprocessor, "sustained": Sustained,
+        "core": Core, "instruction": Instruction,
     }  # fmt: skip
     for attribute in ATTRIBUTES:
         for place in attribute.of:
             assert attribute.field in models[place].__match_args__, attribute.word
-    given = {"name", "level", "direction", "size_bytes", "bandwidth_bytes_per_s", "source"}
-    for place in ("cache", "memory", "multiprocessor", "sustained"):
+    given = {"name", "level", "direction", "size_bytes", "bandwidth_bytes_per_s", "source", "cls", "type", "bits"}
+    for place in ("cache", "memory", "multiprocessor", "sustained", "core", "instruction"):
         assert {a.field for a in attributes(place).values()} == {*models[place].__match_args__} - given
 
 
@@ -128,6 +129,7 @@ def test_the_language_page_lists_the_attributes(golden: Callable[[Path, str], No
     path = ROOT / "docs/language.md"
     units = {
         "size": "SIZE", "bandwidth": "BANDWIDTH", "time": "TIME", "frequency": "FREQUENCY", "count": "N", "number": "N",
+        "cycles": "CYCLES",
     }  # fmt: skip
     lines = [f"| `{a.word} {units[str(a.kind)]}` | {a.about} |" for a in ATTRIBUTES if "machine" in a.of]
     rows = [

@@ -184,7 +184,7 @@ def in_core_option(function: F) -> F:
         default="auto",
         show_default=True,
         help="Where the in-core time comes from: the assembly of generated code, or the kernel and what the machine "
-        "states; auto reads assembly if the machine is this processor.",
+        "states; auto reads assembly if the machine is this processor. llvm-mca and osaca are run where installed.",
     )(function)
 
 

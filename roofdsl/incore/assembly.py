@@ -200,4 +200,4 @@ def _operand(text: str, line: int) -> Operand:
     families = [REGISTERS[r].family if r in REGISTERS else "" for r in (base, index)]
     symbol = (found["symbol"] or "").partition("@")[0].strip('"')
     scale = int(found["scale"] or 1)
-    return Memory(displacement, *families, scale, symbol, mask, broadcast, families[1][:1] == "v")
+    return Memory(displacement, families[0], families[1], scale, symbol, mask, broadcast, families[1][:1] == "v")

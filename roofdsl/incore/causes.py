@@ -1,4 +1,4 @@
-"""Why a launch takes longer than at the machine's peak: the steps from the peak to its in-core time, in cycles' terms."""
+"""Why a launch takes longer than at the machine's peak: the steps from the peak to its in-core time."""
 
 from __future__ import annotations
 

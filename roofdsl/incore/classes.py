@@ -1,7 +1,7 @@
-"""What an instruction is to the processor's core: its class, the registers it reads and writes, what it loads and stores.
+"""What an instruction is to the core: its class, the registers it reads and writes, what it loads and stores.
 
-Classes are those that `characterize` measures (`instruction` lines of a machine): an instruction of a class that was not
-measured costs what the nearest one does (`rates.py`).
+Classes are those that `characterize` measures (`instruction` lines of a machine). An instruction of a class that was
+not measured costs what the nearest one does (`rates.py`).
 """
 
 from __future__ import annotations
@@ -65,14 +65,22 @@ _LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
 _MOVES = re.compile(
     r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$"
 )
-_ACROSS = re.compile(r"perm(?:pd|ps|q|d|w|b|t2\w+|i2\w+|2f128|2i128)$|extract[fi]\d*\w*$|insert[fi]\d*\w*$|shuf[fi]\d\w*$"
-                     r"|pmov[sz]x\w+$|pmovu?s?[qdw][bwd]$|broadcast\w*$|pbroadcast\w*$|valign\w$|align[dq]$|p?compress\w*$|p?expand\w*$")  # fmt: skip
-_WITHIN = re.compile(r"p?shuf\w*$|permil\w*$|unpck\w*$|punpck\w*$|pack\w*$|mov(?:ddup|shdup|sldup|hlps|lhps|h[sp][sd]|l[sp][sd])$"
-                     r"|palignr$|insertps$|pslldq$|psrldq$|extractps$")  # fmt: skip
+_ACROSS = re.compile(
+    r"perm(?:pd|ps|q|d|w|b|t2\w+|i2\w+|2f128|2i128)$|(?:extract|insert)[fi]\d+\w*$|shuf[fi]\d\w*$|pmov[sz]x\w+$"
+    r"|pmovu?s?[qdw][bwd]$|p?broadcast\w*$|align[dq]$|p?compress\w*$|p?expand\w*$"
+)
+_WITHIN = re.compile(
+    r"p?shuf\w*$|permil\w*$|p?unpck\w*$|pack\w*$|mov(?:ddup|s[hl]dup|hlps|lhps|[hl][sp][sd])$|palignr$|insertps$"
+    r"|ps[lr]ldq$|extractps$"
+)
 _SHIFTS = re.compile(r"p(?:s(?:ll|rl|ra)v?|rolv?|rorv?|shld\w*|shrd\w*)[wdq]$")
 _COMPARES = re.compile(r"pcmp\w+$|ptestn?m[bwdq]$|ptest$|testp[sd]$")
 _INTEGERS = re.compile(r"p(?:add|sub|min|max|abs|avg|sign|sad)\w*$")
 _PRODUCTS = re.compile(r"pm(?:ull|uldq|uludq|ulh|adds?)\w*$|pdp\w+$")
+_IN_PLACE = frozenset((
+    "add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "inc", "dec", "neg", "not", "imul", "rol", "ror",
+    "cmp", "test", "bt",
+))  # fmt: skip
 _STORING = ("mov", "extract", "pextr", "cvtps2ph", "pmov", "scatter", "set", "compress", "vcompress", "st", "pop")
 
 
@@ -128,7 +136,7 @@ def _vector_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
             type_name = _TYPES[found[2]]
             return Kind(cls, type_name, bits if found[1] == "p" else int(type_name[1:]))
     if plain.startswith("cvt"):
-        return _conversion(plain, ops, bits)
+        return _conversion(plain, bits)
     if plain[0] == "k":
         return Kind("mask", "i64", 64)
     if plain.startswith(("gather", "pgather")):
@@ -174,7 +182,7 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     return Kind("shuffle", "f64", bits)
 
 
-def _conversion(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
+def _conversion(plain: str, bits: int) -> Kind:
     """Conversions by what they convert: between floats, integers and floats, and halves."""
     scalar = any(s in plain for s in ("sd2", "ss2", "si2", "sh2", "2si", "2usi", "usi2"))
     if "ph" in plain or "sh" in plain or "bf16" in plain:
@@ -182,9 +190,7 @@ def _conversion(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     if "si" in plain:
         return Kind("convert", "i64", 64)
     if "dq" in plain or "qq" in plain:
-        widened = "pd" in plain
-        memory = any(isinstance(o, Memory) for o in ops)
-        return Kind("convert", "f64" if widened else "i32", bits if not memory else bits)
+        return Kind("convert", "f64" if "pd" in plain else "i32", bits)
     return Kind("convert", "f32" if scalar else "f64", 32 if scalar else bits)
 
 
@@ -283,8 +289,7 @@ def _also_read(instruction: Instruction) -> tuple[str, ...]:
         old = bool(re.match(r"vfn?m(?:add|sub)|vperm[it]2|vpternlog|vpdp", name)) or last.merging
         old = old or (not name.startswith(("v", "k")) and not name.startswith(("mov", "cvt", "sqrt", "pshuf")))
         return ((last.family,) if old else ()) + masks
-    two = plain in ("add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "inc", "dec", "neg", "not", "imul", "rol",
-                    "ror", "cmp", "test", "bt")  # fmt: skip
+    two = plain in _IN_PLACE
     if plain in ("div", "idiv", "mul"):
         return (last.family, "rax", "rdx")
     return (last.family,) if two and not (plain == "imul" and len(ops) == 3) else ()

@@ -25,8 +25,8 @@ def in_core(
 ) -> InCore:
     """The in-core time of one launch of the variant `loops`, from the assembly of `code` ("numba" or "cc").
 
-    values: of all parameters. math: what the compiler may do. Raises NoInCore where the machine states no instructions or no clock, where the code
-    cannot be made or read, and where its time depends on data.
+    values: of all parameters. math: what the compiler may do. Raises NoInCore where the machine states no instructions
+    or no clock, where the code cannot be made or read, and where its time depends on data.
     """
     rates = rates_of(machine)
     if machine.clock_hz is None:

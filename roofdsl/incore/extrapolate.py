@@ -6,13 +6,16 @@ A register that grew by the same number in the last iterations is taken to grow 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from roofdsl.incore.state import MASKS, Flags, holds, signed
 from roofdsl.lang.record import Record
 
 _WRAP = MASKS[64] + 1
 _PERIOD = 4096
+Outcome = Callable[[int], "bool | None"]
+"""Whether a condition holds some executions later."""
 
 
 class Exit(Record):
@@ -33,10 +36,10 @@ def advanced(values: Sequence[int | None], count: int, wide: bool = False) -> in
         return last
     if wide or len(known) < 3:
         return None
-    steps = [(b - a) % _WRAP for a, b in zip(known, known[1:], strict=False)]
+    steps = [(b - a) % _WRAP for a, b in pairwise(known)]
     if len(set(steps[-2:])) == 1:
         return (last + steps[-1] * count) % _WRAP
-    second = {(b - a) % _WRAP for a, b in zip(steps, steps[1:], strict=False)}
+    second = {(b - a) % _WRAP for a, b in pairwise(steps)}
     if len(steps) < 3 or len(second) != 1:
         return None
     growth = second.pop()
@@ -66,9 +69,8 @@ def _same_for(now: Exit, history: Sequence[Flags]) -> int:
     if len({(f[0], f[3]) for f in history}) != 1:
         return 0
     steps = []
-    for k in (1, 2):
-        values = [f[k] for f in history]
-        apart = {signed((y - x) & MASKS[bits], bits) for x, y in zip(values, values[1:], strict=False)}
+    for values in ([f[1] for f in history], [f[2] for f in history]):
+        apart = {signed((y - x) & MASKS[bits], bits) for x, y in pairwise(values)}
         if len(apart) != 1:
             return 0
         steps.append(apart.pop())
@@ -84,7 +86,7 @@ def _same_for(now: Exit, history: Sequence[Flags]) -> int:
     limit = _until_wrap(a, da, bits, now.condition)
     limit = min(limit, _until_wrap(b, db, bits, now.condition) if kind != "and" else limit)
     if now.condition in ("e", "ne"):
-        return _until_equal(now, da, db, limit, outcome)
+        return _until_equal(now, da, db, limit)
     return _bisected(outcome, now.taken, limit)
 
 
@@ -98,7 +100,7 @@ def _until_wrap(value: int, step: int, bits: int, condition: str) -> int:
     return (high - shown) // step if step > 0 else (shown - low) // -step
 
 
-def _until_equal(now: Exit, da: int, db: int, limit: int, outcome: object) -> int:
+def _until_equal(now: Exit, da: int, db: int, limit: int) -> int:
     """For jumps on equality: when two numbers meet."""
     kind, a, b, bits = now.flags
     signs = {"sub": 1, "dec": 1, "add": -1, "inc": -1}
@@ -115,9 +117,8 @@ def _until_equal(now: Exit, da: int, db: int, limit: int, outcome: object) -> in
     return meet - 1 if rest == 0 and meet > 0 else limit
 
 
-def _bisected(outcome: object, taken: bool, limit: int) -> int:
+def _bisected(outcome: Outcome, taken: bool, limit: int) -> int:
     """The last k up to `limit` with the same outcome; the outcome changes once at most."""
-    assert callable(outcome)
     low, high = 0, min(limit, 1 << 62)
     if outcome(high) == taken:
         return high
@@ -130,7 +131,6 @@ def _bisected(outcome: object, taken: bool, limit: int) -> int:
     return low
 
 
-def _search(outcome: object, taken: bool) -> int:
+def _search(outcome: Outcome, taken: bool) -> int:
     """For masked numbers, whose outcomes repeat: look at each."""
-    assert callable(outcome)
     return next((k - 1 for k in range(1, _PERIOD) if outcome(k) != taken), _PERIOD)

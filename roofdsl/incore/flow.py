@@ -56,7 +56,6 @@ def flow_of(code: Code, function: str) -> Flow:
         block = _block(code, start, starts)
         blocks[start] = block
         waiting += block.successors
-    # a jump may lead into the middle of what was read as one block: labels split blocks, so it never does
     loops: list[Loop] = []
     _find_loops(blocks, set(blocks), None, loops, frozenset())
     nests: dict[int, tuple[int, ...]] = dict.fromkeys(blocks, ())
@@ -103,8 +102,6 @@ def _find_loops(
         inside = set(component)
         entries = [n for n in nodes - inside if any(s in inside for s in blocks[n].successors)]
         headers = {s for n in entries for s in blocks[n].successors if s in inside}
-        if parent is not None:  # within a loop it may be entered from the parent's header only
-            headers |= {s for n in loops[parent].blocks - inside for s in blocks[n].successors if s in inside}
         header = min(headers or inside)
         number = len(loops)
         loops.append(Loop(number, header, frozenset(inside), parent, True))
@@ -147,7 +144,7 @@ def _components(blocks: dict[int, Block], nodes: set[int], removed: frozenset[in
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[v])
                 if low[v] == index[v]:
-                    component = []
+                    component: list[int] = []
                     while not component or component[-1] != v:
                         component.append(stack.pop())
                         on.discard(component[-1])

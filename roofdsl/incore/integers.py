@@ -337,8 +337,10 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
     return None
 
 
-_MOVES = ("movups", "movaps", "movupd", "movapd", "movdqu", "movdqa", "lddqu", "movdqu64", "movdqa64", "movdqu32")
-_MOVES += ("movdqa32", "movdqu8", "movdqu16")
+_MOVES = frozenset((
+    "movups", "movaps", "movupd", "movapd", "movdqu", "movdqa", "lddqu", "movdqu64", "movdqa64", "movdqu32", "movdqa32",
+    "movdqu8", "movdqu16",
+))  # fmt: skip
 
 
 def _vector(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:

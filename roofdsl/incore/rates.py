@@ -1,7 +1,7 @@
 """What instructions cost on a machine: its `instruction` and `core` lines, looked up by class, type and width.
 
-An instruction that the machine does not state costs what the nearest stated one does: another type of the same class and
-width, then a narrower or a wider one (twice the width, twice the time), then a simple one of its kind.
+An instruction that the machine does not state costs what the nearest stated one does: another type of the same class
+and width, then a narrower or a wider one (twice the width, twice the time), then a simple one of its kind.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Rates:
         self.blocked = float(core.blocked or 0)
         self.drained = 0.0
         self.indexed = core.indexed
-        self.wide = frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
+        self.wide = (
+            frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
+        )
         self._costs: dict[Kind, Cost] = {}
         self._forward: dict[int, float] = {}
         for cls in ("load", "store"):

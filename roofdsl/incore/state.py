@@ -188,7 +188,6 @@ def _flag_values(flags: Flags) -> tuple[bool | None, bool, bool, bool]:
     return known, result == 0, bool(result >> (bits - 1) & 1), overflow
 
 
-_OR = {False: {False: False, True: True, None: None}, True: {False: True, True: True, None: True}}
 _SYNONYMS = {
     "z": "e", "nz": "ne", "c": "b", "nae": "b", "nb": "ae", "nc": "ae", "na": "be", "nbe": "a", "nge": "l", "nl": "ge",
     "ng": "le", "nle": "g",
@@ -218,7 +217,7 @@ def holds(condition: str, flags: Flags | None) -> bool | None:
         case "b":
             return carry
         case "be":
-            return _OR[zero][carry]
+            return True if zero else carry
         case "s":
             return sign
         case "o":

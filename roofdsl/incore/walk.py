@@ -1,29 +1,29 @@
 """A walk through a compiled function as the processor would go: its integer instructions decide which way.
 
-Loops are not walked to their ends. Once a loop is steady, what is left of it is skipped: registers that grow by the same
-number each time are moved on, and the clock by as many iterations as were skipped. Where an outer loop's iterations
-differ (triangular loops), some are walked in each part of its range, and stand for the others there.
+Loops are not walked to their ends. Once a loop is steady, what is left of it is skipped: registers that grow by the
+same number each time are moved on, and the clock by as many iterations as were skipped. Where an outer loop's
+iterations differ (triangular loops), some are walked in each part of its range, and stand for the others there.
 
-So the code that really runs is found without guessing: alias and contiguity checks, remainders, the number of vectors in
-each row and where they lie in their lines come out as they do on the machine.
+So the code that really runs is found without guessing: alias and contiguity checks, remainders, the number of vectors
+in each row and where they lie in their lines come out as they do on the machine.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from roofdsl.incore.assembly import Code, Instruction, Memory
 from roofdsl.incore.classes import Work, work_of
 from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
 from roofdsl.incore.integers import Effect, effect
+from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
 from roofdsl.incore.state import State, holds, plain_condition
 from roofdsl.incore.window import Clock, Step
-from roofdsl.lang.record import replace as replace_record
 
 MOST_INSTRUCTIONS = 400_000
 """Beyond so many instructions a walk is given up."""
@@ -43,25 +43,6 @@ SAMPLE = 4
 """Iterations walked in each part of such a loop: the registers' growth takes that many to see."""
 
 
-@dataclass
-class Totals:
-    """What a whole launch executes: times each block runs, and how many of each instruction's accesses cross lines.
-
-    iterations and entries by loop; mispredicted: jumps.
-    """
-
-    blocks: Counter[int] = field(default_factory=Counter)
-    splits: Counter[int] = field(default_factory=Counter)
-    iterations: Counter[int] = field(default_factory=Counter)
-    entries: Counter[int] = field(default_factory=Counter)
-    calls: Counter[str] = field(default_factory=Counter)
-    mispredicted: Counter[int] = field(default_factory=Counter)
-    skipped: float = 0.0
-
-    def parts(self) -> tuple[Counter[int], ...]:
-        return (self.blocks, self.splits, self.iterations, self.entries, self.mispredicted, self.calls)  # type: ignore[return-value]
-
-
 @dataclass(frozen=True)
 class Walked:
     """The result: cycles of one launch, what was executed, and the function that it was."""
@@ -73,50 +54,6 @@ class Walked:
     works: dict[int, Work]
     walked: int
     assumptions: tuple[str, ...] = ()
-
-
-@dataclass
-class _Boundary:
-    """The state at the start of an iteration."""
-
-    registers: dict[str, int | None]
-    slots: dict[tuple[int, int], int | None]
-    retired: float
-    instructions: int
-    totals: tuple[Counter[int], ...]
-    exits: dict[int, Exit]
-    path: tuple[object, ...]
-
-
-@dataclass(frozen=True)
-class _Pace:
-    """How an iteration of an outer loop went when it was steady: growth of registers, slots and compared numbers, the
-    time, and what was executed. Another entry of the loop that begins alike goes on alike.
-    """
-
-    path: tuple[object, ...]
-    registers: dict[str, int]
-    slots: dict[tuple[int, int], int]
-    exits: dict[int, tuple[int, int]]
-    cycles: float
-    instructions: int
-    totals: tuple[Counter[int], ...]
-
-
-@dataclass
-class _Active:
-    """A loop that is being walked through."""
-
-    number: int
-    total: int = 0  # iterations, with those skipped
-    since: int = 0  # iterations since the registers were moved on
-    boundaries: list[_Boundary] = field(default_factory=list)
-    exits: dict[int, Exit] = field(default_factory=dict)
-    path: list[object] = field(default_factory=list)
-    written: set[tuple[int, int]] = field(default_factory=set)
-    parts: list[int] = field(default_factory=list)  # lengths of the parts that are still to be sampled
-    first: tuple[object, ...] = ()  # the path of the first iteration
-    into: int = 0  # the iterations of the present part that were gone through before its sample
 
 
 @dataclass(frozen=True)
@@ -146,9 +83,9 @@ class _Walk:
         self.clock = Clock(rates, list(self.works.values()))
         self.totals = Totals()
         self.plans: dict[int, _Planned] = {}
-        self.active: list[_Active] = []
+        self.active: list[Active] = []
         self.trips: dict[int, int] = {}
-        self.paces: dict[int, _Pace] = {}
+        self.paces: dict[int, Pace] = {}
         self.assumed: dict[str, None] = {}
         self.vectors = [k for name, k in self.clock.numbers.items() if name[0] in "vk" and name[1:].isdigit()]
 
@@ -269,13 +206,13 @@ class _Walk:
         entered = nest[len(self.active) :]
         for number in entered:
             self.totals.entries[number] += 1
-            self.active.append(_Active(number, written=self.state.written))
+            self.active.append(Active(number, written=self.state.written))
             self.state.written = set()
             self.active[-1].boundaries.append(self._boundary(self.active[-1]))
         if self.active and not entered and self.flow.loops[self.active[-1].number].header == at:
             self._iterated(self.active[-1])
 
-    def _leave(self, loop: _Active) -> None:
+    def _leave(self, loop: Active) -> None:
         total = loop.total + 1  # the last iteration leaves without arriving at the header
         self.totals.iterations[loop.number] += 1
         before = self.trips.get(loop.number)
@@ -292,17 +229,17 @@ class _Walk:
             inside = hash((loop.first, loop.boundaries[-1].path, tuple(loop.path)))
             self.active[-1].path.append((loop.number, total, inside))
 
-    def _boundary(self, loop: _Active) -> _Boundary:
+    def _boundary(self, loop: Active) -> Boundary:
         state = self.state
         slots = {(at, size): state.load(at, size) for at, size in state.written}
-        found = _Boundary(
+        found = Boundary(
             dict(state.registers), slots, self.clock.retired, self.clock.instructions,
             tuple(part.copy() for part in self.totals.parts()), loop.exits, tuple(loop.path),
         )  # fmt: skip
         loop.exits, loop.path = {}, []
         return found
 
-    def _iterated(self, loop: _Active) -> None:
+    def _iterated(self, loop: Active) -> None:
         loop.total += 1
         loop.since += 1
         self.totals.iterations[loop.number] += 1
@@ -318,7 +255,7 @@ class _Walk:
         else:
             self._skip_outer(loop)
 
-    def _skip_steady(self, loop: _Active) -> None:
+    def _skip_steady(self, loop: Active) -> None:
         """Skip what is left of an innermost loop once the core's window is full of it."""
         each = max(1, (loop.boundaries[-1].instructions - loop.boundaries[0].instructions) // max(1, loop.since))
         warm = max(LEAST_WARM, self.rates.window // each + 1)
@@ -328,7 +265,7 @@ class _Walk:
         if left > warm:
             self._skip(loop, left - 1, warm // 8 * 8 or warm)
 
-    def _skip_outer(self, loop: _Active) -> None:
+    def _skip_outer(self, loop: Active) -> None:
         """Skip the rest of an outer loop: all of it where its iterations are alike, else between samples."""
         pace = self.paces.get(loop.number)
         if loop.since == 1 and pace is not None and loop.total == 1:
@@ -343,7 +280,7 @@ class _Walk:
         if left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
             return
         if b[-1].path == b[-2].path == b[-3].path:
-            self.paces[loop.number] = _pace(b[-2], b[-1])
+            self.paces[loop.number] = pace_of(b[-2], b[-1])
             self._skip(loop, left, 2)
             return
         if loop.since < SAMPLE:
@@ -356,36 +293,36 @@ class _Walk:
             return
         whole = left - 2
         bounds = [whole * k // parts for k in range(parts + 1)]
-        loop.parts = [b - a for a, b in zip(bounds, bounds[1:], strict=False)]
+        loop.parts = [b - a for a, b in pairwise(bounds)]
         self._jump(loop, 0)
 
-    def _skip_at(self, loop: _Active, pace: _Pace) -> None:
+    def _skip_at(self, loop: Active, pace: Pace) -> None:
         """Skip an outer loop after its first iteration, if that was like those of an earlier entry."""
         first, last = loop.boundaries
         if last.path != pace.path or set(last.exits) != set(pace.exits):
             return
-        if any(_grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
+        if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
             return
         before = replace(
             first,
-            registers={n: _back(v, pace.registers.get(n)) for n, v in first.registers.items()},
-            slots={n: _back(v, pace.slots.get(n)) for n, v in first.slots.items()},
-            exits={b: _earlier(e, pace.exits[b], 2) for b, e in last.exits.items()},
+            registers={n: earlier_value(v, pace.registers.get(n)) for n, v in first.registers.items()},
+            slots={n: earlier_value(v, pace.slots.get(n)) for n, v in first.slots.items()},
+            exits={b: earlier_exit(e, pace.exits[b], 2) for b, e in last.exits.items()},
         )
-        first.exits = {b: _earlier(e, pace.exits[b], 1) for b, e in last.exits.items()}
+        first.exits = {b: earlier_exit(e, pace.exits[b], 1) for b, e in last.exits.items()}
         loop.boundaries = [before, first, last]
         left = self._left(loop)
         if left < 1 or left * pace.instructions < WINDOWS * self.rates.window:
             loop.boundaries = [first, last]
             return
         self.clock.shift(pace.cycles * left)
-        for part, grown in zip(self.totals.parts(), pace.totals, strict=True):
-            for key, value in grown.items():
+        for part, added in zip(self.totals.parts(), pace.totals, strict=True):
+            for key, value in added.items():
                 part[key] += value * left
         loop.total += left
         self._move(loop, left)
 
-    def _sampled(self, loop: _Active) -> None:
+    def _sampled(self, loop: Active) -> None:
         """Count a part of the loop by the iterations walked in it, and go to the next."""
         length = loop.parts.pop(0)
         rest = length - SAMPLE
@@ -397,26 +334,26 @@ class _Walk:
             loop.total += rest
             self._move(loop, behind)
 
-    def _jump(self, loop: _Active, behind: int) -> None:
+    def _jump(self, loop: Active, behind: int) -> None:
         """Move on to the middle of the next part, past the `behind` iterations that are left of this one."""
         if behind:
             loop.total += behind + loop.into
         loop.into = max(0, (loop.parts[0] - SAMPLE) // 2)
         self._move(loop, behind + loop.into)
 
-    def _left(self, loop: _Active) -> int:
+    def _left(self, loop: Active) -> int:
         """Iterations until the loop ends or its jumps go another way, as the last three let expect."""
         three = [b.exits for b in loop.boundaries[-3:]]
         return iterations_left(three)
 
-    def _skip(self, loop: _Active, count: int, steady: int) -> None:
+    def _skip(self, loop: Active, count: int, steady: int) -> None:
         if count <= 0:
             return
         self._stand_for(loop, count, steady)
         loop.total += count
         self._move(loop, count)
 
-    def _stand_for(self, loop: _Active, count: int, steady: int) -> None:
+    def _stand_for(self, loop: Active, count: int, steady: int) -> None:
         """Let the last `steady` iterations stand for `count` others: in time, and in what was executed."""
         if count <= 0:
             return
@@ -428,7 +365,7 @@ class _Walk:
                 if value != old[key]:
                     part[key] += (value - old[key]) * factor  # type: ignore[assignment]
 
-    def _move(self, loop: _Active, count: int) -> None:
+    def _move(self, loop: Active, count: int) -> None:
         """Move registers and stack slots on by `count` iterations."""
         if count > 0:
             state, b = self.state, loop.boundaries[-4:]
@@ -439,40 +376,3 @@ class _Walk:
                 state.store(at, size, advanced(values, count, size > 8))
         loop.boundaries = [self._boundary(loop)]
         loop.since = 0
-
-
-def _grown(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else (b - a) % (1 << 64)
-
-
-def _back(value: int | None, step: int | None) -> int | None:
-    """A register's value one iteration earlier; unknown where its growth is not known."""
-    return None if value is None or step is None else (value - step) % (1 << 64)
-
-
-def _earlier(now: Exit, step: tuple[int, int], count: int) -> Exit:
-    """What an exit compared `count` iterations earlier."""
-    kind, a, b, bits = now.flags
-    mask = (1 << bits) - 1
-    return replace_record(now, flags=(kind, (a - count * step[0]) & mask, (b - count * step[1]) & mask, bits))
-
-
-def _pace(before: _Boundary, after: _Boundary) -> _Pace:
-    """The pace of the iteration between two boundaries."""
-    registers = {n: _grown(v, after.registers.get(n)) for n, v in before.registers.items() if n[:1] != "v"}
-    slots = {n: _grown(v, after.slots.get(n)) for n, v in before.slots.items() if n[1] <= 8}
-    exits = {
-        b: (e.flags[1] - before.exits[b].flags[1], e.flags[2] - before.exits[b].flags[2])
-        for b, e in after.exits.items()
-        if b in before.exits
-    }
-    totals = tuple(new - old for old, new in zip(before.totals, after.totals, strict=True))
-    return _Pace(
-        after.path,
-        {n: d for n, d in registers.items() if d is not None},
-        {n: d for n, d in slots.items() if d is not None},
-        exits,
-        after.retired - before.retired,
-        after.instructions - before.instructions,
-        totals,
-    )

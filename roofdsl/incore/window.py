@@ -1,8 +1,8 @@
 """The clock of an out-of-order core: instructions in the order they run, each with the cycle in which it is done.
 
-The core dispatches in order, so many instructions a cycle, into a window of limited size from which it retires in order.
-Between the two an instruction starts when its operands are there and a port of its class is free. Ports serve their
-instructions at a rate, not in order: an instruction that waits for its operands does not hold up those behind it.
+The core dispatches in order, so many instructions a cycle, into a window of limited size, from which it retires in
+order. Between the two an instruction starts when its operands are there and a port of its class is free. Ports serve
+their instructions at a rate, not in order: an instruction that waits for its operands does not hold up those behind it.
 The queue of waiting instructions is limited, too; strict sums in short rows show its size.
 """
 

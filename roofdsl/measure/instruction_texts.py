@@ -91,7 +91,7 @@ def _packed(bits: int) -> list[Template]:
     needs = "avx512f" if bits == 512 else "avx2"
     made = _floats("f64", "pd", bits, needs) + _floats("f32", "ps", bits, needs)
 
-    def add(cls: str, type_name: str, text: str, chain: tuple[str, ...], links: float = 1.0, also: str = "") -> None:
+    def add(cls: str, type_name: str, text: str, chain: tuple[str, ...], links: float = 1.0, *, also: str = "") -> None:
         made.append(Template(cls, type_name, bits, text, chain, links, also or needs))
 
     half = {128: "{a}", 256: "{h}", 512: "{h}"}[bits]
@@ -123,7 +123,7 @@ def _packed(bits: int) -> list[Template]:
     add("add", "i32", "vpaddd {a}, {b}, {d}", ("vpaddd {a}, {c}, {c}",))
     add("mul", "i16", "vpmullw {a}, {b}, {d}", ("vpmullw {a}, {c}, {c}",))
     add("mul", "i32", "vpmulld {a}, {b}, {d}", ("vpmulld {a}, {c}, {c}",))
-    add("mul", "i64", "vpmullq {a}, {b}, {d}", ("vpmullq {a}, {c}, {c}",), 1, "avx512dq")
+    add("mul", "i64", "vpmullq {a}, {b}, {d}", ("vpmullq {a}, {c}, {c}",), 1, also="avx512dq")
     add("shift", "i32", "vpslld $3, {a}, {d}", ("vpslld $3, {c}, {c}",))
     # A comparison into a mask has no chain of its own: the latency is that of a comparison and a masked move after it.
     add(
@@ -132,7 +132,7 @@ def _packed(bits: int) -> list[Template]:
         "vcmpltpd {a}, {b}, %k1",
         ("vcmpltpd {c}, {b}, %k1", "vblendmpd {a}, {c}, {c} {{%k1}}"),
         1,
-        "avx512dq",
+        also="avx512dq",
     )
     return made
 

@@ -1,8 +1,9 @@
 """Which units of a core execute which classes of instructions, from how fast pairs of classes run together.
 
-A class that takes t cycles alone keeps w = t |S| cycles of work on its set S of units. Instructions of two classes, one
-of each in turn, take at least the largest of w_a / |A|, w_b / |B| and (w_a + w_b) / |A or B|, and a core that deals them
-out well reaches that. The sets that explain all pairs best are sought, class by class from several starts.
+A class that takes t cycles alone keeps w = t |S| cycles of work on its set S of units. Two instructions of a class and
+one of another take at least the largest of 2 w_a / |A|, w_b / |B| and (2 w_a + w_b) / |A or B|, and a core that deals
+them out well reaches that. (One of each would not tell whether a unit is shared: the rest of it may be idle.) The sets
+that explain all pairs best are sought, class by class from several starts.
 """
 
 from __future__ import annotations
@@ -17,13 +18,16 @@ Sets = dict[str, frozenset[int]]
 
 
 def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: float) -> float:
-    """Cycles for one instruction of each of two classes that run on the units `a` and `b`."""
-    work_a, work_b = alone_a * len(a), alone_b * len(b)
-    return max(alone_a, alone_b, (work_a + work_b) / len(a | b))
+    """Cycles for two instructions on the units `a` and one on the units `b`, which take `alone` cycles each."""
+    work = 2 * alone_a * len(a) + alone_b * len(b)
+    return max(2 * alone_a, alone_b, work / len(a | b))
 
 
 def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float], units: int) -> Sets:
-    """The set of units of each class: those that reproduce the pairs' times best, and the smaller where that is equal."""
+    """The set of units of each class: those that reproduce the pairs' times best, the smaller where that is equal.
+
+    pairs: cycles of two instructions of the first class and one of the second.
+    """
     choices = [frozenset(k for k in range(units) if mask >> k & 1) for mask in range(1, 1 << units)]
     names = sorted(alone, key=lambda n: (-alone[n], n))
     best: tuple[float, Sets] | None = None
@@ -57,15 +61,17 @@ def _error(
     for other, units in sets.items():
         if other == name:
             continue
-        measured = pairs.get((name, other)) or pairs.get((other, name))
-        if measured is not None:
+        if (name, other) in pairs:
             expected = together(tried, units, alone[name], alone[other])
-            total += (expected / measured - 1) ** 2
+            total += (expected / pairs[name, other] - 1) ** 2
+        if (other, name) in pairs:
+            expected = together(units, tried, alone[other], alone[name])
+            total += (expected / pairs[other, name] - 1) ** 2
     return total
 
 
 def _in_order(sets: Sets, names: Sequence[str]) -> Sets:
-    """The same with units numbered by how many classes use them, so that the numbering does not depend on the search."""
+    """The same with units numbered by what they execute, so that the numbering does not depend on the search."""
     used = sorted({u for s in sets.values() for u in s})
 
     def key(unit: int) -> tuple[bool, ...]:

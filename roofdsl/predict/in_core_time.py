@@ -13,9 +13,10 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
 from roofdsl.predict.time import Prediction
 
-Model = Literal["auto", "compiled", "stated", "none"]
+Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]
 """compiled: from the assembly of the code that `measure` runs. stated: from the kernel and what the machine states.
 auto: compiled on the processor that the machine was measured on, stated elsewhere. none: no expected time.
+llvm-mca, osaca: that tool on the innermost loops of the compiled code, where it is installed.
 """
 
 class Code(Record):
@@ -81,6 +82,10 @@ def _core(
         from roofdsl.incore import compiled
 
         return compiled.in_core(kernel, values, machine, code.compiler, code.math)
+    if code.model in ("llvm-mca", "osaca"):
+        from roofdsl.incore import tools
+
+        return tools.in_core_by(code.model, kernel, values, machine, code=code.compiler, math=code.math)
     from roofdsl.incore import stated
 
     return stated.in_core(kernel, values, machine, relaxed=code.math == "relaxed")

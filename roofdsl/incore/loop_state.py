@@ -1,0 +1,109 @@
+"""What a walk remembers of a loop: the state at the start of its iterations, and the pace at which it went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from roofdsl.incore.extrapolate import Exit
+from roofdsl.lang.record import replace
+
+
+@dataclass
+class Totals:
+    """What a whole launch executes: times each block runs, and how many of each instruction's accesses cross lines.
+
+    iterations and entries by loop; mispredicted: jumps.
+    """
+
+    blocks: Counter[int] = field(default_factory=Counter)
+    splits: Counter[int] = field(default_factory=Counter)
+    iterations: Counter[int] = field(default_factory=Counter)
+    entries: Counter[int] = field(default_factory=Counter)
+    calls: Counter[str] = field(default_factory=Counter)
+    mispredicted: Counter[int] = field(default_factory=Counter)
+    skipped: float = 0.0
+
+    def parts(self) -> tuple[Counter[int], ...]:
+        return (self.blocks, self.splits, self.iterations, self.entries, self.mispredicted, self.calls)  # type: ignore[return-value]
+
+
+@dataclass
+class Boundary:
+    """The state at the start of an iteration."""
+
+    registers: dict[str, int | None]
+    slots: dict[tuple[int, int], int | None]
+    retired: float
+    instructions: int
+    totals: tuple[Counter[int], ...]
+    exits: dict[int, Exit]
+    path: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How an iteration of an outer loop went when it was steady: growth of registers, slots and compared numbers, the
+    time, and what was executed. Another entry of the loop that begins alike goes on alike.
+    """
+
+    path: tuple[object, ...]
+    registers: dict[str, int]
+    slots: dict[tuple[int, int], int]
+    exits: dict[int, tuple[int, int]]
+    cycles: float
+    instructions: int
+    totals: tuple[Counter[int], ...]
+
+
+@dataclass
+class Active:
+    """A loop that is being walked through."""
+
+    number: int
+    total: int = 0  # iterations, with those skipped
+    since: int = 0  # iterations since the registers were moved on
+    boundaries: list[Boundary] = field(default_factory=list)
+    exits: dict[int, Exit] = field(default_factory=dict)
+    path: list[object] = field(default_factory=list)
+    written: set[tuple[int, int]] = field(default_factory=set)
+    parts: list[int] = field(default_factory=list)  # lengths of the parts that are still to be sampled
+    first: tuple[object, ...] = ()  # the path of the first iteration
+    into: int = 0  # the iterations of the present part that were gone through before its sample
+
+
+def grown(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else (b - a) % (1 << 64)
+
+
+def earlier_value(value: int | None, step: int | None) -> int | None:
+    """A register's value one iteration earlier; unknown where its growth is not known."""
+    return None if value is None or step is None else (value - step) % (1 << 64)
+
+
+def earlier_exit(now: Exit, step: tuple[int, int], count: int) -> Exit:
+    """What an exit compared `count` iterations earlier."""
+    kind, a, b, bits = now.flags
+    mask = (1 << bits) - 1
+    return replace(now, flags=(kind, (a - count * step[0]) & mask, (b - count * step[1]) & mask, bits))
+
+
+def pace_of(before: Boundary, after: Boundary) -> Pace:
+    """The pace of the iteration between two boundaries."""
+    registers = {n: grown(v, after.registers.get(n)) for n, v in before.registers.items() if n[:1] != "v"}
+    slots = {n: grown(v, after.slots.get(n)) for n, v in before.slots.items() if n[1] <= 8}
+    exits = {
+        b: (e.flags[1] - before.exits[b].flags[1], e.flags[2] - before.exits[b].flags[2])
+        for b, e in after.exits.items()
+        if b in before.exits
+    }
+    totals = tuple(new - old for old, new in zip(before.totals, after.totals, strict=True))
+    return Pace(
+        after.path,
+        {n: d for n, d in registers.items() if d is not None},
+        {n: d for n, d in slots.items() if d is not None},
+        exits,
+        after.retired - before.retired,
+        after.instructions - before.instructions,
+        totals,
+    )

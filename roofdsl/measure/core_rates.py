@@ -1,0 +1,148 @@
+"""How this core executes out of order: its window, its queue, its jumps."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from roofdsl.incore.assembly import read
+from roofdsl.incore.classes import work_of
+from roofdsl.incore.rates import Rates
+from roofdsl.incore.window import Clock
+from roofdsl.lang.record import replace
+from roofdsl.machine.model import Core, Instruction
+from roofdsl.measure.instruction_bench import Bench, rounded
+
+_FREE = ("rax", "rcx", "rdx", "r8", "r9", "r10", "r11")
+_TRIPS = (4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+_NESTS = (8, 16, 32, 48, 64, 96)
+_OFFSETS = (0, 16, 32, 48)
+_TURNS = 60
+_PLACED = (
+    "vmovsd (%rdi), %xmm1", "vaddsd 64(%rdi), %xmm1, %xmm2", "addq $8, %rcx", "vmovsd %xmm2, 512(%rdi)",
+    "addq $8, %rax", "nop", "nop",
+)  # fmt: skip
+_FILLERS = tuple(range(32, 800, 32))
+_QUEUED = tuple(range(8, 260, 8))
+_LINKS = 40
+
+
+def core_loops(bench: Bench) -> None:
+    bench.add("chain_int_add", ["addq %rax, %rax"] * 32, 32)
+    bench.add("alone_int_add", [f"leaq 8(%rdi), %{r}" for r in _FREE] * 6, 9)
+    bench.add("chain_int_mul", ["imulq %rax, %rax"] * 32, 96)
+    bench.add("alone_int_mul", [f"imulq %rdi, %{r}" for r in _FREE] * 6, 42)
+    prepare = ["movl $7, %ecx", "movl $1000, %eax", "xorl %edx, %edx"]
+    bench.add("chain_int_div", ["divq %rcx", "xorl %edx, %edx"] * 8, 8 * 16, prepare)
+    bench.add("alone_int_div", ["movl $1000, %eax", "xorl %edx, %edx", "divq %rcx"] * 8, 8 * 8, prepare)
+    bench.add("nops", ["nop"] * 96, 16)
+    bench.add("empty", [], 1)
+    for name, address in (("plain", "{o}(%rdi)"), ("indexed", "{o}(%rdi,%rax,8)")):
+        adds = [f"vaddpd {address.format(o=64 * k)}, %ymm1, %ymm{2 + k}" for k in range(4)]
+        bench.add(f"slots_{name}", [*adds, *["nop"] * 20], 4)
+    if "avx512f" in bench.has:
+        narrow = [f"vandpd %ymm14, %ymm15, %ymm{2 + k % 10}" for k in range(24)]
+        bench.add("closes", [*narrow, "vpandq %zmm14, %zmm15, %zmm13"], 12)
+        bench.add("closes_not", [*narrow, "vpand %ymm14, %ymm15, %ymm13"], 12)
+    for trips in _TRIPS:
+        inner = [f"movl ${trips}, %ecx", "77:", "decl %ecx", "jnz 77b"]
+        bench.add(f"trips_{trips}", inner, trips)
+    for n in _NESTS:
+        body = ["77:", *["nop"] * 5, "decl %ecx", "jnz 77b"]
+        growing = ["movl $1, %edx", "78:", "movl %edx, %ecx", *body, "incl %edx", f"cmpl ${n}, %edx", "jle 78b"]
+        bench.add(f"triangle_{n}", growing, n * n / 2)
+    bench.add("nest_3", ["movl $32, %edx", "78:", "movl $3, %ecx", *body, "decl %edx", "jnz 78b"], 3 * 32)
+    for offset in _OFFSETS:  # compilers align loops to 16 bytes, and instructions are fetched in lines of 64
+        placed = [".p2align 6", *([f".skip {offset}, 0x90"] if offset else []), "77:", *_PLACED, "decl %edx", "jnz 77b"]
+        bench.add(f"placed_{offset}", [f"movl ${_TURNS}, %edx", *placed], _TURNS * 1.5)
+    bench.add("random", _random("testl $0x40000000, %eax"), 25, ["rdtsc"])
+    bench.add("foretold", _random("testl $0, %eax"), 25, ["rdtsc"])
+    link = ["vmulsd %xmm15, {r}, {r}"]
+    for fillers in _FILLERS:
+        first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
+        # Each chain starts from a constant: only the window keeps the two from running side by side.
+        text = [
+            "vmovapd %xmm15, %xmm0",
+            *first,
+            *["nop"] * fillers,
+            "vmovapd %xmm15, %xmm1",
+            *second,
+            *["nop"] * fillers,
+        ]
+        bench.add(f"window_{fillers}", text, 4 * _LINKS * 2)
+    for queued in _QUEUED:
+        first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
+        waiting = [f"vandpd %xmm0, %xmm15, %xmm{2 + k % 12}" for k in range(queued)]
+        waiting_second = [f"vandpd %xmm1, %xmm15, %xmm{2 + k % 12}" for k in range(queued)]
+        text = ["vmovapd %xmm15, %xmm0", *first, *waiting, "vmovapd %xmm15, %xmm1", *second, *waiting_second]
+        bench.add(f"waiting_{queued}", text, 4 * _LINKS * 2)
+
+
+def _random(test: str) -> list[str]:
+    """A jump that depends on a bit of a generator of pseudo-random numbers (Numerical Recipes)."""
+    return ["imull $1664525, %eax, %eax", "addl $1013904223, %eax", test, "jz 77f", "nop", "77:"]
+
+
+def core_of(cycles: dict[str, float]) -> Core:
+    dispatch = max(1, round(96 / cycles["nops"]))
+    mispredict = 2 * (cycles["random"] - cycles["foretold"])
+    entry = min(cycles[f"trips_{t}"] - t for t in _TRIPS[:3])
+    predicted = 0
+    for trips in _TRIPS:
+        if cycles[f"trips_{trips}"] - trips - entry > mispredict / 2:
+            break
+        predicted = trips
+    # Each of the three iterations takes a cycle, since their jumps are taken: the rest is lost where a loop is left.
+    left = cycles["nest_3"] / 32 - 3
+    lost = {n: (cycles[f"triangle_{n}"] - n * (n + 1) / 2) / n for n in _NESTS}
+    varied = max((n for n in _NESTS if lost[n] - lost[_NESTS[0]] < mispredict / 2), default=0)
+    placed = sum(cycles[f"placed_{o}"] for o in _OFFSETS) / len(_OFFSETS) / _TURNS
+    redirect = max(0.0, placed - (len(_PLACED) + 1) / dispatch)
+    window = _threshold({f: cycles[f"window_{f}"] for f in _FILLERS}) + _LINKS
+    taken = rounded(max(cycles["empty"], 0.5))
+    indexed = 1 + max(0, round((cycles["slots_indexed"] - cycles["slots_plain"]) * dispatch / 4))
+    closes = cycles.get("closes", 0.0) > 1.25 * cycles.get("closes_not", 1.0)
+    return Core(dispatch, window, window, predicted, varied, rounded(max(left, 0.01)), taken,
+                rounded(max(redirect, 0.01)), rounded(mispredict), rounded(cycles["blocked"] / 8),
+                indexed, closes)  # fmt: skip
+
+
+def queue(
+    texts: dict[str, list[str]], cycles: dict[str, float], core: Core, instructions: Sequence[Instruction]
+) -> int:
+    """How many instructions wait at most: the number with which the model's own clock comes nearest to the series of
+    two chains with instructions between them that wait for the first.
+    """
+    measured = {q: cycles[f"waiting_{q}"] for q in _QUEUED}
+    near = _threshold(measured)
+    asked = [q for q in _QUEUED if near - 32 <= q <= near + 32]
+
+    def error(queue: int) -> float:
+        rates = Rates("measured", replace(core, waiting=queue), instructions)
+        return sum((simulated(texts[f"waiting_{q}"], rates) / measured[q] - 1) ** 2 for q in asked)
+
+    return min(range(max(8, near - 24), near + _LINKS + 48, 4), key=error)
+
+
+def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
+    """Cycles of one round of a loop without memory, by the model's clock."""
+    instructions = read("".join(f"\t{line}\n" for line in text)).instructions
+    works = [work_of(i) for i in instructions]
+    clock = Clock(rates, works)
+    steps = [clock.step(w) for w in works]
+    ends = []
+    for _ in range(rounds):
+        for step in steps:
+            clock.issue(step, None)
+        clock.jumped()
+        ends.append(clock.retired)
+    return (ends[-1] - ends[1]) / (rounds - 2)
+
+
+def _threshold(times: dict[int, float]) -> int:
+    """The size before the steepest step of the time of a round: from there on the chains run one after another."""
+    sizes = sorted(times)
+    # More instructions never take less time: a time above a later one was disturbed.
+    least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}
+    steps = {a: least[b] / least[a] for a, b in itertools.pairwise(sizes) if a >= sizes[len(sizes) // 8]}
+    return max(steps, key=lambda a: steps[a])

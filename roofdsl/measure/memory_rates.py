@@ -1,0 +1,136 @@
+"""Loads, stores and gathers of this core: what each width costs within a line, across lines, and beside others."""
+
+from __future__ import annotations
+
+from roofdsl.lang.record import replace
+from roofdsl.machine.model import Instruction
+from roofdsl.measure.instruction_bench import Bench, rounded
+from roofdsl.measure.instruction_texts import LOADS, register
+
+
+def _move(bits: int, load: bool, at: int, number: int, mask: str = "") -> str:
+    name = f"v{LOADS[bits]}"
+    reg = register(bits, number)
+    return f"{name} {at}(%rdi), {reg}" if load else f"{name} {reg}, {at}(%rdi){mask}"
+
+
+def _widths(bench: Bench) -> list[int]:
+    return [32, 64, 128, 256, *([512] if "avx512f" in bench.has else [])]
+
+
+_STREAMS = (1, 2, 3, 4)
+
+
+def memory_loops(bench: Bench) -> None:
+    count = 32
+    for bits in _widths(bench):
+        size = bits // 8
+        for load in (True, False):
+            kind = "load" if load else "store"
+            bench.add(f"{kind}_{bits}", [_move(bits, load, k * size % 2048, k % 12) for k in range(count)], count / 2)
+            if size > 1:
+                across = [_move(bits, load, 64 * (k % 32) + 64 - size // 2, k % 12) for k in range(count)]
+                bench.add(f"{kind}_split_{bits}", across, count)
+                pages = [_move(bits, load, 4096 * (1 + k % 8) - size // 2, k % 12) for k in range(count)]
+                bench.add(f"{kind}_page_{bits}", pages, 8 * count)
+        for streams in _STREAMS:
+            bench.add(f"mixed_{streams}_{bits}", _mixed(bits, streams), 16 * streams)
+        if bits >= 64:
+            add = {64: "vaddsd"}.get(bits, "vaddpd")
+            reg, one = register(bits, 2), register(bits, 15)
+            bench.add(f"forward_{bits}", [f"{add} (%rdi), {one}, {reg}", _move(bits, False, 0, 2)] * 8, 8 * 10)
+            bench.add(
+                f"latency_{bits}", [_indexed(bits), "vmovq %xmm2, %rax"] * 8, 8 * 9,
+                [f"movq $0, {k}(%rdi)" for k in range(0, 64, 8)],
+            )  # fmt: skip
+        if bits >= 128 and "avx512vl" in bench.has:
+            bench.add(
+                f"masked_store_{bits}",
+                [_move(bits, False, k * size % 2048, k % 12, "{%k1}") for k in range(count)],
+                count,
+            )
+    bench.add("latency_32", ["movl (%rdi,%rax), %eax"] * 8, 8 * 5, ["movq $0, (%rdi)"])
+    halves = ["vmovsd %xmm2, (%rdi)", "vmovsd %xmm2, 8(%rdi)", "vaddpd (%rdi), %xmm15, %xmm2"]
+    bench.add("blocked", halves * 8, 8 * 20)
+    _gather_loops(bench)
+
+
+def _indexed(bits: int) -> str:
+    return f"v{LOADS[bits]} (%rdi,%rax), {register(bits, 2)}"
+
+
+def _mixed(bits: int, streams: int) -> list[str]:
+    """`streams` loads to one store, in the order in which compilers write them when they unroll by four."""
+    size, text = bits // 8, []
+    for k in range(0, 16, 4):
+        for s in range(streams):
+            text += [_move(bits, True, (k + g) * size + (2048 + 320) * s, g + 4 * (s % 2)) for g in range(4)]
+        text += [_move(bits, False, (k + g) * size + 16384 + 1600, 13) for g in range(4)]
+    return text
+
+
+def _gather_loops(bench: Bench) -> None:
+    if "avx512vl" not in bench.has:
+        return
+    for bits in (256, 512):
+        if bits == 512 and "avx512f" not in bench.has:
+            continue
+        for type_name, name, index in (("f64", "vgatherqpd", bits), ("f32", "vgatherdps", bits)):
+            where = register(index, 13)
+            one = [f"kxnorw %k1, %k1, %k1", f"{name} (%rdi,{where},8), {{d}} {{{{%k1}}}}"]  # noqa: F541
+            text = [line.format(d=register(bits, 2 + k % 8)) for k in range(8) for line in one]
+            zero = [f"vpxor %xmm13, %xmm13, %xmm13"]  # noqa: F541
+            bench.add(f"gather_{type_name}_{bits}", text, 8 * 6, zero)
+            joined = register(index, 13)
+            chain = [
+                one[0],
+                one[1].format(d=register(bits, 2)),
+                f"vpand{'q' if bits == 512 else ''} {register(bits, 2)}, {joined}, {joined}",
+            ]
+            bench.add(f"gather_chain_{type_name}_{bits}", chain * 4, 4 * 25, zero)
+
+
+def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
+    found = []
+    count = 32
+    for bits in _widths(bench):
+        load, store = cycles[f"load_{bits}"] / count, cycles[f"store_{bits}"] / count
+        shares = _shares(load, store, {s: cycles[f"mixed_{s}_{bits}"] / 16 for s in _STREAMS})
+        move = cycles["chain_move_i64_64"] / 16
+        latency = cycles["latency_32"] / 8 if bits == 32 else cycles[f"latency_{bits}"] / 8 - move
+        for kind, alone, share in (("load", load, shares[0]), ("store", store, shares[1])):
+            forward = None
+            if kind == "store" and bits >= 64:
+                added = cycles[f"chain_add_f64_{max(bits, 64)}"] / 8
+                forward = rounded(cycles[f"forward_{bits}"] / 8 - added)
+            made = Instruction(
+                kind, "", bits, rounded(latency) if kind == "load" else None, rounded(alone),
+                rounded(cycles[f"{kind}_split_{bits}"] / count), rounded(cycles[f"{kind}_page_{bits}"] / count),
+                rounded(share) if share else None, forward,
+            )  # fmt: skip
+            found.append(made)
+            if kind == "store" and f"masked_store_{bits}" in cycles:
+                masked = rounded(cycles[f"masked_store_{bits}"] / count)
+                found.append(replace(made, cls="masked_store", throughput=masked, forward=None))
+    for name, value in cycles.items():
+        if name.startswith("gather_chain"):
+            _, _, type_name, bits_text = name.split("_")
+            latency = value / 4 - cycles[f"chain_logic_f64_{bits_text}"] / 8
+            own = cycles[f"gather_{type_name}_{bits_text}"] / 8
+            found.append(Instruction("gather", type_name, int(bits_text), rounded(latency), rounded(own)))
+    return found
+
+
+def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, float]:
+    """Cycles that a load and a store take of what both share: the least that explain the mixtures' times.
+
+    A mixture of n loads with a store takes max(n load, store, n x + y). Found by trying, to a fiftieth of a cycle.
+    """
+    if all(t < 1.04 * max(n * load, store) for n, t in mixed.items()):
+        return 0.0, 0.0
+
+    def error(x: float, y: float) -> float:
+        return sum((max(n * load, store, n * x + y) / t - 1) ** 2 for n, t in mixed.items())
+
+    tried = [(error(i / 50, j / 50), i / 50, j / 50) for i in range(0, 76) for j in range(0, 151)]
+    return min(tried)[1:]

@@ -1,0 +1,115 @@
+"""Integer instructions against the processor itself, which runs the same text, and the flow of control by hand."""
+
+from __future__ import annotations
+
+import platform
+import random
+
+import numpy as np
+import pytest
+
+from roofdsl.incore.assembly import Memory, Register, read
+from roofdsl.incore.flow import flow_of
+from roofdsl.incore.integers import effect
+from roofdsl.incore.state import STACK, State, holds
+
+NATIVE = platform.machine().lower() in ("x86_64", "amd64")
+NAMES = ("rax", "rcx", "rdx", "r8", "r9", "r10")
+LOW = {"rax": "eax ax al", "rcx": "ecx cx cl", "rdx": "edx dx dl", "r8": "r8d r8w r8b", "r9": "r9d r9w r9b"}
+LOW |= {"r10": "r10d r10w r10b"}
+
+
+def _named(name: str, suffix: str) -> str:
+    return f"%{name}" if suffix == "q" else f"%{LOW[name].split()['lwb'.index(suffix)]}"
+
+
+def _random_line(rng: random.Random) -> str:
+    suffix = rng.choice("qqqlwb")
+    a, b = (_named(rng.choice(NAMES), suffix) for _ in range(2))
+    number = rng.choice((0, 1, 7, 31, -1, -8, 100))
+    wide = "q" if suffix in "wb" else suffix
+    x, y = (_named(rng.choice(NAMES), wide) for _ in range(2))
+    shift = rng.randrange(1, 31)
+    return rng.choice((
+        f"mov{suffix} {a}, {b}", f"add{suffix} {a}, {b}", f"sub{suffix} {a}, {b}", f"and{suffix} ${number}, {b}",
+        f"or{suffix} {a}, {b}", f"xor{suffix} {a}, {b}", f"cmp{suffix} {a}, {b}", f"test{suffix} {a}, {b}",
+        f"inc{suffix} {b}", f"dec{suffix} {b}", f"neg{suffix} {b}", f"not{suffix} {b}", f"imul{wide} {x}, {y}",
+        f"imul{wide} ${number}, {x}, {y}", f"shl{suffix} ${shift % 8}, {b}", f"sar{wide} ${shift}, {y}",
+        f"shr{wide} ${shift}, {y}", f"add{suffix} ${number}, {b}", f"sub{suffix} ${number}, {b}",
+        f"leaq {number}(%{rng.choice(NAMES)},%{rng.choice(NAMES)},{rng.choice((1, 2, 4, 8))}), %{rng.choice(NAMES)}",
+        f"movzbl {_named(rng.choice(NAMES), 'b')}, {_named(rng.choice(NAMES), 'l')}",
+        f"movslq {_named(rng.choice(NAMES), 'l')}, %{rng.choice(NAMES)}",
+        f"movsbq {_named(rng.choice(NAMES), 'b')}, %{rng.choice(NAMES)}",
+    ))  # fmt: skip
+
+
+CONDITIONS = ("e", "ne", "b", "ae", "be", "a", "l", "ge", "le", "g", "s", "ns", "o", "no")
+
+
+@pytest.mark.skipif(not NATIVE, reason="the text is for x86-64")
+@pytest.mark.parametrize("seed", range(30))
+def test_random_instructions(seed: int) -> None:
+    """Twelve instructions, then a comparison and all conditions: registers and flags as the processor has them."""
+    from roofdsl.measure.assembled import loops
+
+    rng = random.Random(seed)
+    given = {name: rng.choice((rng.getrandbits(64), rng.getrandbits(8), 0, 2**63, 2**64 - 1)) for name in NAMES}
+    a, b = rng.sample(NAMES, 2)
+    body = [_random_line(rng) for _ in range(12)]
+    compared = rng.choice((f"cmpq %{a}, %{b}", f"testl {_named(a, 'l')}, {_named(b, 'l')}", f"subq %{a}, %{b}"))
+    load = [f"movabsq ${value}, %{name}" for name, value in given.items()]
+    stored = [f"movq %{name}, {8 * k}(%rdi)" for k, name in enumerate(NAMES)]
+    flags = [f"set{c} {64 + k}(%rdi)" for k, c in enumerate(CONDITIONS)]
+    buffer = np.zeros(64, np.uint64)
+    loops({"f": [*load, *body, compared, *flags, *stored]}, {})["f"](buffer.ctypes.data, 1)
+
+    state = State({})
+    state.registers |= given
+    for instruction in read("".join(f"\t{line}\n" for line in (*body, compared))).instructions:
+        effect(instruction, state)()
+    assert [state.registers[n] for n in NAMES] == [int(v) for v in buffer[: len(NAMES)]], body
+    expected = buffer.view(np.uint8)[64 : 64 + len(CONDITIONS)]
+    assert [holds(c, state.flags) for c in CONDITIONS] == [bool(v) for v in expected], (body, compared)
+
+
+def test_unknown_values_spread_and_zeroing_ends_them() -> None:
+    state = State({})
+    state.registers |= {"rax": None, "rcx": 5}
+    text = "\taddq %rax, %rcx\n\tcmpq $3, %rcx\n"
+    for instruction in read(text).instructions:
+        effect(instruction, state)()
+    assert state.registers["rcx"] is None and holds("e", state.flags) is None
+    effect(read("\txorl %ecx, %ecx\n").instructions[0], state)()
+    assert state.registers["rcx"] == 0 and holds("e", state.flags)
+
+
+def test_the_stack_keeps_numbers_and_forgets_what_data_overwrite() -> None:
+    state = State({})
+    state.registers |= {"rsp": STACK + 512, "rax": 0x1122334455667788}
+    text = "\tpushq %rax\n\tmovl (%rsp), %ecx\n\tmovzbl 3(%rsp), %edx\n\tvmovups %ymm0, -16(%rsp)\n\tmovq (%rsp), %r8\n"
+    for instruction in read(text).instructions:
+        effect(instruction, state)()
+    found = state.registers
+    assert (found["rcx"], found["rdx"], found["r8"]) == (0x55667788, 0x55, None)
+
+
+def test_operands() -> None:
+    lines = (
+        "vfmadd231pd\t-96(%r11,%r14,8), %ymm4, %ymm0 {%k1} # comment", "movq .LC0+8(%rip), %rax",
+        "vaddpd (%rdi){1to4}, %ymm1, %ymm2",
+    )  # fmt: skip
+    one, two, three = read("".join(f"\t{line}\n" for line in lines)).instructions
+    assert one.operands[0] == Memory(-96, "r11", "r14", 8)
+    assert one.operands[2] == Register("v0", 256, "k1", merging=True)
+    assert two.operands[0] == Memory(8, "", "", 1, ".LC0")
+    assert isinstance(three.operands[0], Memory) and three.operands[0].broadcast
+
+
+def test_loops_are_found_whatever_the_layout() -> None:
+    """The inner loop's block stands behind the end of the outer one, as compilers lay out rarely taken ways."""
+    code = read(
+        "f:\n\tmovl $3, %ecx\n.L1:\n\tmovl $4, %edx\n\tjmp .L9\n.L2:\n\tdecl %ecx\n\tjne .L1\n\tretq\n"
+        ".L9:\n\tdecl %edx\n\tjne .L9\n\tjmp .L2\n"
+    )
+    flow = flow_of(code, "f")
+    assert [(loop.parent, loop.innermost, len(loop.blocks)) for loop in flow.loops] == [(None, False, 4), (0, True, 1)]

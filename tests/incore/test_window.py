@@ -1,0 +1,81 @@
+"""The clock against schedules worked out by hand for the made-up core: 4 a cycle, fma 4 cycles, add 3, load 5."""
+
+from __future__ import annotations
+
+import pytest
+
+from roofdsl.incore.assembly import read
+from roofdsl.incore.rates import Rates
+from roofdsl.incore.state import STACK, State
+from roofdsl.incore.walk import walk
+from tests.incore.machines import rates
+
+
+def cycles(body: str, trips: int = 1000, with_rates: Rates | None = None) -> float:
+    """Cycles of one iteration of a loop; %rdi holds the address of an array."""
+    lines = "".join(f"\t{line.strip()}\n" for line in body.strip().splitlines())
+    code = read(f"f:\n\tmovl ${trips}, %ecx\n\t.p2align 4\n.L1:\n{lines}\tdecq %rcx\n\tjne .L1\n\tretq\n")
+    state = State({})
+    state.registers |= {"rsp": STACK + 4096, "rdi": 1 << 32, "rax": 0}
+    return walk(code, "f", state, with_rates or rates()).cycles / trips
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("vaddsd %xmm1, %xmm0, %xmm0", 3),  # a chain of additions
+        ("vfmadd231sd %xmm1, %xmm2, %xmm0", 4),
+        ("vfmadd231sd %xmm1, %xmm2, %xmm0\nvfmadd231sd %xmm1, %xmm2, %xmm3", 4),  # two chains side by side
+        ("vaddsd %xmm1, %xmm0, %xmm0\nvmulsd %xmm0, %xmm1, %xmm0", 7),
+        ("\n".join(f"vmulpd %ymm1, %ymm2, %ymm{3 + k}" for k in range(6)), 3),  # two units
+        ("\n".join(f"vaddpd %ymm1, %ymm2, %ymm{3 + k}" for k in range(6)), 6),  # one unit
+        # Six multiplications on two units beside three additions on one of them: nine on two.
+        ("\n".join(f"v{'add' if k % 3 == 2 else 'mul'}pd %ymm1, %ymm2, %ymm{3 + k}" for k in range(9)), 4.5),
+        ("\n".join(f"vmovupd {32 * k}(%rdi), %ymm{k}" for k in range(8)), 4),  # two loads a cycle
+        ("\n".join(f"vmovupd {64 * k + 48}(%rdi), %ymm{k}" for k in range(8)), 8),  # each across two lines
+        ("\n".join(f"vmovupd %ymm{k}, {32 * k}(%rdi)" for k in range(4)), 4),  # one store a cycle
+        ("vaddsd (%rdi), %xmm1, %xmm0\nvmovsd %xmm0, (%rdi)", 8),  # an addition and a store handed to the next load
+        ("vxorpd %xmm0, %xmm0, %xmm0\nvaddsd %xmm1, %xmm0, %xmm0", 1),  # zeroing breaks the chain
+        ("vdivsd %xmm1, %xmm2, %xmm0", 4),
+        ("vdivsd %xmm1, %xmm0, %xmm0", 14),
+        ("\n".join("leaq 8(%rdi), %rdx" for _ in range(7)), 2),  # seven and the loop's two, which are one: 8 by 4
+    ],
+)
+def test_an_iteration(body: str, expected: float) -> None:
+    assert cycles(body) == pytest.approx(expected, rel=0.03)
+
+
+def test_the_window_limits_how_far_chains_overlap() -> None:
+    """Chains of ten additions (30 cycles), each from a constant, and 30 instructions that fill the window."""
+    body = "vmovapd %xmm1, %xmm0\n" + "vaddsd %xmm1, %xmm0, %xmm0\n" * 10 + "leaq 8(%rdi), %rdx\n" * 30
+    # 42 instructions take 10.5 cycles to dispatch. A window of 420 holds ten rounds: dispatch decides. One of 21 does
+    # not reach from one chain to the next: the second begins when the first is done, 30 cycles after that began, and
+    # when the instructions between, 30 / 4 cycles, are dispatched.
+    assert cycles(body, 300, rates(window=420, waiting=400)) == pytest.approx(10.5, rel=0.05)
+    assert 30 <= cycles(body, 300, rates(window=21, waiting=400)) <= 38
+
+
+def test_a_short_loop_within_another_begins_before_the_last_one_ends() -> None:
+    """A strict sum of 8 numbers is a chain of 24 cycles; sums of different rows do not wait for each other."""
+    text = """f:
+\tmovl $400, %edx
+.L1:
+\tvxorpd %xmm0, %xmm0, %xmm0
+\tmovl $8, %ecx
+.L2:
+\tvaddsd (%rdi), %xmm0, %xmm0
+\tdecq %rcx
+\tjne .L2
+\tvmovsd %xmm0, 4096(%rdi)
+\tdecq %rdx
+\tjne .L1
+\tretq
+"""
+
+    def row(window: int) -> float:
+        state = State({})
+        state.registers |= {"rsp": STACK + 4096, "rdi": 1 << 32}
+        return walk(read(text), "f", state, rates(window=window, waiting=window)).cycles / 400
+
+    assert row(400) == pytest.approx(8, rel=0.15)  # eight additions on one unit, and as many taken jumps
+    assert row(10) > 20  # hardly more than one row at a time

@@ -1,0 +1,110 @@
+"""What a core is measured by: units found from pairs, loops by the model's clock, and lines of machine files."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.lang.record import replace
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import load_file
+from roofdsl.machine.find import machine_of
+from roofdsl.machine.model import Machine
+from roofdsl.measure.call_rates import Launches
+from roofdsl.measure.core_facts import CoreFacts
+from roofdsl.measure.core_rates import simulated
+from roofdsl.measure.instruction_bench import is_known, rounded
+from roofdsl.measure.instruction_lines import core_lines
+from roofdsl.measure.memory_rates import _shares
+from roofdsl.measure.port_sets import find_sets, matched, together
+from tests.incore.machines import CORE, INSTRUCTIONS, rates
+
+GOLDEN_COVE = {
+    "fma_f64_256": {0, 1}, "mul_f64_256": {0, 1}, "add_f64_256": {1, 2}, "shuffle_f64_256": {1, 2},
+    "permute_f64_256": {2}, "logic_f64_256": {0, 1, 2}, "shift_i32_256": {0, 1}, "compare_f64_256": {2},
+}  # fmt: skip
+"""The units of Intel's Golden Cove (optimization manual): 0, 1 and 5, the last of which is 2 here."""
+
+ZEN_4 = {
+    "fma_f64_256": {0, 1}, "mul_f64_256": {0, 1}, "add_f64_256": {2, 3}, "shuffle_f64_256": {1, 2},
+    "logic_f64_256": {0, 1, 2, 3}, "convert_f64_256": {2, 3}, "compare_f64_256": {0, 1},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("known", "units"), [(GOLDEN_COVE, 3), (ZEN_4, 4)], ids=["Golden Cove", "Zen 4"])
+def test_units_are_found_from_pairs(known: dict[str, set[int]], units: int) -> None:
+    """From times that are off by two per cent: sets of the same sizes that give all pairs the right times."""
+    sets = {name: frozenset(own) for name, own in known.items()}
+    alone = {name: 1 / len(own) for name, own in sets.items()}
+    pairs = {
+        (a, b): together(sets[a], sets[b], alone[a], alone[b]) * (1.02 if k % 2 else 0.99)
+        for k, (a, b) in enumerate(itertools.permutations(sets, 2))
+    }
+    found = find_sets(alone, pairs, units)
+    for a, b in pairs:
+        here, there = (together(of[a], of[b], alone[a], alone[b]) for of in (found, sets))
+        assert here == pytest.approx(there), (a, b)
+    assert {name: len(own) for name, own in found.items()} == {name: len(own) for name, own in sets.items()}
+
+
+def test_wide_vectors_get_the_numbers_of_narrower_ones() -> None:
+    """512 bits on Golden Cove: its units 0 and 1 are one, and shuffles run on 5 alone."""
+    narrow = {name: frozenset(own) for name, own in GOLDEN_COVE.items()}
+    wide = {
+        "fma_f64_512": frozenset({0, 1}), "add_f64_512": frozenset({0, 1}), "permute_f64_512": frozenset({1}),
+        "compare_f64_512": frozenset({1}), "shift_i32_512": frozenset({0}),
+    }  # fmt: skip
+    found = matched(wide, narrow)
+    assert found["permute_f64_512"] == found["compare_f64_512"] == frozenset({2})
+    assert found["shift_i32_512"] <= frozenset({0, 1})
+
+
+def test_what_loads_and_stores_share() -> None:
+    """Loads every half cycle, stores every cycle; a shared unit serves one of either in 0.4 and 0.8 cycles."""
+    mixed = {n: max(n * 0.5, 1.0, n * 0.4 + 0.8) for n in (1, 2, 3, 4)}
+    x, y = _shares(0.5, 1.0, mixed)
+    assert all(max(n * 0.5, 1.0, n * x + y) == pytest.approx(t, rel=0.03) for n, t in mixed.items())
+    assert _shares(0.5, 1.0, {n: max(n * 0.5, 1.0) for n in (1, 2, 3, 4)}) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("cycles", "expected"),
+    [(3.98, "4"), (0.497, "0.5"), (0.336, "0.333"), (1.07, "1.07"), (0.3, "0.3"), (20.4, "20.5")],
+)
+def test_cycles_are_rounded_to_what_cores_have(cycles: float, expected: str) -> None:
+    assert rounded(cycles) == Fraction(expected)
+
+
+def test_a_loop_by_the_models_clock() -> None:
+    """Chains of ten multiplications of 4 cycles, each from a constant: side by side only in a large window."""
+    chain = ["vmovapd %xmm15, %xmm0", *["vmulsd %xmm15, %xmm0, %xmm0"] * 10]
+    assert simulated([*chain, *["nop"] * 8], rates(window=9, waiting=9)) > 35
+    assert simulated([*chain, *["nop"] * 8], rates(window=190, waiting=190)) < 12
+
+
+def test_a_machine_file_holds_what_was_measured() -> None:
+    facts = CoreFacts(INSTRUCTIONS, replace(CORE, indexed=2, closes=True), Launches(5e-8, 6e-8, 0.0), 3.05e9)
+    lines = "".join(f"    {line}\n" for line in core_lines(facts))
+    text = f"machine here:\n    peak f64 fma 96 GFLOP/s\n    memory DRAM 1 GiB, 10 GB/s\n{lines}"
+    found: Machine = machine_of(load_file(Source("here.roof", text)), None)
+    assert (found.instructions, found.core) == (facts.instructions, facts.core)
+    assert (found.launch_array_s, found.launch_number_s) == (Fraction(5, 10**8), None)
+    assert found.clock_hz == Fraction(3050) * 10**6
+
+
+@pytest.mark.skipif(not is_known(), reason="the loops are for x86-64 with AVX2")
+def test_the_loops_assemble_and_measure() -> None:
+    """A few numbers that no processor is far from: chains of additions take 1 to 6 cycles."""
+    from roofdsl.measure.core_rates import core_loops, core_of
+    from roofdsl.measure.instruction_bench import Bench
+    from roofdsl.measure.memory_rates import memory_loops
+
+    bench = Bench(3)
+    core_loops(bench)
+    memory_loops(bench)
+    cycles = bench.measure(lambda part, what: None)
+    assert cycles["chain_int_add"] == pytest.approx(32, rel=0.2)
+    found = core_of(cycles)
+    assert 2 <= found.dispatch <= 16 and 32 <= found.window <= 2000 and found.mispredict is not None
