@@ -1,4 +1,4 @@
-"""The `-D` and `-I` options with which this process reads C files (`roofdsl.frontends`)."""
+"""What `-D`, `-I` and `--shape` say, for the files of other languages that this process reads (`roofdsl.frontends`)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from roofdsl.lang.record import Record
 
 
 class Options(Record):
-    """`defines`: NAME or NAME=VALUE in the order given; `folders`: where `#include` looks, besides the file's own."""
+    """`defines`: NAME or NAME=VALUE in the order given; `folders`: where `#include` looks, besides the file's own.
+
+    `shapes`: NAME=SIZES:TYPE of arguments of Python functions.
+    """
 
     defines: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
 
 
 class _Current:
@@ -22,5 +26,5 @@ def current() -> Options:
 
 
 def use(options: Options) -> None:
-    """Read C files with these options from now on."""
+    """Read files with these options from now on."""
     _Current.options = options
