@@ -114,10 +114,13 @@ def einsum(text: str, type: str = "f64") -> Kernel:
     return lowered(kernel_of(text, type), None)
 
 
-def from_python(source: str | Path, name: str | None = None, shapes: Mapping[str, str] | None = None) -> Kernel:
+def from_python(
+    source: str | Path, name: str | None = None, shapes: Mapping[str, str] | None = None, *, fused: bool = False
+) -> Kernel:
     """The kernel that a function of a Python file, or of a text, is read as; nothing of it is executed.
 
     shapes: what the arguments without annotations are, as in {"A": "n,m:f64", "alpha": ":f32", "steps": "int"}.
+    fused: with loops fused and temporaries kept in scalars, as a compiler could do.
     Raises InputError for what is not read, CommandError for a file or function that is not there.
     """
     from roofdsl.frontends.python.read import read_text
@@ -125,7 +128,8 @@ def from_python(source: str | Path, name: str | None = None, shapes: Mapping[str
 
     text = str(source)
     given = {argument: given_of(of, argument) for argument, of in (shapes or {}).items()}
-    return lowered(read_text(Source("<text>", text) if "\n" in text else read_source(text), name, given), None)
+    file = Source("<text>", text) if "\n" in text else read_source(text)
+    return lowered(read_text(file, name, given, fuse=fused), None)
 
 
 def derive(

@@ -1,4 +1,4 @@
-"""What `-D`, `-I` and `--shape` say, for the files of other languages that this process reads (`roofdsl.frontends`)."""
+"""What `-D`, `-I`, `--shape` and `--fused` say of the files in other languages that this process reads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from roofdsl.lang.record import Record
 class Options(Record):
     """`defines`: NAME or NAME=VALUE in the order given; `folders`: where `#include` looks, besides the file's own.
 
-    `shapes`: NAME=SIZES:TYPE of arguments of Python functions.
+    `shapes`: NAME=SIZES:TYPE of arguments of Python functions; `fused`: whether their loops are fused.
     """
 
     defines: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
     shapes: tuple[str, ...] = ()
+    fused: bool = False
 
 
 class _Current:

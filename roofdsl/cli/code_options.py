@@ -1,4 +1,4 @@
-"""`-D`, `-I` and `--shape`: how files of other languages are read."""
+"""`-D`, `-I`, `--shape` and `--fused`: how files of other languages are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEFINE = re.compile(r"[A-Za-z_]\w*(?:\([^)]*\))?(?:=.*)?", re.DOTALL)
 
 
 def take_reading_options(args: list[str]) -> list[str]:
-    """The arguments without `-D NAME[=VALUE]`, `-I FOLDER` and `--shape NAME=SIZES`; they hold from now on.
+    """The arguments without `-D NAME[=VALUE]`, `-I FOLDER`, `--shape NAME=SIZES`, `--fused`; they hold from now on.
 
     These may stand anywhere.
 
@@ -21,10 +21,13 @@ def take_reading_options(args: list[str]) -> list[str]:
     rest: list[str] = []
     found: dict[str, list[str]] = {"-D": [], "-I": []}
     shapes: list[str] = []
+    fused = False
     waiting = iter(args)
     for arg in waiting:
         if arg == "--":
             rest += [arg, *waiting]
+        elif arg == "--fused":
+            fused = True
         elif arg == "--shape" or arg.startswith("--shape="):
             value = arg[8:] if arg.startswith("--shape=") else next(waiting, "")
             shapes += _shapes(value)
@@ -36,7 +39,7 @@ def take_reading_options(args: list[str]) -> list[str]:
             found[arg[:2]].append(value)
         else:
             rest.append(arg)
-    reading_options.use(reading_options.Options(tuple(found["-D"]), tuple(found["-I"]), tuple(shapes)))
+    reading_options.use(reading_options.Options(tuple(found["-D"]), tuple(found["-I"]), tuple(shapes), fused))
     return rest
 
 

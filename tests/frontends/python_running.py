@@ -20,12 +20,12 @@ from roofdsl.loops.model import Kernel
 from tests.frontends.running import Arrays, data, run_generated
 
 
-def reading_of(path: Path, name: str | None, shapes: str) -> tuple[Reading, Kernel, str]:
+def reading_of(path: Path, name: str | None, shapes: str, fuse: bool = False) -> tuple[Reading, Kernel, str]:
     """How a function is read, its kernel, and its name."""
     module = module_of(read_source(path))
     given = dict(shape_option(part) for part in shapes.split(";") if part.strip())
     (function,) = _chosen(module, name, given)
-    reading, _ = read_function(module, function, given)
+    reading, _ = read_function(module, function, given, fuse=fuse)
     return reading, lower(CheckedKernel(reading.tree, module.source, None, ()), {}), function.name
 
 
@@ -38,12 +38,13 @@ def both(
     *,
     prepare: Any = None,
     seed: int = 1,
+    fuse: bool = False,
 ) -> tuple[Arrays, dict[str, Any], Kernel]:
     """What our code leaves behind and what the user's function does, by the kernel's names.
 
     prepare: changes the random data before both use them, such as to make a matrix well-conditioned.
     """
-    reading, kernel, own = reading_of(path, name, shapes)
+    reading, kernel, own = reading_of(path, name, shapes, fuse)
     used = {p.name: sizes[p.name] for p in kernel.parameters}
     ours = data(kernel.arrays, used, seed)
     if prepare is not None:

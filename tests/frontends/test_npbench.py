@@ -85,10 +85,11 @@ def test_enough_are_read() -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("fuse", [False, True], ids=["", "fused"])
 @pytest.mark.parametrize("name", [n for n in SHAPES if n not in REFUSED])
-def test_computes_what_the_users_function_does(name: str, tmp_path: Path) -> None:
+def test_computes_what_the_users_function_does(name: str, fuse: bool, tmp_path: Path) -> None:
     path = external.required("npbench") / f"{name}_numpy.py"
-    ours, theirs, kernel = both(path, None, SHAPES[name], SIZES, tmp_path, prepare=_well_conditioned(name))
+    ours, theirs, kernel = both(path, None, SHAPES[name], SIZES, tmp_path, prepare=_well_conditioned(name), fuse=fuse)
     assert wrong(ours, theirs, kernel) == []
     assert any(a.intent in ("out", "inout") for a in kernel.arrays)
 

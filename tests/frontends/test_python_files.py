@@ -144,6 +144,12 @@ def test_the_examples_of_the_page(
     assert capsys.readouterr().out == found[2]
     assert run(found[3].split()) == 0
     capsys.readouterr()
+    residual = re.search(r"\$ cat residual\.py\n(.*?)\$ (.*?)\n(.*?)\$ (.*?)\n(.*?)```", PAGE, re.S)
+    assert residual is not None
+    Path("residual.py").write_text(residual[1])
+    for line, printed in (residual[2], residual[3]), (residual[4], residual[5]):
+        assert run(line.split()[1:]) == 0
+        assert capsys.readouterr().out == printed
     einsums = re.search(r"\$ roofdsl convert --einsum \"(.*?)\" --type f32\n(.*?)```", PAGE, re.S)
     assert einsums is not None
     assert run(["convert", "--einsum", einsums[1], "--type", "f32"]) == 0

@@ -30,10 +30,11 @@ SIZES = {"n": 9, "m": 6, "k": 5, "b": 3, "s": 2, "steps": 4, "h": 6, "w": 7, "c"
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("fuse", [False, True], ids=["", "fused"])
 @pytest.mark.parametrize(("file", "name"), CASES)
-def test_computes_the_same(file: str, name: str, tmp_path: Path) -> None:
+def test_computes_the_same(file: str, name: str, fuse: bool, tmp_path: Path) -> None:
     for seed in (1, 2):
-        ours, theirs, own = both(FILES[file], name, "", SIZES, tmp_path, seed=seed)
+        ours, theirs, own = both(FILES[file], name, "", SIZES, tmp_path, seed=seed, fuse=fuse)
         exact = file == "taken_python.py" and name not in ROUNDED
         assert wrong(ours, theirs, own, exact=exact) == []
         assert any(a.intent in ("out", "inout") for a in own.arrays)

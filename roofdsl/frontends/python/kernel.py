@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roofdsl.frontends.free_names import free_name
+from roofdsl.frontends.fusion import fused
 from roofdsl.frontends.inferred_intents import read_first
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, storage
@@ -55,12 +56,12 @@ class Reading(Record):
     returned: tuple[Returned, ...]
 
 
-def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given]) -> Reading:
-    """The kernel of a function. Raises Refused for what is not read."""
+def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], *, fuse: bool = False) -> Reading:
+    """The kernel of a function; `fuse`: with its loops fused. Raises Refused for what is not read."""
     learnt = Learnt()
     for _ in range(_MOST_RUNS):
         try:
-            return _Run(module, function, shapes, learnt).reading()
+            return _Run(module, function, shapes, learnt).reading(fuse)
         except Again:
             continue
     raise Refused("py-statement", "the function is too long to be followed", function)
@@ -74,7 +75,7 @@ class _Run:
         self.shapes = shapes
         self.returned: list[Returned] = []
 
-    def reading(self) -> Reading:
+    def reading(self, fuse: bool) -> Reading:
         context, function = self.context, self.function
         Signature(context, function, self.shapes).bind()
         statements = Statements(context)
@@ -82,7 +83,7 @@ class _Run:
         self._results(found, statements)
         if not context.out:
             context.refuse("py-statement", "nothing is computed or stored here", function)
-        made = self._kernel(statements)
+        made = self._kernel(fuse)
         return Reading(made, tuple(map(self._argument, arguments_of(function))), tuple(self.returned))
 
     def _argument(self, arg: ast.arg) -> Argument:
@@ -125,12 +126,31 @@ class _Run:
 
     # ---- declarations ----
 
-    def _kernel(self, statements: Statements) -> tree.Kernel:
+    def _fuse(self) -> None:
+        """Fuses loops; temporaries that become scalars lose their dimensions."""
+        context, used = self.context, uses(self.context.out)
+        own = [b for b in context.buffers.values() if b.name in used]
+        temporaries = {b.name: storage(b) for b in own if b.place == "local" and b.dims}
+        found = fused(context.out, temporaries, {b.name: storage(b) for b in own})
+        context.out = list(found.items)
+        for buffer in own:
+            if buffer.name in found.scalars:
+                buffer.dims = ()
+        context.buffers = {k: b for k, b in context.buffers.items() if b.name not in found.lets}
+
+    def _kernel(self, fuse: bool) -> tree.Kernel:
         context, function = self.context, self.function
         head = context.span(function)
         end = max(head.end_line, *(item.span.end_line for item in context.out))
         whole = Span(head.line, head.column, end, 1)
         used = uses(context.out)
+        unused = {k for k, b in context.buffers.items() if b.name not in used and b.place != "argument"}
+        if unused - context.learnt.unused:
+            context.learnt.unused |= unused  # their names are free for others
+            raise Again
+        if fuse:
+            self._fuse()
+            used = uses(context.out)
         first: dict[Buffer, str] = {}
         otherwise: dict[Buffer, str] = {}
         for buffer in context.buffers.values():
@@ -147,10 +167,6 @@ class _Run:
                     message = f"`{buffer.name}` is read, and nothing has been stored in it"
                     context.refuse("py-name", message, buffer.node, "give it values, as `np.zeros` does")
                 first[buffer] = "out" if buffer.place == "result" else "temp"
-        unused = {k for k, b in context.buffers.items() if b not in first and b.place != "argument"}
-        if unused - context.learnt.unused:
-            context.learnt.unused |= unused  # their names are free for others
-            raise Again
         spans = {b: context.span(b.node) for b in first}
         name = free_name(function.name, set())
 

@@ -29,11 +29,14 @@ def read(path: str, name: str | None = None) -> CheckedFile:
     Raises CommandError where the file or the function is not there, InputError with what is not read and why.
     """
     source = standard_input() if path == "-" else read_source(path)
-    return read_text(source, name, dict(map(shape_option, current().shapes)))
+    return read_text(source, name, dict(map(shape_option, current().shapes)), fuse=current().fused)
 
 
-def read_text(source: Source, name: str | None, shapes: Mapping[str, Given]) -> CheckedFile:
-    """The functions of a text in Python. shapes: what is said of arguments that have no annotation."""
+def read_text(source: Source, name: str | None, shapes: Mapping[str, Given], *, fuse: bool = False) -> CheckedFile:
+    """The functions of a text in Python. shapes: what is said of arguments that have no annotation.
+
+    fuse: with loops fused and temporaries kept in scalars, as a compiler could do.
+    """
     module = module_of(source)
     chosen = _chosen(module, name, shapes)
     kernels: dict[str, CheckedKernel] = {}
@@ -41,7 +44,7 @@ def read_text(source: Source, name: str | None, shapes: Mapping[str, Given]) -> 
     errors: list[Diagnostic] = []
     for function in chosen:
         try:
-            reading, found = read_function(module, function, shapes)
+            reading, found = read_function(module, function, shapes, fuse=fuse)
         except InputError as error:
             errors += error.diagnostics
             continue
@@ -54,12 +57,12 @@ def read_text(source: Source, name: str | None, shapes: Mapping[str, Given]) -> 
 
 
 def read_function(
-    module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given]
+    module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], *, fuse: bool = False
 ) -> tuple[Reading, list[Diagnostic]]:
     """One function, and warnings. Raises InputError."""
     source = module.source
     try:
-        reading = kernel(module, function, shapes)
+        reading = kernel(module, function, shapes, fuse=fuse)
     except Refused as refused:
         span = span_of(refused.node, source)
         raise InputError(source, [Diagnostic(refused.code, refused.message, span, refused.help)]) from None
