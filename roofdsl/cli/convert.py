@@ -33,7 +33,9 @@ def convert(file: str | None, einsum: str | None, type_: str | None, output: str
         write_whole(Path(output), text)
         click.echo(f"wrote {output}")
     if verify:
-        _verify(file or "")
+        if file is None:
+            raise CommandError("`--verify` executes code in another language, and this is an einsum")
+        _verify(file)
 
 
 def _kernels(file: str | None, einsum: str | None, type_: str | None) -> list[CheckedKernel]:
@@ -55,9 +57,12 @@ def _verify(file: str) -> None:
     from roofdsl.machine.find import find_model
 
     target = find_model(file)
-    if not target.path.endswith(".c"):
-        raise CommandError("`--verify` executes code in another language, and this is a .roof file", "give a C file")
-    from roofdsl.frontends.c.verify import verify_file
-
+    if target.path.endswith(".py"):
+        from roofdsl.frontends.python.verify import verify_file
+    elif target.path.endswith(".c"):
+        from roofdsl.frontends.c.verify import verify_file
+    else:
+        message = "`--verify` executes code in another language, and this is a .roof file"
+        raise CommandError(message, "give a C or Python file")
     for found in verify_file(target.path, target.name):
         click.echo(str(found), err=True)

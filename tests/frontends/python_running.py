@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from roofdsl.codegen.storage import STORAGE
-from roofdsl.frontends.python.kernel import Reading
 from roofdsl.frontends.python.read import _chosen, module_of, read_function
 from roofdsl.frontends.python.signature import shape_option
-from roofdsl.frontends.python.users import function_of, run_user
+from roofdsl.frontends.python.users import Reading, function_of, run_user
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.loops.load import read_source
 from roofdsl.loops.lower import lower
@@ -50,7 +49,7 @@ def both(
     if prepare is not None:
         prepare(ours)
     with np.errstate(all="ignore"):
-        theirs = run_user(function_of(str(path), own), reading, ours, sizes)
+        theirs = run_user(function_of(str(path), own), reading.arguments, reading.returned, ours, sizes)
     run_generated(kernel, ours, used, folder)
     return ours, theirs, kernel
 

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from roofdsl import reading_options
 from roofdsl.frontends.python.read import read_text
 from roofdsl.frontends.python.signature import shape_option
+from roofdsl.frontends.python.verify import verify_file
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.load import read_source
 from tests.frontends import external
@@ -92,6 +94,19 @@ def test_computes_what_the_users_function_does(name: str, fuse: bool, tmp_path: 
     ours, theirs, kernel = both(path, None, SHAPES[name], SIZES, tmp_path, prepare=_well_conditioned(name), fuse=fuse)
     assert wrong(ours, theirs, kernel) == []
     assert any(a.intent in ("out", "inout") for a in kernel.arrays)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("name", ["gramschmidt", "hdiff", "lenet", "seidel_2d"])
+def test_verified_by_the_command(name: str) -> None:
+    path = external.required("npbench") / f"{name}_numpy.py"
+    reading_options.use(reading_options.Options(shapes=tuple(SHAPES[name].split(";"))))
+    try:
+        (found,) = verify_file(str(path))
+    finally:
+        reading_options.use(reading_options.Options())
+    assert found.ways == ("Python",) and len(found.sizes) == 3
+    assert found.exact == (name in ("hdiff", "seidel_2d"))
 
 
 @pytest.mark.parametrize("name", list(REFUSED))

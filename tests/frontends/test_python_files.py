@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,29 @@ def test_the_file_is_not_executed(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["predict", str(path), "--machine", "v100", "--set", "n=9"]) == 0
     assert not (tmp_path / "made").exists()
     capsys.readouterr()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_verify_runs_the_users_function(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = ["--shape", "A=n,n; x=n"]
+    assert run(["convert", "plain.py:kernel", "--verify", *shapes]) == 0
+    assert (
+        "kernel_: verified: x the same up to rounding as your function by Python, at n = 6" in capsys.readouterr().err
+    )
+    Path("wrong.py").write_text('def f(a: f64["n"]):\n    a[:] = 2.0\n')
+    assert run(["convert", "wrong.py", "--verify"]) == 2
+    said = capsys.readouterr().err
+    assert "name 'f64' is not defined" in said and "write `from roofdsl import f64`" in said
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_verify_finds_a_difference(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A function that does something else when it is executed than its text says."""
+    changed = "if True:\n    own = f\n    globals()['f'] = lambda a, b: own(a, b + 1.0)\n"
+    Path("lying.py").write_text(f"def f(a, b):\n    a[:] = b * 2.0\n\n\n{changed}")
+    assert run(["convert", "lying.py", "--verify", "--shape", "a=n; b=n"]) == 2
+    said = capsys.readouterr().err
+    assert "in your function by Python" in said and "`a[0]` is" in said
 
 
 def test_the_python_interface() -> None:

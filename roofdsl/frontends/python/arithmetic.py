@@ -53,6 +53,7 @@ class Arithmetic(Elementwise):
                 message = "`/` of integers gives floating point in numpy, and an integer in the language"
                 self.context.refuse("py-type", message, node, "use arrays of floating-point numbers")
             type_ = "f64"
+        self.context.exact &= kind(type_) != "complex" and type_ != "f16"
         a, b = self.fitted([a, b], type_, node)
         span = self.context.span(node)
         return self.elementwise(lambda x, y: binary(op, x, y, span), [a, b], type_, node, weak=weak)
@@ -103,6 +104,7 @@ class Arithmetic(Elementwise):
         if a.type == "bool" or type_ in ("i8", "i16") or (p < 0 and kind(type_) == "int"):  # type: ignore[operator]
             self.context.refuse("py-type", f"this power of {a.type} is not read", node, "use floating point")
         (a,) = self.fitted([a], type_, node)
+        self.context.exact &= abs(p) <= 2 and kind(a.type) != "complex"
         whole = tree.Number(str(abs(int(p.real))), abs(int(p.real)), span)
         found = self.elementwise(lambda x: binary("**", x, whole, span), [a], type_, node, weak=a.weak)
         return found if p.real >= 0 else self.operate("/", self.constant(1, node), found, node)
@@ -125,6 +127,7 @@ class Arithmetic(Elementwise):
         a = self.value(found, node)
         if name in ("real", "imag", "conj") and kind(a.type) != "complex":
             return a if name != "imag" else self.constant(0, node)
+        self.context.exact &= name in ("sqrt", "real", "imag", "conj", "abs") and kind(a.type) != "complex"
         real = name in ("abs", "real", "imag") and kind(a.type) == "complex"
         if kind(a.type) in ("int", "bool") and name != "abs":
             if a.own or a.type == "bool":

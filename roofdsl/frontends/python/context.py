@@ -103,6 +103,7 @@ class Context:
         self.root: ast.AST | None = None  # the expression whose value gets a name
         self.wish = ""  # that name
         self.fresh = 0
+        self.exact = True  # whether numpy rounds every operation as the kernel's code does
         self.known: tuple[Poly, ...] = ()  # polynomials in sizes that are not negative here
         self.guarded = 0  # how many `if`s on sizes and loop variables are around
         self.dry = 0  # in loops that are followed to learn how their integers change

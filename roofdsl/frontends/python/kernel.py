@@ -13,6 +13,7 @@ from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, storage
 from roofdsl.frontends.python.signature import Given, Signature, arguments_of
 from roofdsl.frontends.python.statements import Statements
+from roofdsl.frontends.python.users import Argument, Reading, Returned
 from roofdsl.frontends.python.values import ONE, ZERO, Buffer, Constant, Items, View
 from roofdsl.frontends.refuse import Refused
 from roofdsl.frontends.uses import uses
@@ -22,38 +23,6 @@ from roofdsl.lang.source import Span
 
 INTENTS = ("in", "inout", "out", "temp")
 _MOST_RUNS = 200
-
-
-class Argument(Record):
-    """An argument of a function. kind: `size`, `array`, `number` (of Python) or `scalar` (of numpy).
-
-    array: what it is called in the kernel; empty for a size. value: a size that can only be this number. dims: of an
-    array.
-    """
-
-    name: str
-    kind: str
-    array: str = ""
-    value: int | None = None
-    dims: tuple[Poly, ...] = ()
-
-
-class Returned(Record):
-    """A value that a function returns. axes: its axes in the order of the array's, with those of one element behind.
-
-    array is None for None and for a part of an array.
-    """
-
-    array: str | None
-    axes: tuple[int, ...] = ()
-
-
-class Reading(Record):
-    """A function that is read."""
-
-    tree: tree.Kernel
-    arguments: tuple[Argument, ...]
-    returned: tuple[Returned, ...]
 
 
 def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], *, fuse: bool = False) -> Reading:
@@ -84,7 +53,8 @@ class _Run:
         if not context.out:
             context.refuse("py-statement", "nothing is computed or stored here", function)
         made = self._kernel(fuse)
-        return Reading(made, tuple(map(self._argument, arguments_of(function))), tuple(self.returned))
+        arguments = tuple(map(self._argument, arguments_of(function)))
+        return Reading(function.name, made, arguments, tuple(self.returned), context.exact)
 
     def _argument(self, arg: ast.arg) -> Argument:
         buffer = self.context.buffers.get(("argument", arg.arg))

@@ -6,9 +6,10 @@ import ast
 from collections.abc import Mapping
 
 from roofdsl.frontends.python.context import Module
-from roofdsl.frontends.python.kernel import Reading, kernel
+from roofdsl.frontends.python.kernel import kernel
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.signature import Given, arguments_of, shape_option
+from roofdsl.frontends.python.users import Reading
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
@@ -30,6 +31,14 @@ def read(path: str, name: str | None = None) -> CheckedFile:
     """
     source = standard_input() if path == "-" else read_source(path)
     return read_text(source, name, dict(map(shape_option, current().shapes)), fuse=current().fused)
+
+
+def readings(path: str, name: str | None = None) -> list[tuple[Reading, Source]]:
+    """How each function that `FILE:NAME` stands for is read, with the file. Raises what `read` does."""
+    source, given = read_source(path), dict(map(shape_option, current().shapes))
+    module = module_of(source)
+    chosen = _chosen(module, name, given)
+    return [(read_function(module, f, given, fuse=current().fused)[0], source) for f in chosen]
 
 
 def read_text(source: Source, name: str | None, shapes: Mapping[str, Given], *, fuse: bool = False) -> CheckedFile:

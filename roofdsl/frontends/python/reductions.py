@@ -31,6 +31,7 @@ class Reductions:
             type_ = "i64"
         if op in ("max=", "min=") and kind(type_) in ("complex", "bool"):
             self.context.refuse("py-type", f"the largest or smallest of {type_} values is not read", node)
+        self.context.exact &= kind(type_) == "int" or op in ("max=", "min=")
         kept = [k for k in range(len(value.shape)) if k not in axes]
         buffer = self._result(tuple(value.shape[k] for k in kept), type_, node, wish)
         shape = tuple(value.shape[k] for k in kept)
@@ -87,6 +88,7 @@ class Reductions:
             context.refuse("py-type", f"products of {type_} matrices are not read", node, "use i64 or floating point")
         given = self.arithmetic.fitted([v for v, _ in operands], type_, node)
         given = [v if v.simple else self.nests.materialized(v, node, "t", ("of", k)) for k, v in enumerate(given)]
+        self.context.exact &= kind(type_) == "int"
         labels = [text for _, text in operands]
         sizes = self._sizes(list(zip(given, labels, strict=True)), node)
         summed = [c for c in dict.fromkeys("".join(labels)) if c not in out]

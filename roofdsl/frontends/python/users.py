@@ -3,16 +3,51 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from roofdsl.frontends.poly import Poly
-from roofdsl.frontends.python.kernel import Reading
 from roofdsl.frontends.python.signature import Given
 from roofdsl.frontends.python.types import NUMPY
+from roofdsl.lang import tree
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
+
+
+class Argument(Record):
+    """An argument of a function. kind: `size`, `array`, `number` (of Python) or `scalar` (of numpy).
+
+    array: what it is called in the kernel; empty for a size. value: a size that can only be this number. dims: of an
+    array.
+    """
+
+    name: str
+    kind: str
+    array: str = ""
+    value: int | None = None
+    dims: tuple[Poly, ...] = ()
+
+
+class Returned(Record):
+    """A value that a function returns. axes: its axes in the order of the array's, with those of one element behind.
+
+    array is None for None and for a part of an array.
+    """
+
+    array: str | None
+    axes: tuple[int, ...] = ()
+
+
+class Reading(Record):
+    """A function that is read. exact: whether numpy computes it in the same order, every operation rounded alike."""
+
+    function: str
+    tree: tree.Kernel
+    arguments: tuple[Argument, ...]
+    returned: tuple[Returned, ...]
+    exact: bool
 
 
 def function_of(path: str, name: str) -> Callable[..., Any]:
@@ -63,7 +98,11 @@ def given_like(value: Any) -> Given:
 
 
 def run_user(
-    function: Callable[..., Any], reading: Reading, arrays: Mapping[str, Any], sizes: Mapping[str, int]
+    function: Callable[..., Any],
+    arguments: Sequence[Argument],
+    returned: Sequence[Returned],
+    arrays: Mapping[str, Any],
+    sizes: Mapping[str, int],
 ) -> dict[str, Any]:
     """What a function leaves behind, by the names of the kernel's arrays; nothing given is changed.
 
@@ -71,7 +110,7 @@ def run_user(
     Raises CommandError where the function does not take them.
     """
     given: dict[str, Any] = {}
-    for argument in reading.arguments:
+    for argument in arguments:
         if argument.kind == "size":
             given[argument.name] = argument.value or sizes.get(argument.name, 1)
         elif argument.array not in arrays:  # nothing reads it
@@ -85,9 +124,9 @@ def run_user(
         result = function(**given)
     except Exception as error:
         raise CommandError(f"the function fails: {type(error).__name__}: {error}") from None
-    found = {a.array: given[a.name] for a in reading.arguments if a.kind == "array" and a.array in arrays}
+    found = {a.array: given[a.name] for a in arguments if a.kind == "array" and a.array in arrays}
     results = result if isinstance(result, tuple) else (result,)
-    for returned, value in zip(reading.returned, results, strict=True):
-        if returned.array is not None:
-            found[returned.array] = value.transpose(returned.axes) if returned.axes else value
+    for what, value in zip(returned, results, strict=True):
+        if what.array is not None:
+            found[what.array] = value.transpose(what.axes) if what.axes else value
     return found
