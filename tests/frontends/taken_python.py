@@ -467,3 +467,24 @@ def rebound(a: f64["n"], b: f64["n"]):
     x += 1.0
     b = a
     b -= 0.5
+
+
+def arrays_through_nested_loops(a: f64["n"], b: f64["n"], k: int):
+    x = np.zeros(a.shape[0])
+    for i in range(1, k + 2):
+        for j in range(5, 1, -2):
+            b[j - 1] += 2.5
+        x = x * 0.5 + b[i]
+    for i in range(2):
+        for j in range(2):
+            x = x + a
+    return x
+
+
+def counted_behind_a_loop(n: int, a: f64["n"]):
+    q = 0
+    for i in range(n - 4):
+        a[q] += 1.0
+        q += 1
+    a[q] = 2.0
+    a[n // 2] = a[i]

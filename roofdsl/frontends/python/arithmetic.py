@@ -104,7 +104,7 @@ class Arithmetic(Elementwise):
         if a.type == "bool" or type_ in ("i8", "i16") or (p < 0 and kind(type_) == "int"):  # type: ignore[operator]
             self.context.refuse("py-type", f"this power of {a.type} is not read", node, "use floating point")
         (a,) = self.fitted([a], type_, node)
-        self.context.exact &= abs(p) <= 2 and kind(a.type) != "complex"
+        self.context.exact &= abs(p) <= 2 and kind(a.type) != "complex" and not a.is_scalar  # numpy's scalars use `pow`
         whole = tree.Number(str(abs(int(p.real))), abs(int(p.real)), span)
         found = self.elementwise(lambda x: binary("**", x, whole, span), [a], type_, node, weak=a.weak)
         return found if p.real >= 0 else self.operate("/", self.constant(1, node), found, node)

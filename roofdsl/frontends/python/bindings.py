@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
-from roofdsl.frontends.python.context import Again, Context, Key, Let
+from roofdsl.frontends.python.context import Again, Carried, Context, Key, Let
 from roofdsl.frontends.python.expressions import Expressions
 from roofdsl.frontends.python.types import kind, promoted, with_weak
 from roofdsl.frontends.python.values import Buffer, Constant, Extremum, Items, Unknown, Value, Whole, whole_view
@@ -57,7 +57,7 @@ class Bindings:
 
     def changing(self, names: Iterable[str], before: dict[str, Any]) -> dict[str, Any]:
         """What is no longer known at the beginning of an iteration: flags, tuples and types that the loop changes."""
-        followed = (Value, Whole, Unknown, type(None))
+        followed = (Value, Whole, Unknown, Carried, type(None))
         return {n: Unknown(f"`{n}` changes in the loop") for n in names if not isinstance(before.get(n), followed)}
 
     def _item(self, found: Any, node: ast.AST, k: int, name: str) -> Any:
@@ -86,6 +86,7 @@ class Bindings:
         return context.read(target, node)
 
     def _is_of(self, found: Any, buffer: Buffer) -> bool:
+        found = found.value if isinstance(found, Carried) else found
         return isinstance(found, Value) and found.view is not None and found.view.buffer is buffer
 
     # ---- scalars ----

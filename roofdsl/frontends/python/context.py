@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.integer_facts import Facts
-from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.poly import Poly, Quotient
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.types import stored
 from roofdsl.frontends.python.values import Buffer, Shape, Value, View, whole_view
@@ -63,10 +63,20 @@ class Let(Record):
 
 
 class Carried:
-    """An array that has its name since before the loop; `read`: whether the loop has used it so."""
+    """An array that has its name since before the loop; `read`: whether the loop has used it so.
 
-    def __init__(self, value: Value) -> None:
-        self.value, self.read = value, False
+    outer: the same of the loop around, where the array has its name since before that one, too.
+    """
+
+    def __init__(self, value: Value, outer: Carried | None = None) -> None:
+        self.value, self.outer, self.read = value, outer, False
+
+    def use(self) -> Value:
+        """The array, which is read."""
+        self.read = True
+        if self.outer is not None:
+            self.outer.use()
+        return self.value
 
 
 class Frame:
@@ -251,9 +261,19 @@ class Context:
 
     def proven(self, poly: Poly) -> bool:
         """Whether an integer is not negative at every iteration, for all sizes that are assumed."""
-        if self.facts.not_negative(poly):
+        if self.facts.not_negative(poly) or self._by_cases(poly):
             return True
         return any(self.facts.not_negative(poly - a) for a in (*self.assumed, *self.known))
+
+    def _by_cases(self, poly: Poly) -> bool:
+        """Whether a quotient of a size is shown not to be too large: for the size 1, and for all others."""
+        quotients = [a for m in poly.terms for a in m if isinstance(a, Quotient)]
+        names = {n for a in quotients for n in a.of.names}
+        if len(names) != 1 or not self.is_size(poly):
+            return False
+        name = min(names)
+        ways = (Poly.number(1), Poly.name(name) + 1)
+        return all(self.facts.not_negative(poly.put({name: way})) for way in ways)
 
     def need(self, poly: Poly, node: ast.AST, message: str, help: str = "", code: str = "py-index") -> None:
         """Makes sure that an integer is not negative, by proof or by an assumption on sizes. Raises Refused."""

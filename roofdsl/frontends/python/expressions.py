@@ -161,7 +161,10 @@ class Expressions:
                 raise Again
             return found.value
         if isinstance(found, Carried):
-            found.read = True
+            return found.use()
+        needs = found.needs if isinstance(found, Unknown) else None
+        if needs is not None and self.context.is_size(needs) and not self.context.guarded:
+            self.context.need(needs, node, found.why)
             return found.value
         if isinstance(found, Unknown) and found.key is not None and found.key not in self.context.learnt.data:
             self.context.learnt.data.add(found.key)

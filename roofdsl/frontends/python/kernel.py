@@ -195,10 +195,12 @@ def _returned(view: View) -> Returned:
 
 
 def _at_least(p: Poly, span: Span) -> tree.Expr:
-    """`n >= 2` for n - 2 >= 0."""
+    """`n >= 2` for n - 2 >= 0, `n <= 8` for 8 - n >= 0."""
     left = Poly({m: c for m, c in p.terms.items() if c > 0 and m})
-    right = left - p
-    return tree.Compare(left.tree(span), ((">=", right.tree(span)),), span)
+    if left.terms:
+        return tree.Compare(left.tree(span), ((">=", (left - p).tree(span)),), span)
+    right = Poly({(): p.terms.get((), 0)})
+    return tree.Compare((right - p).tree(span), (("<=", right.tree(span)),), span)
 
 
 def _names(items: Any) -> set[str]:

@@ -35,6 +35,7 @@ class _Followed(Record):
     """A loop whose body has been followed: names before it, integers as an iteration begins, and their steps."""
 
     before: dict[str, Any]
+    carried: dict[str, Carried]
     starts: dict[str, Any]
     adds: dict[str, Any]
     targets: tuple[str, ...]
@@ -75,13 +76,13 @@ class Loops:
             with context.within(facts):
                 changing = [n for n in assigned if isinstance(before.get(n), Whole)]
                 starts, adds = self._integers(node, header, changing, counter, name)
-                carried = {n: Carried(before[n]) for n in assigned if _is_array(before.get(n))}
+                carried = {n: _carried(before[n]) for n in assigned if _is_array(before.get(n))}
                 context.frame.env.update(starts | carried | self.bindings.changing(assigned, before))
                 with context.visible(), context.collected() as items:
                     self._body(node, header, counter)
         for n, mark in carried.items():
             self._rebound(n, mark, node)
-        self._afterwards(header, name, _Followed(before, starts, adds, tuple(targets)))
+        self._afterwards(header, name, _Followed(before, carried, starts, adds, tuple(targets)))
         if items:
             step = header.step if up else -header.step
             clause = self._clause(name, lowers, stops, step, span)
@@ -286,21 +287,25 @@ class Loops:
         for n in list(env):
             found = env[n]
             if isinstance(found, Carried):
-                env[n] = found.value
+                env[n] = (found.outer or found.value) if found is loop.carried.get(n) else found
             elif n in targets:
-                known = runs and isinstance(found, Whole)
-                env[n] = Whole(found.poly.put(last)) if known else Unknown("a loop has counted with it")
+                env[n] = self._last(found, "a loop has counted with it", last, trips - 1 if simple else None, None)
             elif n in adds:
-                key = context.frame.key(n)
-                at_least_none = simple and context.facts.not_negative(trips)
                 total = Whole(before[n].poly + adds[n] * trips)
-                env[n] = total if at_least_none else Unknown(f"`{n}` is changed by a loop", key)
+                key = context.frame.key(n)
+                env[n] = self._last(total, f"`{n}` is changed by a loop", {}, trips if simple else None, key)
             elif n in starts or (isinstance(found, Whole) and found != before.get(n)):
                 key = context.frame.key(n)
-                known = runs and isinstance(found, Whole)
-                env[n] = Whole(found.poly.put(last)) if known else Unknown(f"`{n}` is set in a loop", key)
+                env[n] = self._last(found, f"`{n}` is set in a loop", last, trips - 1 if simple else None, key)
             elif _is_array(found) and found != before.get(n) and not runs:
                 env[n] = Unknown(f"`{n}` is set in a loop that may not run") if n in before else found
+
+    def _last(self, found: Any, why: str, last: dict[str, Poly], needs: Poly | None, key: Any) -> Any:
+        """An integer behind a loop: known where `needs` is not negative."""
+        if not isinstance(found, Whole) or needs is None:
+            return Unknown(why, key)
+        value = Whole(found.poly.put(last))
+        return value if self.context.facts.not_negative(needs) else Unknown(why, key, value, needs)
 
     def _keeps(self, items: Sequence[tree.Item]) -> bool:
         """Whether iterations keep scalars or arrays of their own, which the kernel's are not."""
@@ -321,7 +326,11 @@ class Loops:
 
 
 def _is_array(found: Any) -> bool:
-    return isinstance(found, Value) and not found.is_scalar
+    return isinstance(found, Carried) or (isinstance(found, Value) and not found.is_scalar)
+
+
+def _carried(found: Value | Carried) -> Carried:
+    return Carried(found.value, found) if isinstance(found, Carried) else Carried(found)
 
 
 def _names(target: ast.expr) -> list[str]:

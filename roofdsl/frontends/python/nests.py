@@ -79,7 +79,8 @@ class Nests:
         """`target op value`, element by element. The value's shape is the target's, or is repeated to fill it."""
         if op == "=" and value.view == target:
             return
-        if self.overlaps(target, value):
+        if target.shape and self.overlaps(target, value):
+            self._in_order(target, op, value, node)
             value = self.materialized(value, node, name, ("copy", target.buffer.name))
         starts = _starts(target)
 
@@ -88,6 +89,21 @@ class Nests:
             self.context.assign(target.buffer, target.subscripts(indices), op, written, node)
 
         self.nest(target.shape, starts, node, body)
+
+    def _in_order(self, target: View, op: str, value: Value, node: ast.AST) -> None:
+        """Refuses a copy in which numpy 2 overwrites what it is still to read.
+
+        numpy copies vectors of one array without a temporary if both run forwards, and takes their strides for equal.
+        """
+        if op != "=" or len(target.shape) != 1 or value.shape != target.shape:
+            return
+        if value.view is None or value.view.buffer is not target.buffer:
+            return
+        own, other = (next((k, a.step) for k, a in enumerate(v.axes) if a.axis == 0) for v in (target, value.view))
+        opposite = (own[1].value or 1) * (other[1].value or 1) < 0
+        if own != other and not opposite:
+            message = "numpy overwrites here what it is still to read: both are parts of one array"
+            self.context.refuse("py-effect", message, node, "copy the right side first, by `.copy()`")
 
     def written(self, value: Value, e: tree.Expr, node: ast.AST) -> tree.Expr:
         """An element as a value: a truth value is 1 or 0."""

@@ -66,10 +66,15 @@ class Method(Record):
 
 
 class Unknown(Record):
-    """A value that is not known, and why, as the rest of a sentence. `key` tells a scalar that may be kept as data."""
+    """A value that is not known, and why, as the rest of a sentence. `key` tells a scalar that may be kept as data.
+
+    value: what it is at sizes at which `needs` is not negative.
+    """
 
     why: str
     key: tuple[object, ...] | None = None
+    value: Whole | None = None
+    needs: Poly | None = None
 
 
 class Known(Record):
