@@ -21,7 +21,7 @@ import ast
 import functools
 import inspect
 import linecache
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -136,7 +136,8 @@ class PythonKernel:
             if isinstance(node, ast.FunctionDef) and node.name == function.__name__:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 if first == code.co_firstlineno:
-                    return _with_globals(module, node, function.__globals__), node
+                    known = _with_globals(module, node, function.__globals__)
+                    return _without(known, code.co_freevars), node
         raise CommandError(f"the text of `{function.__name__}` has changed since it was defined", "define it again")
 
     @property
@@ -154,6 +155,14 @@ def kernel(function: Callable[..., Any] | None = None, **shapes: str) -> Any:
     if function is None:
         return lambda own: PythonKernel(own, given)
     return PythonKernel(function, given)
+
+
+def _without(module: Module, names: Sequence[str]) -> Module:
+    """Without names that are variables of a function around."""
+    functions = {n: f for n, f in module.functions.items() if n not in names}
+    imported = {n: f for n, f in module.imported.items() if n not in names}
+    constants = {n: v for n, v in module.constants.items() if n not in names}
+    return Module(module.source, functions, imported, constants, module.unclear.union(names))
 
 
 def _with_globals(module: Module, node: ast.FunctionDef, names: Mapping[str, Any]) -> Module:

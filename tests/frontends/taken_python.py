@@ -488,3 +488,33 @@ def counted_behind_a_loop(n: int, a: f64["n"]):
         q += 1
     a[q] = 2.0
     a[n // 2] = a[i]
+
+
+def pairs(x, y):
+    if x + y == 3:
+        return 1
+    else:
+        return 0
+
+
+def sign(x):
+    """Of a number."""
+    if x > 0:
+        return 1.0
+    elif x < 0:
+        return -1.0
+    else:
+        return 0.0
+
+
+def both_ways(a: i64["n"], t: i64["n, n"], b: f64["n"]):
+    n = a.shape[0]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, n):
+            if i < j - 1:
+                t[i, j] = max(t[i, j], t[i + 1, j - 1] + pairs(a[i], a[j]))
+            else:
+                t[i, j] = max(t[i, j], t[i + 1, j - 1])
+            for k in range(i + 1, j):
+                t[i, j] = max(t[i, j], t[i, k] + t[k + 1, j])
+        b[i] = sign(b[i]) * 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import linecache
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -96,6 +98,27 @@ def test_cells_of_a_notebook() -> None:
     exec('lost = roofdsl.kernel(eval("lambda x: x"))', names)
     with pytest.raises(CommandError, match="is not known"):
         names["lost"].derive()
+
+
+def test_variables_of_a_function_around() -> None:
+    FACTOR = 3.0
+
+    @roofdsl.kernel
+    def inner(x: f64["n"]) -> None:
+        x *= FACTOR
+
+    with pytest.raises(InputError, match="what `FACTOR` means here"):
+        inner.derive()
+
+
+def test_the_example_of_the_page() -> None:
+    page = (Path(__file__).parents[2] / "docs/python.md").read_text(encoding="utf-8")
+    found = re.search(r"### In a program or notebook\n\n```python\n(.*?)```", page, re.S)
+    assert found is not None
+    text = "".join(line for line in found[1].splitlines(keepends=True) if ".measure(" not in line)
+    name = "<page>"
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    exec(compile(text, name, "exec"), {})
 
 
 def test_measured() -> None:

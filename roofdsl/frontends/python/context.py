@@ -19,6 +19,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
 
 Key = tuple[object, ...]
+BUILT_IN = ("len", "abs", "min", "max", "sum", "float", "int", "pow", "range", "enumerate", "zip", "reversed", "print")
 
 
 class Again(Exception):
@@ -40,12 +41,16 @@ class Learnt:
 
 
 class Module(Record):
-    """A parsed file: its functions, the full names of what it imports, and its constants."""
+    """A parsed file: its functions, the full names of what it imports, and its constants.
+
+    unclear: names that mean something else, or of which the text does not tell what they mean.
+    """
 
     source: Source
     functions: dict[str, ast.FunctionDef]
     imported: dict[str, str]
     constants: dict[str, int | float]
+    unclear: frozenset[str] = frozenset()
 
 
 class Access(Record):

@@ -167,6 +167,8 @@ class Creation:
         return given["fill_value"] if name == "full" else numbers[name]
 
     def _made(self, shape: Shape, type_: str, fill: Any, node: ast.AST) -> Value:
+        if not shape:
+            self.context.refuse("py-shape", "an array without dimensions is not read", node, "use a number")
         view = self.new(shape, type_, node)
         if fill is not None:
             self.store(view, "=", self.arithmetic.value(fill, node), node)

@@ -10,7 +10,7 @@ from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.arithmetic import Arithmetic
 from roofdsl.frontends.python.calls import Call
 from roofdsl.frontends.python.conditions import decided, inverted, joined
-from roofdsl.frontends.python.context import Again, Carried, Context, Let
+from roofdsl.frontends.python.context import BUILT_IN, Again, Carried, Context, Let
 from roofdsl.frontends.python.indexing import Indexing, Slice
 from roofdsl.frontends.python.library import NUMBERS, Library
 from roofdsl.frontends.python.nests import Nests
@@ -51,7 +51,6 @@ _NO: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.JoinedStr: ("py-type", "a text is not read here", "leave it out"),
     ast.Starred: ("py-call", "`*` before an argument is not read", "write the arguments"),
 }
-BUILT_IN = ("len", "abs", "min", "max", "sum", "float", "int", "pow", "range", "enumerate", "zip", "reversed", "print")
 
 
 class Expressions:
@@ -146,6 +145,9 @@ class Expressions:
         if name in module.constants:
             value = module.constants[name]
             return Whole(Poly.number(value)) if isinstance(value, int) else self.arithmetic.constant(value, node)
+        if name in module.unclear:
+            message = f"what `{name}` means here does not follow from the text"
+            context.refuse("py-name", message, node, "define it once, at the top of the file")
         if name in BUILT_IN:
             return Named(name)
         if name in PYTHON:

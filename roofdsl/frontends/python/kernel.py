@@ -48,6 +48,7 @@ class _Run:
         context, function = self.context, self.function
         Signature(context, function, self.shapes).bind()
         statements = Statements(context)
+        statements.plain(function)
         found = statements.body(function)
         self._results(found, statements)
         if not context.out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from roofdsl.frontends.python.context import Module
+from roofdsl.frontends.python.context import BUILT_IN, Module
 from roofdsl.frontends.python.kernel import kernel
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.signature import Given, arguments_of, shape_option
@@ -21,7 +21,7 @@ from roofdsl.loops.load import read_source, standard_input
 from roofdsl.reading_options import current
 
 _TOO_DEEP = "an expression or a block is nested too deep"
-_DECORATORS = ("kernel", "njit", "jit", "vectorize", "guvectorize")
+_DECORATORS = ("kernel", "njit", "jit")
 
 
 def read(path: str, name: str | None = None) -> CheckedFile:
@@ -124,12 +124,11 @@ def module_of(source: Source) -> Module:
                     constants[name] = number
     changed = {n for f in ast.walk(parsed) if isinstance(f, ast.Global) for n in f.names}
     several = {n for n, k in bound.items() if k > 1} | changed
-    return Module(
-        source,
-        {n: f for n, f in functions.items() if n not in several},
-        {n: f for n, f in imported.items() if n not in several},
-        {n: v for n, v in constants.items() if n not in several},
-    )
+    functions = {n: f for n, f in functions.items() if n not in several}
+    imported = {n: f for n, f in imported.items() if n not in several and n != "*"}
+    constants = {n: v for n, v in constants.items() if n not in several}
+    unclear = {*bound, *changed, *(BUILT_IN if "*" in bound else ())} - {*functions, *imported, *constants}
+    return Module(source, functions, imported, constants, frozenset(unclear))
 
 
 def _bound(node: ast.stmt) -> set[str]:

@@ -270,6 +270,7 @@ class Statements:
         context = self.context
         if any(frame.node is function for frame in context.frames):
             context.refuse("py-call", f"`{function.name}` calls itself", node, "write a loop")
+        self.plain(function)
         given = self._arguments(function, args, named, node)
         existing = set(context.buffers.values())
         written, context.written = context.written, []
@@ -294,8 +295,24 @@ class Statements:
 
     def body(self, function: ast.FunctionDef) -> Any:
         """Follows a function; what it returns."""
-        items = list(function.body)
+        return self._ending(function.body)
+
+    def plain(self, function: ast.FunctionDef) -> None:
+        """Raises Refused for a decorator that may change what a function does."""
+        for decorator in function.decorator_list:
+            name = decorator.func if isinstance(decorator, ast.Call) else decorator
+            last = name.attr if isinstance(name, ast.Attribute) else name.id if isinstance(name, ast.Name) else ""
+            if last not in ("kernel", "njit", "jit"):
+                message = f"the decorator `{last}` may change what the function does"
+                self.context.refuse("py-call", message, decorator, "leave it out")
+
+    def _ending(self, body: Sequence[ast.stmt]) -> Any:
+        """Follows the last statements of a function; what they return."""
+        items = list(body)
         last = items.pop() if items and isinstance(items[-1], ast.Return) else None
+        if last is None and items and isinstance(items[-1], ast.If) and _returns(items[-1]):
+            self.block(items[:-1])
+            return self._either(items[-1])
         self.block(items)
         if not isinstance(last, ast.Return) or last.value is None:
             return Constant(None)
@@ -303,6 +320,27 @@ class Statements:
         if isinstance(last.value, ast.Tuple):
             return Items(tuple(self.expressions.named(e, "result") for e in last.value.elts))
         return self.expressions.named(last.value, "result")
+
+    def _either(self, node: ast.If) -> Any:
+        """What `if c: return a` and `else: return b` return: of two numbers, if `c` is about data."""
+        context, arithmetic = self.context, self.expressions.arithmetic
+        condition = self.expressions.read(node.test)
+        known = decided(condition)
+        if known is not None:
+            return self._ending(node.body if known else node.orelse)
+        if isinstance(condition, Known):
+            message = "what is returned depends on sizes or loop variables"
+            context.refuse("py-condition", message, node.test, "assign the result in both ways, and return it")
+        before = len(context.out)
+        ways = [self._ending(way) for way in (node.body, node.orelse)]
+        if len(context.out) > before:
+            message = "whether these statements run depends on data"
+            context.refuse("py-condition", message, node.test, "assign the result in both ways, and return it")
+        a, b = (arithmetic.value(way, node) for way in ways)
+        found = arithmetic.truth(condition, node.test)
+        if not (a.is_scalar and b.is_scalar and found.is_scalar):
+            context.refuse("py-condition", "a choice between arrays is not read", node.test, "write `np.where`")
+        return arithmetic.select(found, a, b, node)
 
     def _arguments(
         self, function: ast.FunctionDef, args: Sequence[Any], named: dict[str, Any], node: ast.Call
@@ -325,3 +363,11 @@ class Statements:
             message = f"these are not the arguments of `{function.name}`"
             self.context.refuse("py-call", message, node, f"it takes {', '.join(names)}" if names else "it takes none")
         return {n: given[n] for n in names}
+
+
+def _returns(node: ast.If) -> bool:
+    """Whether both ways of an `if` end with what the function returns."""
+    return all(
+        way and (isinstance(way[-1], ast.Return) or (isinstance(way[-1], ast.If) and _returns(way[-1])))
+        for way in (node.body, node.orelse)
+    )
