@@ -136,8 +136,14 @@ class Nests:
         )
 
     def stored(self, value: Value, type_: str, node: ast.AST, role: object, wish: str = "c") -> Value:
-        """A scalar kept in another type."""
+        """A value kept in another type."""
         context = self.context
+        if value.shape:
+            dims = self.room(value.shape, node)
+            array = context.buffer((*context.path, id(node), "as", type_, role), "t", type_, dims, node)
+            view = View(array, whole_view(array).axes, value.shape)
+            self.store(view, "=", value, node)
+            return context.read(view, node)
         buffer = context.buffer((*context.path, id(node), "as", type_, role), wish, type_, (), node)
         context.assign(buffer, (), "=", self.written(value, value.at(()), node), node)
         return context.scalar(buffer, node)
