@@ -11,6 +11,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 
+def __getattr__(name: str) -> Any:
+    """`roofdsl.kernel`, and the types of annotations such as `roofdsl.f64`: imported when they are asked for."""
+    if name == "kernel":
+        return import_module("roofdsl.decorator").kernel
+    types = import_module("roofdsl.annotations").TYPES
+    if name in types:
+        return types[name]
+    raise AttributeError(f"module 'roofdsl' has no attribute '{name}'")
+
+
 def load_ipython_extension(shell: object) -> None:
     """`%load_ext roofdsl` in Jupyter and IPython: the cell magic `%%roof`, rich results, errors without tracebacks."""
     _extension().load(shell)

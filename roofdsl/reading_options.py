@@ -1,4 +1,4 @@
-"""The `-D` and `-I` options with which this process reads C files (`roofdsl.frontends`)."""
+"""What `-D`, `-I`, `--shape` and `--fused` say of the files in other languages that this process reads."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from roofdsl.lang.record import Record
 
 
 class Options(Record):
-    """`defines`: NAME or NAME=VALUE in the order given; `folders`: where `#include` looks, besides the file's own."""
+    """`defines`: NAME or NAME=VALUE in the order given; `folders`: where `#include` looks, besides the file's own.
+
+    `shapes`: NAME=SIZES:TYPE of arguments of Python functions; `fused`: whether their loops are fused.
+    """
 
     defines: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    shapes: tuple[str, ...] = ()
+    fused: bool = False
 
 
 class _Current:
@@ -22,5 +27,5 @@ def current() -> Options:
 
 
 def use(options: Options) -> None:
-    """Read C files with these options from now on."""
+    """Read files with these options from now on."""
     _Current.options = options

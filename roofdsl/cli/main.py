@@ -17,7 +17,7 @@ import click
 
 from roofdsl import __version__, budget
 from roofdsl.cli.budget import stopped, summary, take_budget
-from roofdsl.cli.c_options import take_c_options
+from roofdsl.cli.code_options import take_reading_options
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
 from roofdsl.cli.safe_streams import visible_output
@@ -28,7 +28,7 @@ from roofdsl.lang.place import turn_off
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("roofdsl.cli.check:check", "Report errors and warnings in files."),
     "fmt": ("roofdsl.cli.fmt:fmt", "Rewrite files in the canonical layout."),
-    "convert": ("roofdsl.cli.convert:convert", "Print the kernels that C code is read as."),
+    "convert": ("roofdsl.cli.convert:convert", "Print the kernels that C or Python code is read as."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
     "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any order, and tiles."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
@@ -75,6 +75,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 )
 @click.option("-D", metavar="NAME[=VALUE]", expose_value=False, help="Define a macro for C files (repeatable).")
 @click.option("-I", metavar="FOLDER", expose_value=False, help="Search a folder for headers of C files (repeatable).")
+@click.option(
+    "--shape",
+    metavar="NAME=SIZES:TYPE",
+    expose_value=False,
+    help="State an argument of a Python function, as in A=n,m:f64 (repeatable).",
+)
+@click.option("--fused", is_flag=True, expose_value=False, help="Fuse the loops of Python functions, as compilers may.")
 def cli() -> None:
     """Analyze loop kernels: exact work, traffic and intensity, and predicted times on a machine."""
 
@@ -116,7 +123,7 @@ def _run_in_budget(args: list[str], debug: bool) -> int:
         turn_off()
         args = [a for a in args if a != "--no-cache"]
     try:
-        args, seconds, memory = take_budget(take_c_options(args))
+        args, seconds, memory = take_budget(take_reading_options(args))
     except click.ClickException as error:
         error.show()
         return 2

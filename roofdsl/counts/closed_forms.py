@@ -196,12 +196,14 @@ class ClosedForms(KernelSets):
 
         return self.guard(total, AT_CACHE, operations)
 
-    def plateau_forms(self, convention: Traffic, given: Mapping[str, int] | None = None) -> tuple[PlateauBytes, ...]:
-        """The plateaus of Q(Z), from the smallest cache to an unbounded one.
+    def plateau_forms(
+        self, convention: Traffic, given: Mapping[str, int] | None = None, operations: int | None = None
+    ) -> tuple[PlateauBytes, ...]:
+        """The plateaus of Q(Z), from the smallest cache to an unbounded one, within `operations` as in `at_cache`.
 
         If they differ by the remainders of the sizes: those of the sizes `given`, or one group after the other.
         """
-        return self.guard(lambda: self.plateaus(convention).plateau_forms(given or {}), PLATEAUS)
+        return self.guard(lambda: self.plateaus(convention).plateau_forms(given or {}), PLATEAUS, operations)
 
     def plateaus(self, convention: Traffic) -> Plateaus:
         """The object that finds the plateaus.

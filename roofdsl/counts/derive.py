@@ -265,8 +265,7 @@ def _plateaus(
     """(plateaus, why there are none, which parameters stand as numbers in them)."""
     closed = forms.closed
     try:
-        by_distances = forms.distances.plateau_forms(convention, closed.order)
-        return tuple(_plateau(r, work, given, closed.order) for r in by_distances), "", {}
+        return tuple(_plateau(r, work, given, closed.order) for r in forms.plateau_forms(convention)), "", {}
     except NoClosedForm:
         pass  # the way that is for all kernels
     try:

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
+from typing import TypeVar
 
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names
-from roofdsl.counts.lines.closed_forms import DistanceForms
-from roofdsl.counts.traffic_forms import Bytes, TermBytes
-from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.counts.lines.closed_forms import Crossed, DistanceForms
+from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
+from roofdsl.loops.accesses import accesses, statements
+from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.library import MAX_OPERATIONS
 
+T = TypeVar("T")
+
 FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
 """Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
+
+QUICKLY, SOON = 60_000, 1_000_000
+"""Integer-set operations (30 ms, half a second) for a form that holds for all remainders of the sizes, where stack
+distances have one for some of them: with sizes given, which say what remainders matter, and without."""
+
+
+MOST_QUICK = 10
+"""Accesses times loops around them of kernels that integer sets may be quick with."""
 
 
 class Forms:
@@ -25,6 +37,7 @@ class Forms:
     def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
         self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
         self.notes: tuple[str, ...] = ()
+        self._slow = False
         self.closed = ClosedForms(kernel, {}, line_bytes)
         # From few numbers to many: tile sizes cut lines anywhere unless they have one, and some kernels have no form
         # even of W before all that is given has.
@@ -60,9 +73,16 @@ class Forms:
         line = self.line_bytes
         return form_within(lambda: DistanceForms(self.kernel, self.given, line), AT_CACHE, MAX_OPERATIONS)
 
+    @settled
+    def _all_distances(self) -> DistanceForms:
+        """The same with short distances too, for caches that `distances` says nothing of. Raises NoClosedForm."""
+        line = self.distances.line_bytes
+        return form_within(lambda: DistanceForms(self.kernel, self.given, line, every=True), AT_CACHE, MAX_OPERATIONS)
+
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
         """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
-        it has no cases that hold together, as a sum of terms. By stack distances in lines where these have a form.
+        it has no cases that hold together, as a sum of terms. By stack distances in lines where these have a form, if
+        no other is found at once that holds for all remainders of the sizes.
         """
         tries: list[Callable[[], Bytes | TermBytes]] = []
         tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
@@ -71,7 +91,60 @@ class Forms:
             lambda: self.closed.at_cache(cache_bytes, convention),
         ]
         tries.insert(0, lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES))
-        return first_form([lambda: self.distances.at_cache(cache_bytes, convention), *tries])
+        tries.insert(0, lambda: self._told_of(cache_bytes).at_cache(cache_bytes, convention))
+        if self._limit:
+            tries.insert(0, lambda: self._at_once(lambda f: f.at_cache(cache_bytes, convention, self._limit)))
+        return first_form(tries)
+
+    def _told_of(self, cache_bytes: int) -> DistanceForms:
+        """The forms by stack distances that tell of a cache. Raises NoClosedForm."""
+        return self.distances if cache_bytes >= self.distances.found.least_bytes else self._all_distances
+
+    def plateau_forms(self, convention: Traffic) -> tuple[PlateauBytes, ...]:
+        """The plateaus of Q(Z), for all remainders of the sizes where such are found at once, else by stack distances.
+
+        Raises NoClosedForm.
+        """
+        if self._limit == SOON:
+            try:
+                return self._at_once(lambda forms: forms.plateau_forms(convention, self.given, SOON))
+            except NoClosedForm:
+                pass
+        return self.distances.plateau_forms(convention, self.closed.order)
+
+    @cached_property
+    def _limit(self) -> int:
+        """Integer-set operations for forms before stack distances are asked: none for stencils, of whose lines integer
+        sets have none.
+        """
+        try:
+            if not self.distances.any_order:
+                return 0
+        except NoClosedForm:
+            return 0
+        work = 0
+        for placed in statements(self.kernel.body):
+            if not isinstance(placed.statement, Count):
+                work += len(placed.loops) * len(accesses(placed.statement))
+        if work > MOST_QUICK:
+            return 0
+        return QUICKLY if all(n in self.given for n in self.distances.names) else SOON
+
+    def _at_once(self, compute: Callable[[ClosedForms], T]) -> T:
+        """What `compute` finds with forms of its own, so that what it fails to find soon `closed` still may find; after
+        one failure nothing more is asked. Raises NoClosedForm.
+        """
+        if self._slow:
+            raise NoClosedForm("integer sets take long")
+        try:
+            return compute(self._quick)
+        except NoClosedForm:
+            self._slow = True
+            raise
+
+    @cached_property
+    def _quick(self) -> ClosedForms:
+        return ClosedForms(self.kernel, self.closed.given, self.line_bytes)
 
     def _fixed_at_cache(self, values: dict[str, int], cache_bytes: int, convention: Traffic) -> Bytes:
         return self._fixed(values).at_cache(cache_bytes, convention)
@@ -100,6 +173,8 @@ def first_form(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | Term
     for way in tries[:-1]:
         try:
             return way()
+        except Crossed:
+            raise  # other ways have no form for such distances either, and look for it long
         except NoClosedForm:
             continue
     return tries[-1]()

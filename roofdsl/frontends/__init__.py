@@ -15,4 +15,11 @@ def _c(path: str, name: str | None) -> CheckedFile:
     return read(path, name)
 
 
+def _python(path: str, name: str | None) -> CheckedFile:
+    from roofdsl.frontends.python.read import read
+
+    return read(path, name)
+
+
 load.READERS[".c"] = _c
+load.READERS[".py"] = _python

@@ -122,6 +122,20 @@ C_CODES: dict[str, str] = {
 }
 """Of files in C (docs/c.md)."""
 
+PYTHON_CODES: dict[str, str] = {
+    "py-syntax": "A text that is not Python.",
+    "py-statement": "A statement or expression that is not read, such as `while` or a list comprehension.",
+    "py-loop": "A `for` loop whose bounds, step or counter are not affine, or that makes new arrays of old ones.",
+    "py-condition": "A condition that the language cannot say, such as one on data around a loop.",
+    "py-index": "A subscript, slice or size that does not follow from loop variables and sizes, or may be negative.",
+    "py-shape": "An array whose shape is not known, or does not fit.",
+    "py-type": "A type, a mixture of types or an operation in which the language does not compute.",
+    "py-effect": "A side effect that is not a store into an array.",
+    "py-call": "A call of a function that is not known, or not simple enough to be put in.",
+    "py-name": "A name that has no value here, or stands for two things.",
+}
+"""Of files in Python (docs/python.md)."""
+
 RESULT_CODES: dict[str, str] = {
     "result-damaged": "A file of measured results that is not JSON, or not in the format that `measure` writes.",
     "profile-damaged": "A profiler's table, or a file of points, that is truncated or in another format.",

@@ -16,6 +16,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.boxes import covering
 from roofdsl.sets.cardinality import added
 from roofdsl.sets.images import Images
 from roofdsl.sets.stream import Reference
@@ -89,7 +90,23 @@ def one_body(
             others[name] = lines
     first = {name: without_place(groups[name][0].location) for name in offsets}
     whole = {name: without_place(box) for name, box in boxes.items()}
+    for name, own in offsets.items():
+        if len(whole[name].get_basic_maps()) > 1:
+            whole[name] = _in_boxes(first[name], own[0][1], [offset for _, offset in own])
     return OneBody(iterations, whole, images, offsets, others, first, alike, line_bytes) if offsets else None
+
+
+def _in_boxes(first: Any, its_offset: Offset, offsets: Iterable[Offset]) -> Any:
+    """isl.Map from an iteration to the elements with these offsets, in few parts; `first` maps to that of one."""
+    covered = covering(set(offsets))
+    array, dims = first.get_tuple_name(_OUT), range(len(its_offset))
+    here, there = (", ".join(f"{letter}{k}" for k in dims) for letter in "xy")
+    parts = []
+    for low, high in covered:
+        limits = (f"x{k} + {low[k] - its_offset[k]} <= y{k} <= x{k} + {high[k] - its_offset[k]}" for k in dims)
+        moved = isl.Map(f"{{ {array}[{here}] -> {array}[{there}] : {' and '.join(limits) or 'true'} }}")
+        parts.append(first.apply_range(moved))
+    return reduce(isl.Map.union, parts)
 
 
 class _Windows:

@@ -100,6 +100,13 @@ def by_array(stream: Stream) -> dict[str, list[Reference]]:
     return groups
 
 
+def _at_first_place(iterations: Any, touch: Any) -> Any:
+    """An isl.Map from iterations as one from accesses like those of `touch`, all at place 0 in the text."""
+    last = iterations.dim(isl.dim_type.in_)
+    placed = iterations.insert_dims(isl.dim_type.in_, last, 1).fix_val(isl.dim_type.in_, last, isl.Val(0))
+    return placed.set_tuple_name(isl.dim_type.in_, touch.get_tuple_name(isl.dim_type.in_))
+
+
 def alike(groups: Mapping[str, Sequence[Reference]]) -> dict[str, str]:
     """Each array -> the first one whose elements are touched in the same iterations.
 
@@ -151,9 +158,7 @@ class Touched:
                 return None
             # The last dimension is the place in the text. Projected out and put back as 0, it leaves an iteration with
             # all that its statements touch.
-            spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
-            spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
-            spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))
+            spread = _at_first_place(location.project_out(isl.dim_type.in_, last, 1), location)
             # A hull that is no more than what is touched is all of it, in one piece: lines that several references
             # share need not be told apart in the count.
             hull = isl.Map.from_basic_map(spread.simple_hull())

@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.lines.histogram import Histogram, histogram
+from roofdsl.counts.lines.distances import Histogram
+from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
@@ -92,8 +93,8 @@ def test_random_uniform_kernel(seed: int) -> None:
     want = Walked(at, case.line_bytes)
     firsts = histogram(uniform(at, case.line_bytes), first=True)
     assert (
-        [a.cold for a in firsts.arrays]
-        == [a.cold for a in got.arrays]
+        [a.cold[:3] for a in firsts.arrays]
+        == [a.cold[:3] for a in got.arrays]
         == [want.at(a.name, 1 << 60) for a in got.arrays]
     )
     sizes = {d + e for d in want.distances() for e in (-1, 0) if d + e >= got.least_bytes} | {1 << 40}

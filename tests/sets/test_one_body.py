@@ -37,10 +37,16 @@ kernel wide(n, m):
     .replace(" + 0,", ",")
 )
 
+TWINS = WIDE.replace("c: f64[n, m],", "c: f64[n, m], d: f64[n, m], e: f64[n, m],").replace(
+    "y[i, j] = ", "y[i, j] = d[i + 1, j - 1] * d[i, j] * e[i, j + 1] * "
+)
+"""With arrays that are touched alike, and one that is not."""
 
-def test_misses_of_a_wide_stencil_are_what_a_cache_sees() -> None:
+
+@pytest.mark.parametrize("text", [WIDE, TWINS], ids=["wide", "twins"])
+def test_misses_of_a_wide_stencil_are_what_a_cache_sees(text: str) -> None:
     """At caches on both sides of every distance there is at this size."""
-    kernel = kernel_of(WIDE)
+    kernel = kernel_of(text)
     size = {"n": 25, "m": 27}
     curve = miss_curve(apply(kernel), size, None)
     forms = ClosedForms(kernel, size)
@@ -50,10 +56,12 @@ def test_misses_of_a_wide_stencil_are_what_a_cache_sees() -> None:
             assert found == curve.bytes(cache, convention), (cache, convention)
 
 
-def test_distances_in_symbols_are_those_counted_access_by_access(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what iterations have in common, on every point of every array's accesses."""
-    stream = ClosedForms(kernel_of(WIDE), {}).large_stream
+@pytest.mark.parametrize("text", [WIDE, TWINS], ids=["wide", "twins"])
+def test_distances_in_symbols_are_those_counted_access_by_access(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what iterations, and arrays, have in common, on every point of every array's accesses."""
+    stream = ClosedForms(kernel_of(text), {}).large_stream
     shared = reuse(stream)
+    monkeypatch.setattr("roofdsl.sets.reuse.alike", lambda groups: {name: name for name in groups})
     monkeypatch.setattr("roofdsl.sets.reuse.one_body", lambda *_: None)
     for here, there in zip(shared, reuse(stream), strict=True):
         assert _at(here, 24, 26) == _at(there, 24, 26)

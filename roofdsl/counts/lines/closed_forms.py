@@ -12,11 +12,13 @@ from math import lcm, prod
 from typing import Any, cast
 
 from roofdsl.counts.computed_once import NoClosedForm
-from roofdsl.counts.lines.histogram import READ, STORED, WRITTEN, Histogram, histogram
+from roofdsl.counts.lines.distances import DROPPED, READ, STORED, WRITTEN, Between, Histogram
+from roofdsl.counts.lines.histogram import histogram
+from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Array, Kernel, Traffic
@@ -29,14 +31,8 @@ from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 
 
-class Part(Record):
-    """Visits of one array and kind at distances from `low` to `high`, as the histogram has them, and how many."""
-
-    array: int
-    kind: int
-    low: Any
-    high: Any
-    count: Any
+class Crossed(NoClosedForm):
+    """Some distances of one loop fit a cache at the sizes asked for, in a way that no form tells."""
 
 
 class DistanceForms:
@@ -46,7 +42,8 @@ class DistanceForms:
     other ways serve better.
     """
 
-    def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int) -> None:
+    def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int, *, every: bool = False) -> None:
+        """every: short distances too, which only small caches ask for."""
         self.kernel = apply(kernel)
         self.given, self.line_bytes = given, line_bytes
         self.names = used_parameters(self.kernel)
@@ -55,20 +52,32 @@ class DistanceForms:
         if self.step == 1:
             raise NoClosedForm("lines of one element")
         self.rests = {n: given.get(n, 0) % self.step for n in self.names if n in self._along_rows(arrays)}
-        self.sizes = Sizes(len(self.names))
-        self.values = {n: self._value(k, n) for k, n in enumerate(self.names)}
-        try:
-            self.found: Histogram = histogram(
-                uniform(Sized(self.kernel, cast("Mapping[str, int]", self.values)), line_bytes, padded=True)
-            )
-            self.parts = tuple(_parts(self.found))
-            self.least = self.sizes.settle()
-        except (NotUniform, Undecided) as error:
-            raise NoClosedForm(str(error)) from error
-        if not any(kind for a in self.found.arrays for kind in a.rest):
-            raise NoClosedForm("no reuse from row to row")
-        if any(a.temp and a.cold[STORED] for a in self.found.arrays):
-            raise NoClosedForm("what is stored of a temp array depends on what comes after its last use")
+        self._compute(every=every)
+
+    def _compute(self, *, every: bool) -> None:
+        """Sets `found`, its `parts`, and the `sizes` and `values` that they are told in. Raises NoClosedForm.
+
+        any_order: whether it took the way that is for operands with loops in any order.
+        """
+        reason = "no reuse from row to row"
+        for self.any_order in (True,) if every else (False, True):
+            self.sizes = Sizes(len(self.names))
+            self.values = {n: self._value(k, n) for k, n in enumerate(self.names)}
+            at = Sized(self.kernel, cast("Mapping[str, int]", self.values))
+            try:
+                if self.any_order:
+                    self.found: Histogram = Operands(at, self.line_bytes, self.sizes, padded=True).histogram(
+                        every=every
+                    )
+                else:
+                    self.found = histogram(uniform(at, self.line_bytes, padded=True))
+                self.parts = tuple(_parts(self.found))
+                self.least = self.sizes.settle()
+                if any(kind for a in self.found.arrays for kind in a.rest) or self.found.between:
+                    return
+            except (NotUniform, Undecided) as error:
+                reason = str(error)
+        raise NoClosedForm(reason)
 
     def _along_rows(self, arrays: Iterable[Array]) -> frozenset[str]:
         """The parameters that count elements along rows."""
@@ -118,35 +127,69 @@ class DistanceForms:
         if cache_bytes < self.found.least_bytes:
             raise NoClosedForm(f"stack distances are told from {self.found.least_bytes} B on")
         at = self._near()
-        missing, held = list[Part](), list[Part]()
-        for part in self.parts:
-            ends = [self._at(end, at) > cache_bytes for end in (part.low, part.high)]
-            if ends[0] != ends[1]:
-                raise NoClosedForm("stack distances that grow along a row, some of which fit")
-            (missing if ends[0] else held).append(part)
-        facts = self._between([p.low for p in missing], [p.high for p in held], cache_bytes)
-        return self._bytes(missing, convention, facts)
+        known = self.sizes.mark()
+        missing, held = list[Between](), list[Between]()
+        try:
+            for part in self.parts:
+                ends = [self._at(end, at) > cache_bytes for end in (part.low, part.high)]
+                if ends[0] == ends[1]:
+                    (missing if ends[0] else held).append(part)
+                    continue
+                if part.beyond is None:
+                    raise NoClosedForm("stack distances that grow along a row, some of which fit")
+                more = part.beyond(cache_bytes)
+                # which of them exceed the cache is told by no end of theirs: `least` says for which sizes it holds
+                missing.append(replace(part, low=cache_bytes + 1, high=cache_bytes + 1, count=more))
+            if any(p.beyond for p in missing):
+                self.least = self.sizes.settle()
+                self._near(Crossed)
+            facts = self._between([p.low for p in missing], [p.high for p in held], cache_bytes)
+            return self._bytes(missing, convention, facts)
+        except Undecided as error:
+            raise Crossed(str(error)) from error
+        finally:
+            self.least = self.sizes.back_to(known)
 
     def plateau_forms(self, convention: Traffic, order: Growth) -> tuple[PlateauBytes, ...]:
         """The plateaus of Q(Z), as from `ClosedForms.plateau_forms`, from `least_bytes` on. Raises NoClosedForm."""
         self._near()  # the sizes given must be large enough
-        groups: dict[Quasi, list[Part]] = {}
+        groups: dict[Quasi, list[Between]] = {}
+        spread: list[tuple[Any, Any, Between]] = []  # (class of the least distance, of the largest, part)
         for part in self.parts:
-            leads = {order.leading(self.quasi(end)) for end in (part.low, part.high)}
-            if len(leads) > 1:
-                raise NoClosedForm("stack distances that grow along a row")
-            groups.setdefault(leads.pop(), []).append(part)
+            if not isinstance(part.high, Growing) and part.high <= self.found.least_bytes:
+                continue  # no cache that is told of is too small for it
+            low = part.low if self._is_positive(part.low) else self.found.least_bytes
+            first, final = (order.leading(self.quasi(end)) for end in (low, part.high))
+            groups.setdefault(final, [])
+            if first == final:
+                groups[final].append(part)
+            else:
+                spread.append((order.key(first), order.key(final), part))
         starts = sorted(groups, key=order.key)
         rows: list[PlateauBytes] = []
-        start, missing = Quasi.constant(self.found.least_bytes), list(self.parts)
+        start, missing = Quasi.constant(self.found.least_bytes), [p for each in groups.values() for p in each]
         for k in range(len(starts) + 1):
-            whole = self._bytes(missing, convention, self.facts).total
-            moved = whole.single or Quasi.constant(0)
             last = k == len(starts)
+            keys = order.key(starts[k - 1]) if k else None, None if last else order.key(starts[k])
+            surely = missing + [p for low, _, p in spread if keys[1] is not None and low >= keys[1]]
+            maybe = [
+                p
+                for low, high, p in spread
+                if (keys[1] is None or low < keys[1]) and (keys[0] is None or high > keys[0])
+            ]
+            whole = self._bytes(surely, convention, self.facts).total
+            moved = whole.single or Quasi.constant(0)
             leading = order.leading(moved)
+            if maybe:
+                most = self._bytes(surely + maybe, convention, self.facts).total.single or Quasi.constant(0)
+                if order.leading(most) != leading:
+                    raise NoClosedForm("stack distances that grow along a row")
             if rows and rows[-1].bytes == leading:
-                # It changes along the plateau.
-                rows[-1] = PlateauBytes(rows[-1].from_bytes, leading, False, None, None, self.where)
+                rows[-1] = PlateauBytes(
+                    rows[-1].from_bytes, leading, False, None, None, self.where
+                )  # it changes along it
+            elif maybe:
+                rows.append(PlateauBytes(start, leading, False, None, None, self.where))
             else:
                 lows = [] if last else [p.low for p in groups[starts[k]]]
                 least = self._extreme(lows, lambda a, b: a - b) or lows
@@ -160,13 +203,15 @@ class DistanceForms:
 
     # ---- counting ----
 
-    def _bytes(self, missing: Iterable[Part], convention: Traffic, facts: tuple[Fact, ...]) -> Bytes:
+    def _bytes(self, missing: Iterable[Between], convention: Traffic, facts: tuple[Fact, ...]) -> Bytes:
         loads_scalars, stores_scalars = scalar_bytes(self.kernel)
         counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
         for kind in counted:
             counted[kind] += sum(a.cold[kind] for a in self.found.arrays)
+        # what a temp array has in the cache at the end is not stored
+        counted[STORED] -= sum(part.count for part in self.parts if part.kind == DROPPED)
         for part in missing:
-            counted[part.kind] += part.count
+            counted[STORED if part.kind == DROPPED else part.kind] += part.count
         begun = counted[READ] + counted[WRITTEN]
         line = self.line_bytes
 
@@ -235,14 +280,14 @@ class DistanceForms:
 
     # ---- numbers ----
 
-    def _near(self) -> list[int]:
-        """The symbols at the sizes given, those without a number far away. Raises NoClosedForm for small sizes."""
+    def _near(self, error: type[NoClosedForm] = NoClosedForm) -> list[int]:
+        """The symbols at the sizes given, those without a number far away. Raises `error` for small sizes."""
         at = []
         for name, least in zip(self.names, self.least, strict=True):
             value = self.given.get(name)
             at.append(FAR if value is None else value // self.step if name in self.rests else value)
             if at[-1] < least:
-                raise NoClosedForm("closed forms hold for larger sizes")
+                raise error("closed forms hold for larger sizes")
         return at
 
     @staticmethod
@@ -273,14 +318,14 @@ class DistanceForms:
         return found
 
 
-def _parts(found: Histogram) -> Iterator[Part]:
+def _parts(found: Histogram) -> Iterator[Between]:
     """The histogram, without the first visits."""
-    yield from (Part(*each) for each in found.between)
+    yield from found.between
     for number, array in enumerate(found.arrays):
-        for kind in (READ, WRITTEN, STORED):
+        for kind in (READ, WRITTEN, STORED, DROPPED):
             for (first, steps), weight in array.rest[kind].items():
                 low = high = first
                 for step, count in steps:
                     end = step * (count - 1)
                     low, high = (low, high + end) if step > 0 else (low + end, high)
-                yield Part(number, kind, low, high, weight * prod(count for _, count in steps))
+                yield Between(number, kind, low, high, weight * prod(count for _, count in steps))

@@ -94,13 +94,14 @@ class Rows:
     step[a]: lines of array a until all lines are as they were, for arrays of several element sizes.
     """
 
-    def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...]) -> None:
+    def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...], real: int) -> None:
+        """real: how many of the nests touch something."""
         every = [g for each in found for g in each]
         self.reach = max(g.most for g in every) - min(g.least for g in every) + 2
         self.ends = sorted({end for g in every for c, _, _ in g.references for end in (g.first + c, g.last + c)})
         whole = lcm(*(a.per_line for a in program.arrays))
         self.step = [whole // a.per_line for a in program.arrays]
-        self.least_bytes = max(_within(each) for each in found)
+        self.least_bytes = max(_within(each) for each in found[:real])
         for g in every:
             a = g.layout
             short = a.row < 2 * a.per_line + self.reach

@@ -8,67 +8,24 @@ from itertools import pairwise, product
 from math import gcd, lcm, prod
 from typing import NamedTuple
 
+from roofdsl.counts.lines.distances import (
+    DROPPED,
+    READ,
+    STORED,
+    WRITTEN,
+    Between,
+    Distances,
+    Histogram,
+    Spread,
+)
 from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
 from roofdsl.counts.lines.previous_visits import Box, Candidate, Reuse, Visit, resolved
 from roofdsl.counts.lines.touched_rows import Window
 from roofdsl.counts.lines.uniform import NotUniform, Uniform
 from roofdsl.counts.lines.windows import Windows
-from roofdsl.lang.record import Record
-
-READ, WRITTEN, STORED = range(3)
-"""Visits that begin with a read, with a write; visits that write, by the largest distance since the last that did."""
-
-Steps = tuple[tuple[int, int], ...]
-Spread = tuple[int, Steps]
 
 MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
 """Distances that are noted one by one, and windows that are counted, at most."""
-
-
-class Distances(Record):
-    """Visits of the lines of one array: of each kind those that are the first, and the others by their distance.
-
-    cold[kind]; rest[kind]: (distance in bytes, its steps) -> weight: `weight` visits each at this distance and those
-    beyond it by steps, each (step, count) taken 0 to count - 1 times.
-    """
-
-    name: str
-    line_bytes: int
-    temp: bool
-    cold: tuple[int, int, int]
-    rest: tuple[dict[Spread, int], dict[Spread, int], dict[Spread, int]]
-
-    def beyond(self, kind: int, cache_bytes: int | None) -> int:
-        """Visits of a kind that find more than `cache_bytes` touched since the last one; None: the first ones alone."""
-        if cache_bytes is None:
-            return self.cold[kind]
-        return self.cold[kind] + sum(
-            weight * _above(first, steps, cache_bytes) for (first, steps), weight in self.rest[kind].items()
-        )
-
-
-class Histogram(Record):
-    """Stack distances of one execution. least_bytes: smaller caches are not told of.
-
-    between: visits that are not among those of the arrays, as (array, kind, least distance, largest, how many). There
-    are some only where numbers are symbols: of the largest of two distances, one is larger here, the other there.
-    """
-
-    arrays: tuple[Distances, ...]
-    least_bytes: int
-    between: tuple[tuple[int, int, int, int, int], ...] = ()
-
-
-def _above(first: int, steps: Steps, limit: int) -> int:
-    """How many of the distances exceed `limit`."""
-    if not steps:
-        return first > limit
-    (step, count), *others = steps
-    if others:
-        return sum(_above(first + step * k, tuple(others), limit) for k in range(count))
-    if step > 0:
-        return count - max(0, min(count, (limit - first) // step + 1))
-    return max(0, min(count, -((first - limit) // step)))
 
 
 def histogram(program: Uniform, *, first: bool = False, sector_bytes: int | None = None) -> Histogram:
@@ -78,7 +35,7 @@ def histogram(program: Uniform, *, first: bool = False, sector_bytes: int | None
     the last visit of the sector; by default lines are filled as a whole.
     Raises NotUniform where its rows are too short, or it is too irregular.
     """
-    return _Counting(program, groups(program), first=first, sector_bytes=sector_bytes).histogram()
+    return _Counting(program, first=first, sector_bytes=sector_bytes).histogram()
 
 
 class _Piece(NamedTuple):
@@ -101,11 +58,13 @@ class _Reached(NamedTuple):
 
 
 class _Counting:
-    def __init__(
-        self, program: Uniform, found: tuple[tuple[Group, ...], ...], *, first: bool, sector_bytes: int | None
-    ) -> None:
-        self.program, self.groups, self.first, self.sector_bytes = program, found, first, sector_bytes
-        self.rows = Rows(program, found)
+    def __init__(self, program: Uniform, *, first: bool, sector_bytes: int | None) -> None:
+        # what the end looks at are visits of nests that touch nothing, after the last repetition of the others
+        self.real = len(program.nests)
+        program = Uniform(program.arrays, (*program.nests, *(() if first else program.ends())), program.times)
+        self.program, self.groups, self.first, self.sector_bytes = program, groups(program), first, sector_bytes
+        self.rows = Rows(program, self.groups, self.real)
+        found = (*self.groups[: self.real], *[()] * (len(self.groups) - self.real))
         self.reuse = Reuse(program, found)
         self.windows = Windows(program, found)
         self.depth = len(program.nests[0].low) - 1
@@ -115,9 +74,9 @@ class _Counting:
             lcm(*(size // gcd(strides[d], size) for size, strides in zip(self.sizes, self.strides, strict=True)))
             for d in range(self.depth)
         ]
-        self.cold = [[0, 0, 0] for _ in program.arrays]
-        self.rest: list[tuple[dict[Spread, int], ...]] = [({}, {}, {}) for _ in program.arrays]
-        self.between: list[tuple[int, int, int, int, int]] = []
+        self.cold = [[0, 0, 0, 0] for _ in program.arrays]
+        self.rest: list[tuple[dict[Spread, int], ...]] = [({}, {}, {}, {}) for _ in program.arrays]
+        self.between: list[Between] = []
         self.single = self.counted = 0
         self._phases: dict[Box, dict[tuple[int, ...], int]] = {}
         self._cells: dict[object, list[tuple[tuple[Progression, ...], tuple[int, ...]]]] = {}
@@ -126,12 +85,14 @@ class _Counting:
         for nest, of_nest in enumerate(self.groups):
             box = self.windows.blocks.boxes[nest]
             for phases in self.phases(box):
+                again_too = self.program.times - 1
+                runs = ((False, 1), (True, again_too)) if nest < self.real else ((again_too > 0, 1),)
                 for group in of_nest:
-                    for again, times in ((False, 1), (True, self.program.times - 1)):
+                    for again, times in runs:
                         if times:
                             self._group(group, box, phases, (again, times))
         arrays = tuple(
-            Distances(a.name, self.sector_bytes or a.line_bytes, a.temp, (c[0], c[1], c[2]), (r[0], r[1], r[2]))
+            Distances(a.name, self.sector_bytes or a.line_bytes, a.temp, tuple(c), r)
             for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
         )
         return Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between))
@@ -198,7 +159,8 @@ class _Counting:
         for line, step, count in self.rows.lines(group, phase):
             visit = Visit(group, line * per_line - phase, phase)
             lead = group.lead(visit.start, per_line)
-            if lead is not None:
+            # the end looks at a line in the row in which it begins
+            if lead is not None and (group.nest < self.real or visit.start >= 0):
                 along = (0, step * per_line, count)
                 for kinds, part, pieces in self._befores(visit, lead, box, again=run[0]):
                     self._add(group.array, kinds, part, pieces, (phases, along, run[1]))
@@ -214,6 +176,9 @@ class _Counting:
         for at in range(0, group.layout.per_line, size):
             lead = group.lead(visit.start + at, size)
             if lead is None:
+                continue
+            if group.nest >= self.real:
+                yield DROPPED, partial(_writes, at, size)
                 continue
             begins = WRITTEN if self.program.nests[group.nest].references[lead[1]].writes else READ
             yield begins, partial(_touches, at, size)
@@ -356,7 +321,7 @@ class _Counting:
             for k, each in enumerate(slope):
                 ends[each > 0][k] += each * (count - 1)
         weight *= prod(count for _, _, count in cell)
-        self.between += [(array, kind, max(ends[0]), max(ends[1]), weight) for kind in kinds]
+        self.between += [Between(array, kind, max(ends[0]), max(ends[1]), weight) for kind in kinds]
 
     def _record(self, array: int, kinds: Sequence[int], value: int, slopes: list[tuple[int, int]], weight: int) -> None:
         weight *= prod(count for slope, count in slopes if not slope)

@@ -8,7 +8,7 @@ sizes from there on.
 from __future__ import annotations
 
 from itertools import product
-from math import comb, prod
+from math import comb, gcd, prod
 from typing import Any
 
 Monomial = tuple[int, ...]
@@ -23,10 +23,13 @@ class Undecided(Exception):
 
 
 class Sizes:
-    """The symbols 0, ..., count - 1, whole numbers from some least values on, and what was decided of them."""
+    """The symbols 0, ..., count - 1, whole numbers from some least values on, and what was decided of them.
+
+    comparisons: how many were made of what depends on loop variables as well.
+    """
 
     def __init__(self, count: int) -> None:
-        self.count = count
+        self.count, self.comparisons = count, 0
         self.least = [0] * count
         self._positive: list[Growing] = []
         self._signs: dict[object, int] = {}
@@ -57,6 +60,17 @@ class Sizes:
                 return sign
         raise Undecided(f"which of the sizes is the larger decides whether {value} is positive")
 
+    def mark(self) -> tuple[list[int], int]:
+        """What was decided until now, for `back_to`."""
+        return list(self.least), len(self._positive)
+
+    def back_to(self, known: tuple[list[int], int]) -> list[int]:
+        """Forgets what was decided since; the least values that were found until then."""
+        self.least = list(known[0])
+        del self._positive[known[1] :]
+        self._signs.clear()
+        return self.least
+
     def settle(self) -> list[int]:
         """Least values of the symbols from which on all that was decided holds. Raises Undecided."""
         for value in self._positive:
@@ -70,7 +84,9 @@ class Sizes:
 
 
 class Growing:
-    """A polynomial in symbols with whole coefficients. Arithmetic gives plain integers where nothing else is left."""
+    """A polynomial in symbols, with whole coefficients where it is compared. Arithmetic gives plain numbers where
+    nothing else is left.
+    """
 
     __slots__ = ("_hash", "constant", "sizes", "terms")
 
@@ -80,7 +96,7 @@ class Growing:
         self._hash: int | None = None
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, int):
+        if not isinstance(other, Growing):
             return Growing(self.sizes, self.terms, self.constant + other)
         terms = dict(self.terms)
         for m, c in other.terms.items():
@@ -97,13 +113,24 @@ class Growing:
         return Growing(self.sizes, {m: -c for m, c in self.terms.items()}, -self.constant)
 
     def __sub__(self, other: Any) -> Any:
-        return self + -other
+        if not isinstance(other, Growing):
+            return Growing(self.sizes, self.terms, self.constant - other)
+        if self.terms == other.terms:
+            return self.constant - other.constant
+        terms = dict(self.terms)
+        for m, c in other.terms.items():
+            left = terms.get(m, 0) - c
+            if left:
+                terms[m] = left
+            else:
+                del terms[m]
+        return _number(self.sizes, terms, self.constant - other.constant)
 
     def __rsub__(self, other: Any) -> Any:
         return -self + other
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, int):
+        if not isinstance(other, Growing):
             if not other:
                 return 0
             return Growing(self.sizes, {m: c * other for m, c in self.terms.items()}, self.constant * other)
@@ -190,3 +217,34 @@ def is_positive(value: Growing, least: list[int]) -> bool:
             weight = prod(comb(p, t) * least[k] ** (p - t) for (k, p), t in zip(powers, taken, strict=True))
             shifted[rest] = shifted.get(rest, 0) + factor * weight
     return shifted.pop((), 0) > 0 and all(c >= 0 for c in shifted.values())
+
+
+def substituted(value: Any, u: int, by: Any) -> Any:
+    """A form with another one in the place of a coordinate."""
+    if not isinstance(value, Growing) or not any(u in monomial for monomial in value.terms):
+        return value
+    total: Any = value.constant
+    for monomial, factor in value.terms.items():
+        if u not in monomial:
+            total = total + Growing(value.sizes, {monomial: factor}, 0)
+            continue
+        term: Any = factor
+        for v in monomial:
+            term = term * (by if v == u else value.sizes.symbol(v))
+        total = total + term
+    return total
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two numbers are the same polynomial."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    return isinstance(a, Growing) and isinstance(b, Growing) and a.terms == b.terms and a.constant == b.constant
+
+
+def divided(form: Growing) -> Growing:
+    """A form that is 0 or more in the same places, without a common divisor of its coefficients."""
+    common = gcd(*form.terms.values())
+    if common == 1:
+        return form
+    return Growing(form.sizes, {m: c // common for m, c in form.terms.items()}, form.constant // common)

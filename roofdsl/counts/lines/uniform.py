@@ -20,7 +20,8 @@ class Layout(Record):
     """How an array lies in memory, from a line boundary on.
 
     per_line: elements in a line of line_bytes; strides[d]: elements from one row to the next along row dimension d;
-    row: elements in a row. temp: what is written need not be stored at the end.
+    row: elements in a row; rows: how many there are along each row dimension. temp: what is written need not be stored
+    at the end.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Layout(Record):
     per_line: int
     strides: tuple[int, ...]
     row: int
+    rows: tuple[int, ...]
     temp: bool
 
 
@@ -53,6 +55,16 @@ class Uniform(Record):
     arrays: tuple[Layout, ...]
     nests: tuple[Nest, ...]
     times: int
+
+    def ends(self) -> tuple[Nest, ...]:
+        """For each temp array that is written, a nest that goes through it: what the end of the execution looks at."""
+        written = {r.array for nest in self.nests for r in nest.references if r.writes}
+        found = []
+        for number, array in enumerate(self.arrays):
+            if array.temp and number in written:
+                zeros = (0,) * (len(array.rows) + 1)
+                found.append(Nest(zeros, (*array.rows, array.row), (Reference(number, zeros, True),)))
+        return tuple(found)
 
 
 def uniform(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Uniform:
@@ -180,4 +192,6 @@ def _layout(array: Array, values: Mapping[str, int], line_bytes: int | None, *, 
     for d in range(len(extents) - 1, -1, -1):
         strides[d] = step
         step *= extents[d]
-    return Layout(array.name, line, per_line, tuple(strides[:-1]), extents[-1], array.intent == "temp")
+    return Layout(
+        array.name, line, per_line, tuple(strides[:-1]), extents[-1], tuple(extents[:-1]), array.intent == "temp"
+    )

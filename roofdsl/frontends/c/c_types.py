@@ -7,7 +7,7 @@ from typing import Any
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record
 
 _INTEGERS = {

@@ -10,10 +10,10 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Variable, assigned_names, base_name, walk
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
 MAX_DEPTH = 16

@@ -8,7 +8,7 @@ from typing import Any
 from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.follow import merged
-from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
 _LEVEL = {"+": 1, "-": 1, "*": 2, "/": 2}

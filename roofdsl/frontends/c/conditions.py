@@ -9,8 +9,8 @@ from pycparser import c_ast
 from roofdsl.frontends.c.c_types import common, is_unsigned, joined, same
 from roofdsl.frontends.c.context import Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_float
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from roofdsl.frontends.c.c_types import CType, ctype, element
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.variables import Pointer, Scopes, State, Unknown, Variable
+from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
-from roofdsl.lang.functions import FUNCTIONS
-from roofdsl.lang.grammar import reserved
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
 
@@ -230,12 +229,3 @@ class Context:
                 self.sizes[variable] = self.parameter(variable)
             return self.sizes[variable]
         return None
-
-
-def free_name(wish: str, taken: set[str]) -> str:
-    """The name, or one like it that neither the language nor the kernel uses."""
-    name, k = wish, 0
-    while name in taken or name in reserved() or name in FUNCTIONS or name == "range":
-        k += 1
-        name = f"{wish}_" if k == 1 else f"{wish}_{k}"
-    return name

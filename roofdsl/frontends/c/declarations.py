@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from roofdsl.frontends.c.c_types import element
 from roofdsl.frontends.c.context import Access, Again, Context
 from roofdsl.frontends.c.pointers import rank
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.variables import Variable
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.linear import inner_dimensions, subscripts_of
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.uses import uses
 from roofdsl.lang import tree
 
 INTENTS = ("in", "inout", "out", "temp")
-
-
-class Use:
-    """How a kernel uses a name: read, assigned, updated."""
-
-    def __init__(self) -> None:
-        self.read = self.assigned = self.updated = False
 
 
 def declarations(context: Context, intents: Mapping[Variable, str]) -> list[tree.Declaration]:
@@ -91,55 +85,6 @@ def _is_kept(variable: Variable, needed: set[Variable]) -> bool:
     if variable.type.is_plain:
         return variable.place == "global" or variable in needed
     return variable.place != "local"
-
-
-def uses(items: Sequence[tree.Item]) -> dict[str, Use]:
-    """How the statements use names."""
-    found: dict[str, Use] = {}
-
-    def use(name: str) -> Use:
-        return found.setdefault(name, Use())
-
-    def read(e: Any) -> None:
-        match e:
-            case tree.Ref(name):
-                use(name).read = True
-            case tree.Index(name):
-                use(name.text).read = True
-            case tree.Group(inner) | tree.Unary(_, inner):
-                read(inner)
-            case tree.Binary(_, left, right):
-                read(left)
-                read(right)
-            case tree.Call(_, args):
-                for arg in args:
-                    read(arg)
-            case tree.Compare(first, rest):
-                read(first)
-                for _, operand in rest:
-                    read(operand)
-
-    def walk(body: Sequence[tree.Item]) -> None:
-        for item in body:
-            match item:
-                case tree.Assign(target, op, value):
-                    read(value)
-                    name = target.name if isinstance(target, tree.Ref) else target.name.text
-                    if op == "=":
-                        use(name).assigned = True
-                    else:
-                        use(name).updated = True
-                case tree.Let(_, value):
-                    read(value)
-                case tree.For(body=inner):
-                    walk(inner)
-                case tree.If(branches, orelse):
-                    for branch in branches:
-                        walk(branch.body)
-                    walk(orelse)
-
-    walk(items)
-    return found
 
 
 # ---- dimensions ----

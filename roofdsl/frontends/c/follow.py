@@ -9,10 +9,10 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.context import Context, Known, Split, Value
 from roofdsl.frontends.c.pointers import Peel
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, assigned_names, walk
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 
 _UPDATES = {"++": 1, "p++": 1, "--": -1, "p--": -1}
 

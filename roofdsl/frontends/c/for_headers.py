@@ -9,10 +9,10 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import common, is_unsigned, steady
 from roofdsl.frontends.c.context import Context
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Variable, assigned_names, walk
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record
 
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}

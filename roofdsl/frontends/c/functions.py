@@ -6,9 +6,10 @@ from typing import Any, Protocol
 
 from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.static_types import FUNCTIONS
-from roofdsl.frontends.c.writing import grouped, word
+from roofdsl.frontends.c.writing import word
+from roofdsl.frontends.operators import grouped
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
 _OF_COMPLEX = ("conj", "creal", "cimag", "cabs")

@@ -9,17 +9,18 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.calls import Calls, parameters
-from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Value, free_name
+from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Value
 from roofdsl.frontends.c.declarations import declarations, first_intents
-from roofdsl.frontends.c.inferred_intents import read_first
 from roofdsl.frontends.c.pointers import Peel
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.rows import require_rows_kept
 from roofdsl.frontends.c.scop_region import Region, outside, targets_of_globals
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Variable, assigned_names
+from roofdsl.frontends.free_names import free_name
+from roofdsl.frontends.inferred_intents import read_first
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span

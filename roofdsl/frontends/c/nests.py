@@ -11,11 +11,11 @@ from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.follow import Follower
 from roofdsl.frontends.c.for_headers import Header, Headers
 from roofdsl.frontends.c.pointers import Peel
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.values import Values
 from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wrapped, walk
 from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span

@@ -6,7 +6,7 @@ from typing import Any
 
 from pycparser import c_ast
 
-from roofdsl.frontends.c.refuse import Refused
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record
 
 _KNOWN = frozenset(("parallel", "for", "simd", "target", "teams", "distribute", "loop"))

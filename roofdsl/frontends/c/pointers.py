@@ -9,10 +9,10 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.context import Access, Context, Value
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.linear import subscripts_of
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
 _ROWS = "declare a two-dimensional array, `double A[n][m]`, or one block of memory with `A[i*m + j]`"

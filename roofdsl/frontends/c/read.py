@@ -11,9 +11,9 @@ from roofdsl.frontends.c.context import Program
 from roofdsl.frontends.c.kernel import Reading, reading
 from roofdsl.frontends.c.places import Places
 from roofdsl.frontends.c.preprocess import preprocess
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.variables import walk
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel

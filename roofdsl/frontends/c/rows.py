@@ -6,9 +6,9 @@ They are elements of other rows in memory, and would be counted as elements of t
 from __future__ import annotations
 
 from roofdsl.frontends.c.context import Access, Context
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError

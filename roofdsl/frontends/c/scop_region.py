@@ -8,11 +8,11 @@ from pycparser import c_ast
 
 from roofdsl.frontends.c.context import Context, Split
 from roofdsl.frontends.c.pointers import Peel
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import NeedsData
 from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, walk
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record
 
 

@@ -14,11 +14,11 @@ from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.static_types import fits
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Unknown, Variable, walk
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
 _NO = {

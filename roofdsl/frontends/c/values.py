@@ -12,11 +12,12 @@ from roofdsl.frontends.c.context import Again, Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
 from roofdsl.frontends.c.pointers import Peel, Pointers
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.c.static_types import LARGEST, character, fits, integer_constant, static_type
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
-from roofdsl.frontends.c.writing import LEVELS, grouped, word
+from roofdsl.frontends.c.writing import word
+from roofdsl.frontends.operators import LEVELS, grouped
 from roofdsl.frontends.poly import Poly, quotient
+from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.source import Span
 

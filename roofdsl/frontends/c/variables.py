@@ -9,8 +9,8 @@ from typing import Any
 from pycparser import c_ast
 
 from roofdsl.frontends.c.c_types import CType
-from roofdsl.frontends.c.refuse import Refused
 from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.refuse import Refused
 
 
 class Variable:

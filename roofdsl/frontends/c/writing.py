@@ -1,25 +1,6 @@
-"""Expressions of the language put together: parentheses where they bind too loosely, and words for types."""
+"""Words for types of C."""
 
 from __future__ import annotations
-
-from roofdsl.lang import tree
-
-LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 4}
-
-
-def level_of(e: tree.Expr) -> int:
-    match e:
-        case tree.Binary(op):
-            return LEVELS[op]
-        case tree.Unary():
-            return 3
-        case _:
-            return 9
-
-
-def grouped(e: tree.Expr, level: int) -> tree.Expr:
-    """In parentheses where it binds less tightly than `level`."""
-    return e if level_of(e) >= level else tree.Group(e, e.span)
 
 
 def word(type_: str) -> str:

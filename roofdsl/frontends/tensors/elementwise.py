@@ -115,9 +115,9 @@ def kernel_of_group(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
         name = "X" if len(read) == 1 else f"X{k + 1}"
         dims = [n for n, own in zip(ranges, mask, strict=True) if own]
         subscripts = [v for v, own in zip(names, mask, strict=True) if own]
-        writer.array("in", name, tensor.type, dims)
-        shown = f"{name}[{', '.join(subscripts)}]" if dims else name
-        if dims and (uses.count(tensor) > 1 or _repeats(nodes, tensor)):
+        writer.array("in", name, tensor.type, dims or [1])
+        shown = f"{name}[{', '.join(subscripts) or '0'}]"
+        if uses.count(tensor) > 1 or _repeats(nodes, tensor):
             lets.append(f"let x{k + 1} = {shown}")
             shown = f"x{k + 1}"
         texts[tensor] = shown

@@ -130,6 +130,8 @@ class _Reader:
             return whole[place]
         base = called.removeprefix("aten.").split(".")[0]
         args, kwargs = [self._value(a) for a in node.args], {k: self._value(v) for k, v in node.kwargs.items()}
+        if node.meta.get("val") is None:
+            return None  # a check that computes nothing
         result = node.meta["val"]
         if base in _VIEWS_IN_ORDER or base in _VIEWS:
             return self._view(base, args, result)

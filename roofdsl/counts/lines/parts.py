@@ -1,0 +1,27 @@
+"""Runs a computation on parts of iterations, cut until each comparison comes out alike in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from roofdsl.counts.lines.cells import Cell, Split, Whole
+from roofdsl.counts.lines.symbolic import Undecided
+
+T = TypeVar("T")
+
+
+def explore(cell: Cell, compute: Callable[[Cell], T]) -> Iterator[tuple[Cell, T]]:
+    """The part in pieces on which `compute` is decided, each with what it computes there. Raises Undecided."""
+    pending = [cell]
+    while pending:
+        at = pending.pop()
+        try:
+            found = compute(at)
+        except (Split, Whole) as split:
+            parts = at.parts(split)
+            if any(part is at for part in parts):  # several constraints together decide it, which none does alone
+                raise Undecided("a comparison that is hard to decide") from None
+            pending += parts
+            continue
+        yield at, found

@@ -1,0 +1,258 @@
+"""Elements, slices and other views of arrays. Python counts negative subscripts from the end, and cuts slices off."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from roofdsl.frontends.poly import Poly, quotient
+from roofdsl.frontends.python.arithmetic import Arithmetic
+from roofdsl.frontends.python.context import Context
+from roofdsl.frontends.python.values import ONE, ZERO, At, Axis, Constant, Items, Value, View
+from roofdsl.lang.record import Record
+
+_GATHER = "copy what is used into an array in the order of its use, and subscript that with loop variables"
+
+
+class Slice(Record):
+    """`start:stop:step` with the nodes of its parts."""
+
+    start: Any
+    stop: Any
+    step: Any
+    node: ast.Slice
+
+
+class Part(Record):
+    """What a subscript takes of an axis: `start + step * index` along a new axis, or `start` alone."""
+
+    start: Poly
+    extent: Poly | None = None
+    step: Poly = ONE
+
+
+class Indexing:
+    """Makes views."""
+
+    def __init__(self, context: Context, arithmetic: Arithmetic) -> None:
+        self.context, self.arithmetic = context, arithmetic
+
+    def subscript(self, base: Value, index: Any, node: ast.Subscript) -> Value:
+        """`base[index]`. Raises Refused for what is not a view."""
+        items = list(index.values) if isinstance(index, Items) and isinstance(node.slice, ast.Tuple) else [index]
+        nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if base.is_scalar:
+            self.context.refuse("py-shape", "a number has no elements", node)
+        used = sum(1 for i in items if not (isinstance(i, Constant) and i.value in (None, ...)))
+        rank = len(base.shape)
+        if used > rank:
+            message = f"this array has {rank} dimension{'s' * (rank > 1)}, and takes no more subscripts"
+            self.context.refuse("py-shape", message, node)
+        parts: list[Part | None] = []
+        axis = 0
+        for item, own in zip(items, nodes, strict=True):
+            if isinstance(item, Constant) and item.value is None:
+                parts.append(None)
+            elif isinstance(item, Constant) and item.value is ...:
+                parts += [Part(ZERO, e) for e in base.shape[axis : axis + rank - used]]
+                axis += rank - used
+            else:
+                parts.append(self._part(item, base.shape[axis], own))
+                axis += 1
+        parts += [Part(ZERO, e) for e in base.shape[axis:]]
+        return self.taken(base, parts, node)
+
+    def taken(self, base: Value, parts: Sequence[Part | None], node: ast.AST) -> Value:
+        """The parts of a value, one for each of its axes in order; None is a new axis."""
+        extents = [ONE if p is None else p.extent for p in parts]
+        shape = tuple(e for e in extents if e is not None)
+        places: list[tuple[Part, int | None]] = []
+        new = 0
+        for p in parts:
+            if p is not None:
+                places.append((p, new if p.extent is not None else None))
+            new += p is None or p.extent is not None
+        if base.view is None:
+
+            def at(indices: Sequence[Poly]) -> Any:
+                return base.at([p.start if k is None else p.start + p.step * indices[k] for p, k in places])
+
+            return _like(base, shape, at)
+        axes: list[Axis] = []
+        for a in base.view.axes:
+            if a.axis is None:
+                axes.append(a)
+                continue
+            p, k = places[a.axis]
+            axes.append(Axis(a.start + a.step * p.start, k, a.step * p.step if k is not None else ONE))
+        return self.context.read(View(base.view.buffer, tuple(axes), shape), node)
+
+    # ---- one subscript ----
+
+    def _part(self, item: Any, extent: Poly, node: ast.expr) -> Part:
+        context = self.context
+        if isinstance(item, Slice):
+            return self._slice(item, extent)
+        if isinstance(item, Constant) and isinstance(item.value, bool):
+            context.refuse("py-index", "a truth value is no subscript", node)
+        if isinstance(item, Items) or (isinstance(item, Value) and not item.is_scalar):
+            mask = isinstance(item, Value) and item.type == "bool"
+            message = "which elements a mask chooses depends on data" if mask else "a subscript that is an array itself"
+            message += "" if mask else " reads what its elements say"
+            context.refuse("py-index", message, node, "use `np.where(mask, a, b)`" if mask else _GATHER)
+        if isinstance(item, Value) and not item.origins:
+            context.refuse("py-index", "this subscript depends on data", node, _GATHER)
+        index = self.arithmetic.integer(item, node, "a subscript")
+        if not index.is_affine_in(r.var for r in context.facts.ranges):
+            message = "this subscript multiplies loop variables or sizes, and is not affine"
+            context.refuse("py-index", message, node, "give the array more dimensions, and write `a[i, j]`")
+        index = self.position(index, extent, node, "this subscript")
+        context.expect(extent - index - 1, node, f"this lies behind the end: there are {extent} elements")
+        return Part(index)
+
+    def position(self, index: Poly, extent: Poly, node: ast.AST, what: str) -> Poly:
+        """A subscript from the beginning of the array."""
+        context = self.context
+        if context.proven(-index - 1):
+            index += extent
+        help = "Python counts negative subscripts from the end; begin the loop later, or write the subscript as `n - k`"
+        context.need(index, node, f"{what} may be negative", help)
+        return index
+
+    def _slice(self, item: Slice, extent: Poly) -> Part:
+        context, node = self.context, item.node
+        step = self._integer(item.step, node.step) if item.step is not None else ONE
+        if step.value is None or step.value == 0:
+            context.refuse("py-index", "the step of a slice is a number other than 0", node.step or node)
+        back = step.value < 0
+        start = extent - 1 if back else ZERO
+        if item.start is not None and node.lower is not None:
+            start = self.position(self._integer(item.start, node.lower), extent, node.lower, "this start")
+            if back:
+                self._within(start + 1, extent, node.lower)
+        if item.stop is None or node.upper is None:
+            count = start + 1 if back else extent - start
+        else:
+            stop = self._stop(self._integer(item.stop, node.upper), extent, node.upper, back)
+            count = start - stop if back else stop - start
+        size = abs(step.value)
+        return Part(start, count if size == 1 else quotient("//", count + size - 1, size), step)
+
+    def _stop(self, stop: Poly, extent: Poly, node: ast.AST, back: bool) -> Poly:
+        context = self.context
+        if context.proven(-stop - 1):
+            return stop + extent  # where that is negative still, the slice is empty
+        help = "Python counts a negative stop from the end; write the stop so that it is never negative"
+        context.need(stop, node, "this stop may be negative", help)
+        if not back:
+            self._within(stop, extent, node)
+        return stop
+
+    def _within(self, stop: Poly, extent: Poly, node: ast.AST) -> None:
+        message = f"this may lie behind the end, where Python cuts the slice off: there are {extent} elements"
+        self.context.need(extent - stop, node, message, "let the slice end within the array")
+
+    def _integer(self, found: Any, node: ast.AST | None) -> Poly:
+        assert node is not None
+        return self.arithmetic.integer(found, node, "a bound of a slice")
+
+    # ---- other views ----
+
+    def permuted(self, base: Value, order: Sequence[int], node: ast.AST) -> Value:
+        """With axes in another order: axis k of the result is axis `order[k]`."""
+        shape = tuple(base.shape[a] for a in order)
+        back = {a: k for k, a in enumerate(order)}
+        if base.view is None:
+            at = lambda indices: base.at([indices[back[a]] for a in range(len(order))])  # noqa: E731
+            return _like(base, shape, at)
+        axes = tuple(a if a.axis is None else Axis(a.start, back[a.axis], a.step) for a in base.view.axes)
+        return self.context.read(View(base.view.buffer, axes, shape), node)
+
+    def flipped(self, base: Value, axes: Sequence[int], node: ast.AST) -> Value:
+        """With some axes in reverse."""
+        minus = Poly.number(-1)
+        parts = [Part(e - 1, e, minus) if k in axes else Part(ZERO, e) for k, e in enumerate(base.shape)]
+        return self.taken(base, parts, node)
+
+    def diagonal(self, base: Value, node: ast.AST) -> Value:
+        """The main diagonal of a matrix."""
+        if len(base.shape) != 2 or not self.context.same(*base.shape):
+            self.context.refuse("py-shape", "a diagonal is read of square matrices only", node)
+        if base.view is None:
+            at = lambda indices: base.at([indices[0], indices[0]])  # noqa: E731
+            return _like(base, base.shape[:1], at)
+        axes = tuple(a if a.axis is None else Axis(a.start, 0, a.step) for a in base.view.axes)
+        return self.context.read(View(base.view.buffer, axes, base.shape[:1]), node)
+
+    def reshaped(self, base: Value, shape: Sequence[Poly], node: ast.AST) -> Value:
+        """With other dimensions: axes of 1 come and go, and others are split or joined by numbers."""
+        groups = self._groups(list(base.shape), list(shape))
+        if groups is None:
+            message = f"from {_listed(base.shape)} to {_listed(shape)} elements, subscripts are not affine"
+            help = "keep the dimensions, or make the inner ones numbers"
+            self.context.refuse("py-shape", message, node, help)
+
+        def at(indices: Sequence[Poly]) -> Any:
+            old: list[Poly] = []
+            for before, after, first in groups:
+                linear = ZERO
+                for k, extent in enumerate(after):
+                    linear = linear * extent + indices[first + k]
+                found: list[Poly] = []
+                for extent in reversed(before[1:]):
+                    assert extent.value is not None
+                    found.insert(0, quotient("%", linear, extent.value))
+                    linear = quotient("//", linear, extent.value)
+                old += [linear, *found] if before else []
+            return base.at(old)
+
+        return _like(base, tuple(shape), at)
+
+    def _groups(self, old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Poly], int]] | None:
+        """Axes before, axes after and the first of those, with equal products; None where there is no such way."""
+        groups: list[tuple[list[Poly], list[Poly], int]] = []
+        i = j = 0
+        while i < len(old) or j < len(new):
+            before, after, first = old[i : i + 1], new[j : j + 1], j
+            if before == [ONE] != after:
+                after = []
+            elif after == [ONE] != before:
+                before = []
+            i, j = i + len(before), j + len(after)
+            while before and after and _product(before) != _product(after):
+                grow = _product(after) if _smaller(_product(after), _product(before)) else _product(before)
+                if grow == _product(after) and j < len(new):
+                    after, j = [*after, new[j]], j + 1
+                elif i < len(old):
+                    before, i = [*before, old[i]], i + 1
+                else:
+                    return None
+            joined = (*before[1:], *after[1:])
+            if any(e.value is None for e in joined) or (not (before and after) and _product([*before, *after]) != ONE):
+                return None
+            groups.append((before, after, first))
+        return groups
+
+
+def _product(extents: Sequence[Poly]) -> Poly:
+    found = ONE
+    for e in extents:
+        found *= e
+    return found
+
+
+def _smaller(a: Poly, b: Poly) -> bool:
+    """Whether the first product lacks factors that the second one has."""
+    if a.value is not None and b.value is not None:
+        return a.value < b.value
+    return max(map(len, a.terms), default=0) < max(map(len, b.terms), default=0) or len(str(a)) < len(str(b))
+
+
+def _like(base: Value, shape: tuple[Poly, ...], at: At) -> Value:
+    """The elements of a value in another arrangement."""
+    return Value(shape, base.type, at, weak=base.weak, own=base.own, simple=base.simple, origins=base.origins)
+
+
+def _listed(extents: Sequence[Poly]) -> str:
+    return " x ".join(map(str, extents))

@@ -1,0 +1,233 @@
+"""One function as the tree of a kernel."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from roofdsl.frontends.free_names import free_name
+from roofdsl.frontends.fusion import fused
+from roofdsl.frontends.inferred_intents import read_first
+from roofdsl.frontends.poly import Poly
+from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, storage
+from roofdsl.frontends.python.signature import Given, Signature, arguments_of
+from roofdsl.frontends.python.statements import Statements
+from roofdsl.frontends.python.users import Argument, Reading, Returned
+from roofdsl.frontends.python.values import ONE, ZERO, Buffer, Constant, Items, View
+from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.uses import uses
+from roofdsl.lang import tree
+from roofdsl.lang.record import Record
+from roofdsl.lang.source import Span
+
+INTENTS = ("in", "inout", "out", "temp")
+_MOST_RUNS = 200
+
+
+def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], *, fuse: bool = False) -> Reading:
+    """The kernel of a function; `fuse`: with its loops fused. Raises Refused for what is not read."""
+    learnt = Learnt()
+    for _ in range(_MOST_RUNS):
+        try:
+            return _Run(module, function, shapes, learnt).reading(fuse)
+        except Again:
+            continue
+    raise Refused("py-statement", "the function is too long to be followed", function)
+
+
+class _Run:
+    def __init__(self, module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], learnt: Learnt) -> None:
+        self.function = function
+        self.context = Context(module, learnt, _words(module))
+        self.context.frames.append(Frame(function, ()))
+        self.shapes = shapes
+        self.returned: list[Returned] = []
+
+    def reading(self, fuse: bool) -> Reading:
+        context, function = self.context, self.function
+        Signature(context, function, self.shapes).bind()
+        statements = Statements(context)
+        statements.plain(function)
+        found = statements.body(function)
+        self._results(found, statements)
+        if not context.out:
+            context.refuse("py-statement", "nothing is computed or stored here", function)
+        made = self._kernel(fuse)
+        arguments = tuple(map(self._argument, arguments_of(function)))
+        return Reading(function.name, made, arguments, tuple(self.returned), context.exact)
+
+    def _argument(self, arg: ast.arg) -> Argument:
+        buffer = self.context.buffers.get(("argument", arg.arg))
+        if buffer is None:
+            equal = self.context.learnt.equal.get(arg.arg)
+            return Argument(arg.arg, "size", value=None if equal is None else equal.value)
+        kind = "array" if buffer.dims else "number" if buffer.weak else "scalar"
+        return Argument(arg.arg, kind, buffer.name, dims=buffer.dims)
+
+    # ---- what is returned ----
+
+    def _results(self, found: Any, statements: Statements) -> None:
+        for k, value in enumerate(found.values if isinstance(found, Items) else (found,)):
+            if isinstance(value, Constant) and value.value is None:
+                self.returned.append(Returned(None))
+                continue
+            self._result(value, k, statements)
+
+    def _result(self, found: Any, k: int, statements: Statements) -> None:
+        context = self.context
+        node = self.function.body[-1]
+        if isinstance(found, Items | Constant):
+            context.refuse("py-type", "this is not returned by a kernel", node, "return arrays and numbers")
+        value = statements.expressions.arithmetic.value(found, node)
+        view = value.view
+        if view is None or (not view.buffer.dims and view.buffer.place == "argument"):
+            if value.is_scalar:
+                buffer = context.buffer(("result", k), "result", value.type, (), node)
+                written = statements.expressions.nests.written(value, value.at(()), node)
+                context.assign(buffer, (), "=", written, node)
+                view = View(buffer, (), ())
+            else:
+                value = statements.expressions.nests.materialized(value, node, "result", ("result", k))
+                view = value.view
+        assert view is not None
+        if view.buffer.place == "local":
+            view.buffer.place = "result"
+        self.returned.append(_returned(view))
+
+    # ---- declarations ----
+
+    def _fuse(self) -> None:
+        """Fuses loops; temporaries that become scalars lose their dimensions."""
+        context, used = self.context, uses(self.context.out)
+        own = [b for b in context.buffers.values() if b.name in used]
+        temporaries = {b.name: storage(b) for b in own if b.place == "local" and b.dims}
+        found = fused(context.out, temporaries, {b.name: storage(b) for b in own})
+        context.out = list(found.items)
+        for buffer in own:
+            if buffer.name in found.scalars:
+                buffer.dims = ()
+        context.buffers = {k: b for k, b in context.buffers.items() if b.name not in found.lets}
+
+    def _kernel(self, fuse: bool) -> tree.Kernel:
+        context, function = self.context, self.function
+        head = context.span(function)
+        end = max(head.end_line, *(item.span.end_line for item in context.out))
+        whole = Span(head.line, head.column, end, 1)
+        used = uses(context.out)
+        unused = {k for k, b in context.buffers.items() if b.name not in used and b.place != "argument"}
+        if unused - context.learnt.unused:
+            context.learnt.unused |= unused  # their names are free for others
+            raise Again
+        if fuse:
+            self._fuse()
+            used = uses(context.out)
+        first: dict[Buffer, str] = {}
+        otherwise: dict[Buffer, str] = {}
+        for buffer in context.buffers.values():
+            use = used.get(buffer.name)
+            if use is None:
+                continue
+            if buffer.place == "argument":
+                written = use.assigned or use.updated
+                first[buffer] = "in" if not written else "out" if use.assigned else "inout"
+                if use.assigned and (use.read or use.updated):
+                    otherwise[buffer] = "inout"
+            else:
+                if not (use.assigned or use.updated):
+                    message = f"`{buffer.name}` is read, and nothing has been stored in it"
+                    context.refuse("py-name", message, buffer.node, "give it values, as `np.zeros` does")
+                first[buffer] = "out" if buffer.place == "result" else "temp"
+        spans = {b: context.span(b.node) for b in first}
+        name = free_name(function.name, set())
+
+        def made(intents: Mapping[Buffer, str]) -> tree.Kernel:
+            lines = self._declarations(intents, spans)
+            used_names = _names((*lines, *context.out)) | {n for p in context.assumed for n in p.names}
+            parameters = tuple(
+                tree.Parameter(tree.Name(n, context.span(node)), None, False, context.span(node))
+                for n, node in context.parameters.items()
+                if n in used_names
+            )
+            body = (*self._assumptions(used_names), *lines, *context.out)
+            return tree.Kernel(tree.Name(name, head), parameters, body, whole)
+
+        kept = read_first(made(first), {b.name: b for b in otherwise})
+        return made(first | {b: otherwise[b] for b in kept})
+
+    def _declarations(self, intents: Mapping[Buffer, str], spans: Mapping[Buffer, Span]) -> list[tree.Item]:
+        found: list[tree.Item] = []
+        for intent in INTENTS:
+            groups: dict[object, tree.Declared] = {}
+            for buffer in intents:
+                if intents[buffer] != intent:
+                    continue
+                span = spans[buffer]
+                name, type_ = tree.Name(buffer.name, span), tree.Name(storage(buffer), span)
+                dims = tuple(d.tree(span) for d in buffer.dims)
+                names = groups[type_, dims].names if (type_, dims) in groups else ()
+                groups[type_, dims] = tree.Declared((*names, name), type_, dims, False, span)
+            if groups:
+                found.append(tree.Declaration(intent, tuple(groups.values()), next(iter(groups.values())).span))
+        return found
+
+    def _assumptions(self, used: set[str]) -> list[tree.Item]:
+        """What sizes have to be, the weaker ones left out."""
+        context = self.context
+        polys = [p for p in context.assumed if not context.facts.not_negative(p)]
+        needed: list[Poly] = []
+        for k, p in enumerate(polys):
+            others = [q for j, q in enumerate(polys) if j != k and context.facts.not_negative(p - q)]
+            if not any(not context.facts.not_negative(q - p) or polys.index(q) < k for q in others):
+                needed.append(p)
+        if not needed:
+            return []
+        span = context.span(context.assumed[needed[0]])
+        return [tree.Assume(tuple(_at_least(p, span) for p in needed), span)]
+
+
+def _returned(view: View) -> Returned:
+    axes: list[int] = []
+    for a, dim in zip(view.axes, view.buffer.dims, strict=True):
+        if a.axis is None or a.start != ZERO or a.step != ONE or view.shape[a.axis] != dim:
+            return Returned(None)
+        axes.append(a.axis)
+    return Returned(view.buffer.name, (*axes, *(k for k in range(len(view.shape)) if k not in axes)))
+
+
+def _at_least(p: Poly, span: Span) -> tree.Expr:
+    """`n >= 2` for n - 2 >= 0, `n <= 8` for 8 - n >= 0."""
+    left = Poly({m: c for m, c in p.terms.items() if c > 0 and m})
+    if left.terms:
+        return tree.Compare(left.tree(span), ((">=", (left - p).tree(span)),), span)
+    right = Poly({(): p.terms.get((), 0)})
+    return tree.Compare((right - p).tree(span), (("<=", right.tree(span)),), span)
+
+
+def _names(items: Any) -> set[str]:
+    """Every name in statements and declarations."""
+    found: set[str] = set()
+    pending: list[Any] = list(items)
+    while pending:
+        item = pending.pop()
+        match item:
+            case tuple() | list():
+                pending += item
+            case tree.Ref(name):
+                found.add(name)
+            case Record() if not isinstance(item, tree.Name):
+                pending += [getattr(item, field) for field in item.__match_args__ if field != "span"]
+    return found
+
+
+def _words(module: Module) -> set[str]:
+    """Names that the functions of a file use for something other than the counters of loops."""
+    found: set[str] = set()
+    for function in module.functions.values():
+        counters = {n.id for f in ast.walk(function) if isinstance(f, ast.For) for n in ast.walk(f.target)
+                    if isinstance(n, ast.Name)}  # fmt: skip
+        found |= {a.arg for a in function.args.args}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in counters:
+                found.add(node.id)
+    return found

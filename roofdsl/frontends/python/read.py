@@ -1,0 +1,198 @@
+"""From a Python file to a checked file: its functions as kernels, with the spans of the user's own lines."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from roofdsl.frontends.python.context import BUILT_IN, Module
+from roofdsl.frontends.python.kernel import kernel
+from roofdsl.frontends.python.places import span_of
+from roofdsl.frontends.python.signature import Given, arguments_of, shape_option
+from roofdsl.frontends.python.users import Reading
+from roofdsl.frontends.refuse import Refused
+from roofdsl.lang import tree
+from roofdsl.lang.check_kernel import check_kernel
+from roofdsl.lang.checked import CheckedFile, CheckedKernel
+from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.report import Report, did_you_mean
+from roofdsl.lang.source import Source, Span
+from roofdsl.loops.load import read_source, standard_input
+from roofdsl.reading_options import current
+
+_TOO_DEEP = "an expression or a block is nested too deep"
+_DECORATORS = ("kernel", "njit", "jit")
+
+
+def read(path: str, name: str | None = None) -> CheckedFile:
+    """The functions of a Python file, or the one called `name`, as checked kernels. Nothing of it is executed.
+
+    Raises CommandError where the file or the function is not there, InputError with what is not read and why.
+    """
+    source = standard_input() if path == "-" else read_source(path)
+    return read_text(source, name, dict(map(shape_option, current().shapes)), fuse=current().fused)
+
+
+def readings(path: str, name: str | None = None) -> list[tuple[Reading, Source]]:
+    """How each function that `FILE:NAME` stands for is read, with the file. Raises what `read` does."""
+    source, given = read_source(path), dict(map(shape_option, current().shapes))
+    module = module_of(source)
+    chosen = _chosen(module, name, given)
+    return [(read_function(module, f, given, fuse=current().fused)[0], source) for f in chosen]
+
+
+def read_text(source: Source, name: str | None, shapes: Mapping[str, Given], *, fuse: bool = False) -> CheckedFile:
+    """The functions of a text in Python. shapes: what is said of arguments that have no annotation.
+
+    fuse: with loops fused and temporaries kept in scalars, as a compiler could do.
+    """
+    module = module_of(source)
+    chosen = _chosen(module, name, shapes)
+    kernels: dict[str, CheckedKernel] = {}
+    warnings: list[Diagnostic] = []
+    errors: list[Diagnostic] = []
+    for function in chosen:
+        try:
+            reading, found = read_function(module, function, shapes, fuse=fuse)
+        except InputError as error:
+            errors += error.diagnostics
+            continue
+        kernels[function.name] = CheckedKernel(reading.tree, source, None, ())
+        warnings += found
+    if errors:
+        raise InputError(source, errors)
+    file = tree.File(tuple(k.tree for k in kernels.values()), source=source)
+    return CheckedFile(source, file, kernels, {}, {}, tuple(kernels), tuple(warnings))
+
+
+def read_function(
+    module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], *, fuse: bool = False
+) -> tuple[Reading, list[Diagnostic]]:
+    """One function, and warnings. Raises InputError."""
+    source = module.source
+    try:
+        reading = kernel(module, function, shapes, fuse=fuse)
+    except Refused as refused:
+        span = span_of(refused.node, source)
+        raise InputError(source, [Diagnostic(refused.code, refused.message, span, refused.help)]) from None
+    except RecursionError:
+        span = span_of(function, source)
+        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, span)]) from None
+    report = Report()
+    check_kernel(reading.tree, report)
+    if report.errors:
+        raise InputError(source, report.errors)
+    return reading, list(report.diagnostics)
+
+
+def module_of(source: Source) -> Module:
+    """The functions, imports and constants of a file. Raises InputError for a text that is not Python."""
+    try:
+        parsed = ast.parse(source.text.replace("\f", " "))
+    except SyntaxError as error:
+        line, column = error.lineno or 1, error.offset or 1
+        if isinstance(error, IndentationError):
+            own = source.line(line)
+            column = len(own) - len(own.lstrip()) + 1
+        span = Span(line, column, error.end_lineno or line, max(error.end_offset or 0, column + 1))
+        if span.end_line != line:
+            span = Span(line, column, line, column + 1)
+        raise InputError(source, [Diagnostic("py-syntax", error.msg, span)]) from None
+    except (RecursionError, MemoryError):
+        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, Span(1, 1, 1, 2))]) from None
+    except ValueError as error:
+        raise InputError(source, [Diagnostic("py-syntax", str(error), Span(1, 1, 1, 2))]) from None
+    functions: dict[str, ast.FunctionDef] = {}
+    imported: dict[str, str] = {}
+    constants: dict[str, int | float] = {}
+    bound: dict[str, int] = {}
+    for node in parsed.body:
+        for name in _bound(node):
+            bound[name] = bound.get(name, 0) + 1
+        match node:
+            case ast.FunctionDef():
+                functions[node.name] = node
+            case ast.Import(names):
+                for alias in names:
+                    whole = alias.name if alias.asname else alias.name.partition(".")[0]
+                    imported[alias.asname or whole] = whole
+            case ast.ImportFrom(package, names, 0) if package:
+                imported |= {alias.asname or alias.name: f"{package}.{alias.name}" for alias in names}
+            case ast.Assign([ast.Name(name)], value) | ast.AnnAssign(ast.Name(name), value=value):
+                number = _number(value)
+                if number is not None:
+                    constants[name] = number
+    changed = {n for f in ast.walk(parsed) if isinstance(f, ast.Global) for n in f.names}
+    several = {n for n, k in bound.items() if k > 1} | changed
+    functions = {n: f for n, f in functions.items() if n not in several}
+    imported = {n: f for n, f in imported.items() if n not in several and n != "*"}
+    constants = {n: v for n, v in constants.items() if n not in several}
+    unclear = {*bound, *changed, *(BUILT_IN if "*" in bound else ())} - {*functions, *imported, *constants}
+    return Module(source, functions, imported, constants, frozenset(unclear))
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    """The names that a statement of a file gives a meaning."""
+    match node:
+        case ast.FunctionDef(name) | ast.ClassDef(name) | ast.AsyncFunctionDef(name):
+            return {name}
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return {alias.asname or alias.name.partition(".")[0] for alias in names}
+        case _:
+            found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            inner = {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+            return found | inner
+
+
+def _number(node: ast.expr | None) -> int | float | None:
+    match node:
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.UnaryOp(ast.USub(), operand):
+            number = _number(operand)
+            return None if number is None else -number
+        case _:
+            return None
+
+
+# ---- which functions ----
+
+
+def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> list[ast.FunctionDef]:
+    """The function of that name; without one those that are marked, or that have annotations, or that nothing calls."""
+    functions, file = module.functions, module.source.name
+    if name is not None:
+        if name not in functions:
+            known = list(functions)
+            help = did_you_mean(name, known, f"it has {', '.join(known[:8])}" if known else "")
+            raise CommandError(f"`{file}` has no function `{name}`", help)
+        chosen = [functions[name]]
+    else:
+        own = list(functions.values())
+        called = {n.id for f in own for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        marked = [f for f in own if any(_decorator(d) in _DECORATORS for d in f.decorator_list)]
+        stated = [f for f in own if any(isinstance(a.annotation, ast.Subscript) for a in f.args.args)]
+        named = [f for f in own if set(shapes) & {a.arg for a in f.args.args}]
+        free = [f for f in own if f.name not in called and f.name not in ("main", "initialize")]
+        for some in (marked, named, stated, own):
+            chosen = [f for f in some if f.name not in called] or (some if some is not own else [])
+            if chosen:
+                break
+        else:
+            chosen = free
+        chosen = [f for f in chosen if f.name not in ("main", "initialize")]
+    if not chosen:
+        raise CommandError(f"`{file}` has no function that is read as a kernel", "pick one: FILE.py:FUNCTION")
+    arguments = {a.arg for f in chosen for a in arguments_of(f)}
+    unknown = sorted(shapes.keys() - arguments)
+    if unknown:
+        listed = f"its arguments are {', '.join(sorted(arguments))}" if arguments else ""
+        have = did_you_mean(unknown[0], arguments, listed)
+        raise CommandError(f"no function in `{file}` has an argument `{unknown[0]}`", have)
+    return chosen
+
+
+def _decorator(node: ast.expr) -> str:
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,128 @@
+"""`convert --verify` of Python: the user's function, executed, beside the code that is generated of the kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import roofdsl
+from roofdsl.codegen.compiler import find_compiler
+from roofdsl.codegen.storage import STORAGE
+from roofdsl.frontends.generated_calls import REDUCED, GeneratedCalls, at_sizes
+from roofdsl.frontends.python.read import readings
+from roofdsl.frontends.python.users import Reading
+from roofdsl.frontends.verify import Case, Outcome, Verified, verify
+from roofdsl.lang.checked import CheckedKernel
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.lower import lower
+from roofdsl.loops.model import Kernel
+
+_TIMEOUT_S = 120
+_START = "from roofdsl.frontends.python.call_user import main; import pathlib, sys; main(pathlib.Path(sys.argv[1]))"
+
+
+def verify_file(path: str, name: str | None = None) -> list[Verified]:
+    """Executes each function that `FILE:NAME` stands for beside its kernel, on random data at small sizes.
+
+    The whole file is executed for it, in a process of its own. Raises CommandError where the function fails or does not
+    end, and where a result differs; InputError for what is not read.
+    """
+    compiler = find_compiler("`--verify` compiles generated code: install gcc or clang, or leave it out")
+    found = []
+    for reading, source in readings(path, name):
+        kernel = lower(CheckedKernel(reading.tree, source, None, ()), {})
+        run = _Run(path, reading, kernel, GeneratedCalls(kernel, compiler))
+        exact = reading.exact and not any(a.type.name in REDUCED for a in kernel.arrays)
+        found.append(verify(kernel, run, exact=exact))
+    return found
+
+
+class _Run:
+    def __init__(self, path: str, reading: Reading, kernel: Kernel, ours: GeneratedCalls) -> None:
+        self.path, self.reading, self.kernel, self.ours = path, reading, kernel, ours
+
+    def __call__(self, cases: Sequence[Case]) -> list[Outcome]:
+        import numpy as np
+
+        with tempfile.TemporaryDirectory(prefix="roofdsl-verify-") as name:
+            folder = Path(name)
+            moved = [Case(c.sizes, _moved(c.arrays)) for c in cases]
+            for k, case in enumerate((*cases, *moved)):
+                np.savez(folder / f"theirs{k}.npz", **case.arrays)
+            self._user(folder, (*cases, *moved))
+            self.ours.build(folder)
+            (folder / "reached").unlink(missing_ok=True)
+            self.ours.execute(folder, [self.ours.call(folder, k, case) for k, case in enumerate(cases)], cases)
+            outcomes = []
+            for k in range(len(cases)):
+                ours = dict(np.load(folder / f"ours{k}.npz"))
+                theirs, other = (
+                    self._stored(dict(np.load(folder / f"theirs{n}.npz")), ours) for n in (k, k + len(cases))
+                )
+                if not self.reading.exact:
+                    theirs = {n: _certain(ours[n], v, other[n]) for n, v in theirs.items()}
+                outcomes.append(Outcome(ours, {"Python": theirs}))
+            return outcomes
+
+    def _stored(self, theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+        """Results in the form that the kernel stores: a number has one element, a truth value is 1 or 0."""
+        types = {a.name: STORAGE[a.type.name] for a in self.kernel.arrays}
+        return {n: v.astype(types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
+
+    def _user(self, folder: Path, cases: Sequence[Case]) -> None:
+        """Runs the user's function in a child process. Raises CommandError where it fails or does not end."""
+        reading = self.reading
+        asked = {
+            "path": str(Path(self.path).resolve()),
+            "function": reading.function,
+            "sizes": [dict(case.sizes) for case in cases],
+            "arguments": [(a.name, a.kind, a.array, a.value) for a in reading.arguments],
+            "returned": [(r.array, r.axes) for r in reading.returned],
+        }
+        (folder / "user.json").write_text(json.dumps(asked))
+        package = str(Path(roofdsl.__file__).parent.parent)
+        paths = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH", "")]))
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", _START, str(folder)], capture_output=True, text=True, errors="replace",
+                check=False, timeout=_TIMEOUT_S, stdin=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": paths},
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            message = f"your function `{reading.function}` did not end within {_TIMEOUT_S} s"
+            raise CommandError(message, "leave `--verify` out") from None
+        if done.returncode:
+            reached = folder / "reached"
+            at = at_sizes(cases[int(reached.read_text())]) if reached.is_file() else ""
+            lines = done.stderr.strip().splitlines()
+            what = lines[-1][:200] if lines else f"status {done.returncode}"
+            help = "write `from roofdsl import f64` for annotations" if "is not defined" in what else ""
+            raise CommandError(f"your function `{reading.function}` cannot be executed{at}: {what}", help)
+
+
+def _moved(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The same data, every floating-point number another one in its last place."""
+    import numpy as np
+
+    return {n: np.nextafter(v, v.dtype.type(9)) if v.dtype.kind == "f" else v for n, v in arrays.items()}
+
+
+def _certain(ours: Any, theirs: Any, moved: Any) -> Any:
+    """What the user's function gives, where data that differ in the last place do not give something else.
+
+    Elsewhere rounding decides, as in a division by nearly nothing; there our own number stands.
+    """
+    import numpy as np
+
+    if theirs.dtype.kind not in "fc":
+        return theirs
+    unit = np.finfo(theirs.dtype).eps
+    with np.errstate(all="ignore"):
+        largest = np.nanmax(np.abs(theirs), initial=0) + 1
+        shaky = ~(np.abs(theirs - moved) <= 16 * unit * largest) & ~(np.isnan(theirs) & np.isnan(moved))
+    return np.where(shaky, ours, theirs)

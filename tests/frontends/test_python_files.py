@@ -1,0 +1,186 @@
+"""Python files in commands: names, shapes, places of messages, and what documents say of them."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from roofdsl.api import einsum, from_python, predict
+from roofdsl.cli.main import run
+from roofdsl.lang.codes import PYTHON_CODES
+from roofdsl.lang.diagnostics import CommandError, InputError
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/python.md").read_text(encoding="utf-8")
+PLAIN = """import numpy as np
+FACTOR = 3
+
+def twice(x):
+    return FACTOR * x
+
+def kernel(alpha, A, x, steps=4):
+    for t in range(steps):
+        x += alpha * twice(A @ x)
+
+def other(B):
+    B[:] = 0.0
+"""
+
+
+@pytest.fixture
+def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "plain.py").write_text(PLAIN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [["--shape", "A=n,n; x=n"], ["--shape=A=n,n", "--shape", "x=n:f64"], ["--shape", "A=:,:", "--shape", "x=:"]],
+)
+def test_shapes(shapes: list[str], plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Sizes that have to be equal are the same parameter, named or not; a reserved name can be asked for."""
+    assert run(["convert", *shapes, "plain.py:kernel"]) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    assert out.startswith("kernel kernel_(n, steps):\n    in alpha: f64, A: f64[n, n]\n    inout x: f64[n]\n")
+    assert "x[i] += alpha * (3 * t_[i])" in out
+
+
+def test_a_file_stands_for_the_functions_with_shapes(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", "plain.py", "--shape", "B=n:f32"]) == 0
+    assert "plain.py: ok (1 kernel)" in capsys.readouterr().out
+    assert run(["check", "plain.py"]) == 1  # the option has held for one command
+    out = capsys.readouterr().out
+    assert "error[py-shape]: the shape of `A` is not known" in out
+    assert 'write `A: f64["n", "m"]`, or give `--shape A=n,m`' in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "said"),
+    [
+        (["convert", "plain.py", "--shape", "A"], 2, "is not of the form `--shape NAME=SIZES:TYPE`"),
+        (["convert", "plain.py", "--shape", "A=n^2"], 2, "`n^2` is not a size of `A`"),
+        (["convert", "plain.py", "--shape", "A=n:f65"], 2, "there is no type `f65` for `A`"),
+        (["convert", "plain.py", "--shape", "C=n"], 2, "has an argument `C`"),
+        (["convert", "plain.py:kernal", "--shape", "A=n"], 2, "did you mean `kernel`?"),
+        (["convert", "none.py"], 2, "there is no file or shipped kernel named `none.py`"),
+        (["convert"], 2, "give a FILE, or --einsum TEXT"),
+        (["convert", "plain.py", "--type", "f32"], 2, "--type is for --einsum"),
+        (["convert", "--einsum", "ij->k"], 1, "the result has the dimension `k`, which no operand has"),
+        (["convert", "--einsum", "ij", "--type", "f65"], 2, "there is no type `f65`"),
+    ],
+)
+def test_wrong_arguments(
+    arguments: list[str], status: int, said: str, plain: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == status
+    assert said in capsys.readouterr().err
+
+
+def test_steps_quote_the_users_lines(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["derive", "plain.py:kernel", "--steps", "--shape", "A=n,n; x=n"]) == 0
+    assert "x += alpha * twice(A @ x)" in capsys.readouterr().out
+
+
+def test_columns_count_characters(tmp_path: Path) -> None:
+    path = tmp_path / "wide.py"
+    path.write_text('def f(a: f64["n"]):\n    "ä"; größe = 1.0; a[0] = größe + unbekannt\n', encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        from_python(path)
+    line = path.read_text(encoding="utf-8").splitlines()[1]
+    at = line.index("unbekannt") + 1
+    assert caught.value.diagnostics[0].span == (2, at, 2, at + len("unbekannt"))
+
+
+def test_nothing_of_the_front_end_is_imported_for_roof_files() -> None:
+    program = (
+        "import sys; from roofdsl.cli.main import run; run(['check', 'models/kernels/gemv.roof']);"
+        "assert not [m for m in sys.modules if m.startswith(('numpy', 'roofdsl.frontends.python'))]"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_file_is_not_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "loud.py"
+    path.write_text('open("made", "w")\nraise SystemExit\ndef f(a: f64["n"]):\n    a[:] = 0.0\n')
+    assert run(["predict", str(path), "--machine", "v100", "--set", "n=9"]) == 0
+    assert not (tmp_path / "made").exists()
+    capsys.readouterr()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_verify_runs_the_users_function(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shapes = ["--shape", "A=n,n; x=n"]
+    assert run(["convert", "plain.py:kernel", "--verify", *shapes]) == 0
+    assert (
+        "kernel_: verified: x the same up to rounding as your function by Python, at n = 6" in capsys.readouterr().err
+    )
+    Path("wrong.py").write_text('def f(a: f64["n"]):\n    a[:] = 2.0\n')
+    assert run(["convert", "wrong.py", "--verify"]) == 2
+    said = capsys.readouterr().err
+    assert "name 'f64' is not defined" in said and "write `from roofdsl import f64`" in said
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_verify_finds_a_difference(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A function that does something else when it is executed than its text says."""
+    changed = "if True:\n    own = f\n    globals()['f'] = lambda a, b: own(a, b + 1.0)\n"
+    Path("lying.py").write_text(f"def f(a, b):\n    a[:] = b * 2.0\n\n\n{changed}")
+    assert run(["convert", "lying.py", "--verify", "--shape", "a=n; b=n"]) == 2
+    said = capsys.readouterr().err
+    assert "in your function by Python" in said and "`a[0]` is" in said
+
+
+def test_the_python_interface() -> None:
+    own = from_python(PLAIN, "kernel", {"A": "n,n", "x": "n", "alpha": ":f64"})
+    assert predict(own, "v100", n=100, steps=2).expected_s > 0
+    product = einsum("ik,kj->ij", type="f32")
+    assert [(p.name) for p in product.parameters] == ["n_i", "n_j", "n_k"]
+    assert {a.type.name for a in product.arrays} == {"f32"}
+    with pytest.raises(CommandError, match="did you mean `other`"):
+        from_python(PLAIN, "othr")
+
+
+# ---- documents ----
+
+
+def test_every_code_is_documented() -> None:
+    section = PAGE[PAGE.index("\n### Diagnostics\n") : PAGE.index("\n## einsum\n")]
+    assert re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", section, re.MULTILINE) == list(PYTHON_CODES.items())
+
+
+def test_the_examples_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = re.search(
+        r"\$ cat jacobi\.py\n(.*?)\$ roofdsl convert jacobi\.py\n(.*?)\$ roofdsl (predict .*?)\n```", PAGE, re.S
+    )
+    assert found is not None
+    monkeypatch.chdir(tmp_path)
+    Path("jacobi.py").write_text(found[1])
+    assert run(["convert", "jacobi.py"]) == 0
+    assert capsys.readouterr().out == found[2]
+    assert run(found[3].split()) == 0
+    capsys.readouterr()
+    residual = re.search(r"\$ cat residual\.py\n(.*?)\$ (.*?)\n(.*?)\$ (.*?)\n(.*?)```", PAGE, re.S)
+    assert residual is not None
+    Path("residual.py").write_text(residual[1])
+    for line, printed in (residual[2], residual[3]), (residual[4], residual[5]):
+        assert run(line.split()[1:]) == 0
+        assert capsys.readouterr().out == printed
+    einsums = re.search(r"\$ roofdsl convert --einsum \"(.*?)\" --type f32\n(.*?)```", PAGE, re.S)
+    assert einsums is not None
+    assert run(["convert", "--einsum", einsums[1], "--type", "f32"]) == 0
+    assert capsys.readouterr().out == einsums[2]
+    masked = re.search(r"(filter\.py:6:9: error.*?)```", PAGE, re.S)
+    assert masked is not None
+    lines = ["import numpy as np", "", 'def clip(x: f64["n"], limit: float):', "    for t in range(2):", "        pass"]
+    Path("filter.py").write_text("\n".join([*lines, "        x[x > limit] = limit", ""]))
+    assert run(["check", "filter.py"]) == 1
+    assert masked[1].strip() in capsys.readouterr().out

@@ -1,0 +1,89 @@
+"""Measurements against expected times: both ratios, verdicts, the largest cause, and strict math on both sides."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from roofdsl.cli.main import run
+from roofdsl.codegen.generate import generate
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.named import kernel
+from roofdsl.measure.measurement import MATH, Measurement
+from roofdsl.plot.roofline_points import overlay
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.time import Prediction
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.validation import blocks, to_json
+from roofdsl.validate.compare import compare
+from roofdsl.validate.run import compare_all
+from tests.measure.examples import EXAMPLE
+
+MACHINE = load_machine("haswell_e5_2695v3")
+STRICT = Options(code=Code("stated", math="strict"), accesses="compiled")
+
+
+def predicted(n: int = 2000) -> Prediction:
+    return predict(kernel("gemv"), {"n": n}, MACHINE, STRICT)
+
+
+def measured(p: Prediction, time_s: float) -> Measurement:
+    times = (0.99 * time_s, time_s, 1.01 * time_s)
+    return replace(EXAMPLE, kernel=p.kernel, parameters=p.parameters, work=p.work, times_s=times)
+
+
+@pytest.mark.parametrize(
+    ("part", "verdict"),
+    [(1.0, "as predicted"), (1.3, "as predicted"), (1.4, "slower than predicted"), (0.76, "as predicted"),
+     (0.7, "faster than predicted"), (0.15, "above the roof")],
+)  # fmt: skip
+def test_verdicts_are_on_the_expected_time(part: float, verdict: str) -> None:
+    p = predicted()
+    assert p.expected is not None
+    time_s = part * float(p.expected.expected_s)
+    found = compare(p, measured(p, time_s), MACHINE)
+    assert found.verdict == verdict
+    assert found.ratio == pytest.approx(1 / part)
+    assert found.bound_ratio == pytest.approx(float(p.bound_s) / time_s)
+
+
+def test_what_is_told() -> None:
+    p = predicted()
+    assert p.expected is not None
+    found = compare(p, measured(p, 1.5 * float(p.expected.expected_s)), MACHINE)
+    (document,) = to_json([found])["comparisons"]
+    assert document["expected_s"] == float(p.expected.expected_s)
+    assert document["predicted_s"] == float(p.bound_s)
+    assert (document["ratio"], document["bound_ratio"]) == (found.ratio, found.bound_ratio)
+    assert document["prediction"]["causes"][0]["cause"] == "chain of 3-cycle adds"
+    text = "\n".join(to_text(blocks([found])))
+    assert "below the roof:" in text and "chain of 3-cycle adds" in text and "`--math relaxed`" in text
+    bound, mark, hollow = overlay(found)
+    assert (bound.origin, mark.origin, hollow.origin) == ("predicted", "expected", "measured")
+    assert mark.rate_per_s == pytest.approx(p.work / float(p.expected.expected_s))
+
+
+def test_results_are_compared_with_the_math_they_were_compiled_with() -> None:
+    p = predicted()
+    strict = replace(measured(p, 1.0), details={MATH: "strict"}, compiler="numba 0.68.1", variant="loops")
+    relaxed = replace(strict, details={})
+    both = compare_all([kernel("gemv")], [strict, relaxed], MACHINE, warm=False)
+    models = [c.prediction.expected.model for c in both if c.prediction.expected is not None]
+    assert models == ["stated: strict compiler", "stated: relaxed compiler"]
+    parallel = replace(strict, variant="parallel")
+    (other,) = compare_all([kernel("gemv")], [parallel], MACHINE, warm=False)
+    assert other.prediction.expected is None and other.ratio == other.bound_ratio
+
+
+def test_strict_code(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "reassoc" in generate(kernel("gemv"), "python", "loops").source
+    assert "fastmath" not in generate(kernel("gemv"), "python", "loops", math="strict").source
+    quick = ["--repeats", "2", "--budget", "0.1", "--json"]
+    assert run(["measure", "gemv", "--set", "n=8", "--math", "strict", *quick]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["details"]["math"] == "strict" and "fastmath" not in document["compiler"]
+    assert run(["measure", "gemv", "--backend", "gpu", "--math", "strict", "--set", "n=8"]) == 2
+    assert "--math is about the code for CPUs" in capsys.readouterr().err
