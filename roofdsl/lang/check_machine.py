@@ -198,8 +198,9 @@ class _Resolver:
             word = option.name.text
             attribute = known.get(word)
             if attribute is None:
-                help = did_you_mean(word, known, f"a {line.keyword} has {listed(known, 'and')}")
-                self.report.error("machine-option", f"a {line.keyword} has no `{word}`", option.span, help)
+                of = f"{'an' if line.keyword == 'instruction' else 'a'} {line.keyword}"
+                help = did_you_mean(word, known, f"{of} has {listed(known, 'and')}")
+                self.report.error("machine-option", f"{of} has no `{word}`", option.span, help)
             elif attribute.field in values:
                 self.report.error("machine-option", f"`{word}` is given twice", option.span, "say it once")
             elif attribute.kind is None:

@@ -111,7 +111,8 @@ def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> floa
     return best
 
 
-_SIZES = (256, 2048)
+_SIZES = (64, 1024)
+"""Bytes; longer blocks are filled by other instructions, which take their time to begin."""
 
 
 def block_rates(runs: int) -> list[Instruction]:
