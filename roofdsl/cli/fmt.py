@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
+import roofdsl.frontends  # noqa: F401 registers what reads files of other languages
 from roofdsl.cli.safe_streams import exact_output
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
-from roofdsl.loops.load import read_source, standard_input
+from roofdsl.loops.load import READERS, read_source, standard_input
 from roofdsl.store.atomic import write_whole
 
 
@@ -21,6 +24,8 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
     """Rewrite FILEs in the canonical layout; `-` reads standard input and writes standard output."""
     changed = False
     for file in files:
+        if os.path.splitext(file)[1] in READERS:
+            raise CommandError(f"`{file}` is no .roof file, and is not laid out", f"`roofdsl convert {file}` reads it")
         source = standard_input() if file == "-" else read_source(file)
         text = format_source(source)
         if only_check:

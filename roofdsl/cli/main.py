@@ -81,7 +81,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     expose_value=False,
     help="State an argument of a Python function, as in A=n,m:f64 (repeatable).",
 )
-@click.option("--fused", is_flag=True, expose_value=False, help="Fuse the loops of Python functions, as compilers may.")
+@click.option("--fused", is_flag=True, expose_value=False, help="Fuse loops of Python functions and tensor programs.")
 def cli() -> None:
     """Analyze loop kernels: exact work, traffic and intensity, and predicted times on a machine."""
 

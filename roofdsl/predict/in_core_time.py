@@ -19,6 +19,7 @@ auto: compiled on the processor that the machine was measured on, stated elsewhe
 llvm-mca, osaca: that tool on the innermost loops of the compiled code, where it is installed.
 """
 
+
 class Code(Record):
     """The code whose in-core time is wanted: where that comes from, and the compiler, with what it may do."""
 
@@ -68,9 +69,7 @@ def composed(prediction: Prediction, core: InCore, machine: Machine, *, as_compi
     return replace(prediction, expected=found, assumptions=assumed)
 
 
-def _core(
-    prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code
-) -> InCore:
+def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code) -> InCore:
     """Raises NoInCore."""
     if machine.multiprocessor is not None:
         raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")

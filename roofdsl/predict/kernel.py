@@ -134,9 +134,7 @@ def predict(
     )
     if options.code is None:
         return found
-    return with_expected(
-        found, kernel, values, machine, options.code, as_compiled=options.accesses == "compiled"
-    )
+    return with_expected(found, kernel, values, machine, options.code, as_compiled=options.accesses == "compiled")
 
 
 def _warnings(

@@ -73,9 +73,7 @@ def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, in
         recent.append(place)
 
 
-def _mixed(
-    cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine, *, as_compiled: bool
-) -> Prediction:
+def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine, *, as_compiled: bool) -> Prediction:
     """The cold launch, but with the warm one's bytes behind those caches that still hold its arrays."""
     found = {level.name: level for level in warm.levels}
     levels = tuple(

@@ -285,8 +285,7 @@ class Prediction(Record):
             "cache": {"size_bytes": self.cache_bytes, "line_bytes": self.line_bytes},
             "footprint_bytes": self.footprint_bytes,
             "counters": {
-                name: {"total": value, "per_s": float(self._over(value, self.bound_s))}
-                for name, value in self.counters
+                name: {"total": value, "per_s": float(self._over(value, self.bound_s))} for name, value in self.counters
             },
             "assumptions": list(self.assumptions),
             "warnings": list(self.warnings),

@@ -17,9 +17,7 @@ from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 
-Verdict = Literal[
-    "as predicted", "slower than predicted", "faster than predicted", "above the roof", "inconclusive"
-]
+Verdict = Literal["as predicted", "slower than predicted", "faster than predicted", "above the roof", "inconclusive"]
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -150,3 +151,33 @@ def test_tiles_are_written_into_roof_files_only(
     assert run(["convert", "mm.c:mm", "-o", "mm.roof"]) == 0
     assert run(["bound", "mm.roof", "--cache", "32KiB", "--apply"]) == 0
     assert "tile i, j by" in capsys.readouterr().out
+
+
+def test_fmt_leaves_c_alone(two: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (two / "two.c").read_text()
+    assert run(["fmt", "two.c"]) == 2
+    assert "`roofdsl convert two.c` reads it" in capsys.readouterr().err
+    assert (two / "two.c").read_text() == before
+
+
+def _user_seconds(arguments: list[str]) -> float:
+    """Processor time that a command takes as a process, its own children with it, without the system's part."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done = subprocess.run([sys.executable, "-m", "roofdsl", *arguments], capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+
+
+def test_predicting_c_takes_hardly_longer(tmp_path: Path) -> None:
+    """At most 1.5 times what the same loops in a .roof file take, reading the C included."""
+    code, model = tmp_path / "gemm.c", tmp_path / "gemm.roof"
+    code.write_text(
+        "void gemm(int n, double C[n][n], double A[n][n], double B[n][n]) {\n"
+        "  for (int i = 0; i < n; i++) for (int j = 0; j < n; j++)\n"
+        "    for (int k = 0; k < n; k++) C[i][j] += A[i][k] * B[k][j];\n}\n"
+    )
+    assert run(["convert", str(code), "-o", str(model)]) == 0
+    options = ["--machine", "v100", "--set", "n=60"]
+    of_model = min(_user_seconds(["predict", str(model), *options]) for _ in range(2))
+    of_code = min(_user_seconds(["predict", str(code), *options]) for _ in range(2))
+    assert of_code <= 1.5 * of_model
