@@ -5,6 +5,10 @@ piece, the lines touched since are those of newer frames, those of its own frame
 sweep itself has touched, each once. All of these are counts of equal steps, so the distance of one visit costs a few
 divisions. From one visit to a later one, the distance grows by no more than the sweep touches in between, and shrinks
 by no more than the frame has members in between: so one distance decides many visits, and every visit is decided.
+
+Where a sweep repeats an earlier one, both bounds are small. Of a piece with as many lines as its frame, let the sweep
+have touched the first t, and let those from number l on be later than the line that is asked for. Together these are
+all lines but l - t, if l > t. If both numbers grow at the same rate, l - t changes by the rounding only.
 """
 
 from __future__ import annotations
@@ -13,7 +17,6 @@ from typing import NamedTuple
 
 from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
 from roofdsl.simulate.segment_visits import (
-    BEGIN,
     EVERY,
     FIRST,
     FOUND,
@@ -25,47 +28,54 @@ from roofdsl.simulate.segment_visits import (
     gcd,
 )
 from roofdsl.simulate.segment_visits import ARRAY as OF_ARRAY
+from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS
 from roofdsl.simulate.segment_visits import HIGH as LAST_LINE
 from roofdsl.simulate.segment_visits import LINE as FIRST_LINE
 from roofdsl.simulate.segment_visits import LOW as LEAST_LINE
 from roofdsl.simulate.segments import (
-    ARRAY,
+    BEGIN,
     CAP,
     COUNT,
     DIRTY,
     DT,
+    END,
     FRAME,
     HIGH,
     LINE,
     LINES,
     LOW,
-    OLDER,
+    RATE,
     TIME,
     TOO_SMALL,
     WORK,
     List,
     later,
+    some_meet,
 )
 from roofdsl.simulate.segments import STEP as MEMBER_STEP
-from roofdsl.simulate.walk import Ints, compiled
+from roofdsl.simulate.walk import Ints, compiled, inlined
 
 # Columns of a piece: visits VISIT + w of VISITOR come to the members MEMBER + w WAY of SEGMENT_OF, w from 0 to LENGTH -
 # 1. ABOVE: the lines of newer frames; NEWEST: the first segment of its frame in the list; SAME: the first piece of its
 # frame.
 VISITOR, VISIT, MEMBER, WAY, LENGTH, SEGMENT_OF, ABOVE, NEWEST, SAME = range(9)
-PIECE = 9  # columns
+PIECE = 16  # columns
 # Columns of a range of visits that found a dirty line in the cache.
 RANGE_OF, RANGE_BEGIN, RANGE_END = range(3)
 FRACTION = 16  # bits of a rate
+BLOCK = 16  # segments that are searched together
 
 
 class Sweep(NamedTuple):
-    """Work space for one sweep: visitors, pieces, ranges, and for each visitor the visits that have begun."""
+    """Work space for one sweep: visitors, pieces, ranges, for each visitor the visits that have begun, and lines that
+    are touched one by one.
+    """
 
     visitors: Ints
     pieces: Ints
     ranges: Ints
     started: Ints
+    lines: Ints
 
 
 def _add_piece(sweep: Sweep, n: int, x: int, v: int, i: int, way: int, length: int, g: int) -> int:  # noqa: PLR0917
@@ -77,15 +87,15 @@ def _add_piece(sweep: Sweep, n: int, x: int, v: int, i: int, way: int, length: i
     return n + 1
 
 
-add_piece = compiled(_add_piece)
+add_piece = inlined(_add_piece)
 
 
 def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
     """Add the pieces in which visitor x comes to segment g; returns how many pieces there are then."""
     visitors = sweep.visitors
     step, visits = visitors[x, STEP], visitors[x, VISITS]
-    own, count = segments[g, MEMBER_STEP], segments[g, COUNT]
-    ahead = visitors[x, FIRST_LINE] - segments[g, LINE]
+    own, count = segments[MEMBER_STEP, g], segments[COUNT, g]
+    ahead = visitors[x, FIRST_LINE] - segments[LINE, g]
     if visits == 1:
         i = ahead // own
         return add_piece(sweep, n, x, 0, i, 1, 1, g) if i * own == ahead and 0 <= i < count else n
@@ -109,7 +119,7 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
     if ahead % common:
         return n
     every = abs(own) // common  # every that many visits at most
-    low, high = segments[g, LOW], segments[g, HIGH]
+    low, high = segments[LOW, g], segments[HIGH, g]
     nearest, farthest = (low, high) if step > 0 else (high, low)
     v = max(0, -((visitors[x, FIRST_LINE] - nearest) // step))
     end = min(visits - 1, (farthest - visitors[x, FIRST_LINE]) // step)
@@ -121,7 +131,7 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
     return n
 
 
-meet = compiled(_meet)
+meet = inlined(_meet)
 
 
 def _find(sweep: Sweep, n: int, cache: List) -> int:
@@ -130,30 +140,34 @@ def _find(sweep: Sweep, n: int, cache: List) -> int:
     left = 0
     for x in range(n):
         left += visitors[x, VISITS]
-    g, found, passed, above, frame, newest, same, seen = segments[0, OLDER], 0, 0, 0, -1, 0, 0, 0
-    while g != 0 and left > 0:
-        seen += 1
-        if segments[g, FRAME] != frame:
-            frame, above, newest, same = segments[g, FRAME], passed, g, found
-        low, high, array = segments[g, LOW], segments[g, HIGH], segments[g, ARRAY]
+    begin, end, found, passed, above, frame, newest, same = notes[BEGIN], notes[END], 0, 0, 0, -1, 0, 0
+    while end > begin and left > 0:
+        first, some = max(begin, end - BLOCK), False
         for x in range(n):
-            if (
-                visitors[x, LEAST_LINE] <= high
-                and low <= visitors[x, LAST_LINE]
-                and visitors[x, OF_ARRAY] == array
-                and visitors[x, FOUND] < visitors[x, VISITS]
-            ):
-                before = found
-                found = meet(sweep, segments, found, x, g)
-                if found > pieces.shape[0]:
-                    notes[TOO_SMALL] = 1
-                    return 0
-                for p in range(before, found):
-                    pieces[p, ABOVE], pieces[p, NEWEST], pieces[p, SAME] = above, newest, same
-                    left -= pieces[p, LENGTH]
-        passed += segments[g, COUNT]
-        g = segments[g, OLDER]
-    notes[WORK] += seen
+            if visitors[x, FOUND] < visitors[x, VISITS]:
+                some |= some_meet(segments, first, end, visitors[x, LEAST_LINE], visitors[x, LAST_LINE])
+        for g in range(end - 1, first - 1, -1):
+            if segments[FRAME, g] != frame:
+                frame, above, newest, same = segments[FRAME, g], passed, g, found
+            passed += segments[COUNT, g]
+            if not some:
+                continue
+            for x in range(n):
+                if (
+                    visitors[x, LEAST_LINE] <= segments[HIGH, g]
+                    and segments[LOW, g] <= visitors[x, LAST_LINE]
+                    and visitors[x, FOUND] < visitors[x, VISITS]
+                ):
+                    before = found
+                    found = meet(sweep, segments, found, x, g)
+                    if found > pieces.shape[0]:
+                        notes[TOO_SMALL] = 1
+                        return 0
+                    for p in range(before, found):
+                        pieces[p, ABOVE], pieces[p, NEWEST], pieces[p, SAME] = above, newest, same
+                        left -= pieces[p, LENGTH]
+        end = first
+    notes[WORK] += notes[END] - end
     return found
 
 
@@ -165,29 +179,29 @@ def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> 
     visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
     r = visitors[x, FIRST]
-    iteration = max(0, visitors[x, BEGIN] + visitors[x, EVERY] * (pieces[p, VISIT] + w))
-    time = min(segments[g, TIME] + segments[g, DT] * (pieces[p, MEMBER] + pieces[p, WAY] * w), segments[g, CAP])
+    iteration = max(0, visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * (pieces[p, VISIT] + w))
+    time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + pieces[p, WAY] * w), segments[CAP, g])
     since = pieces[p, ABOVE]
-    h, frame = pieces[p, NEWEST], segments[g, FRAME]
-    while segments[h, FRAME] == frame:
+    h, frame = pieces[p, NEWEST], segments[FRAME, g]
+    while segments[FRAME, h] == frame:
         since += later(segments, h, time)
-        h = segments[h, OLDER]
+        h -= 1
     for y in range(n):
-        started[y] = begun(visitors, y, iteration, r)
-        since += started[y]
+        started[0, y] = begun(visitors, y, iteration, r)
+        since += started[0, y]
     # Those that the sweep has touched again are counted once.
     for q in range(pieces[p, SAME]):
-        again = started[pieces[q, VISITOR]] - pieces[q, VISIT]
+        again = started[0, pieces[q, VISITOR]] - pieces[q, VISIT]
         if again > 0:
             since -= min(again, pieces[q, LENGTH])
     for q in range(pieces[p, SAME], found):
         h = pieces[q, SEGMENT_OF]
-        if segments[h, FRAME] != frame:
+        if segments[FRAME, h] != frame:
             break
-        again = min(started[pieces[q, VISITOR]] - pieces[q, VISIT], pieces[q, LENGTH])
+        again = min(started[0, pieces[q, VISITOR]] - pieces[q, VISIT], pieces[q, LENGTH])
         if again <= 0:
             continue
-        first = segments[h, COUNT] - later(segments, h, time)  # its first member that is later
+        first = segments[COUNT, h] - later(segments, h, time)  # its first member that is later
         if pieces[q, WAY] > 0:
             since -= max(0, again - max(0, first - pieces[q, MEMBER]))
         else:
@@ -195,7 +209,7 @@ def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> 
     return int(since)
 
 
-since_touched = compiled(_since)
+since_touched = inlined(_since)
 
 
 def _rates(sweep: Sweep, n: int, segments: Ints, p: int) -> tuple[int, int, int, int]:
@@ -208,58 +222,214 @@ def _rates(sweep: Sweep, n: int, segments: Ints, p: int) -> tuple[int, int, int,
     for y in range(n):
         touched += every // visitors[y, EVERY] + 1
     g = pieces[p, SEGMENT_OF]
-    dt, frame = segments[g, DT] << FRACTION, segments[g, FRAME]
+    dt, frame = segments[DT, g] << FRACTION, segments[FRAME, g]
     members, parts, h = 0, 0, pieces[p, NEWEST]
-    while segments[h, FRAME] == frame:
-        members += dt // segments[h, DT] + 1
+    while segments[FRAME, h] == frame:
+        members += dt // segments[DT, h] + 1
         parts += 1
-        h = segments[h, OLDER]
+        h -= 1
     return touched, n, members, parts
 
 
-rates = compiled(_rates)
+rates = inlined(_rates)
+
+
+def _most_growth(sweep: Sweep, n: int, segments: Ints, p: int, found: int, time: int) -> int:  # noqa: PLR0917
+    """By how much the distance can grow from a visit of piece p, whose line was touched at `time`, to any later one.
+
+    `started[0]` has what has begun before that visit.
+    """
+    visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
+    x, frame = pieces[p, VISITOR], segments[FRAME, pieces[p, SEGMENT_OF]]
+    last = max(0, visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * (pieces[p, VISIT] + pieces[p, LENGTH] - 1))
+    growth = 0
+    for y in range(n):
+        started[1, y] = begun(visitors, y, last, visitors[x, FIRST])
+        growth += started[1, y] - started[0, y]
+    # Lines that were counted already are not counted again.
+    for q in range(found):
+        h = pieces[q, SEGMENT_OF]
+        if q >= pieces[p, SAME] and segments[FRAME, h] != frame:
+            break
+        y, visit, length = pieces[q, VISITOR], pieces[q, VISIT], pieces[q, LENGTH]
+        now = max(0, min(length, started[0, y] - visit))
+        more = max(0, min(length, started[1, y] - visit)) - now
+        if q < pieces[p, SAME]:
+            growth -= more
+        elif pieces[q, WAY] > 0:
+            first = max(0, min(length, segments[COUNT, h] - later(segments, h, time) - pieces[q, MEMBER]))
+            growth -= max(0, more - max(0, first - now))
+    return int(growth)
+
+
+most_growth = inlined(_most_growth)
+
+
+def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, time: int) -> int:  # noqa: PLR0917
+    """By how much the distance can shrink from visit w of piece p, whose line was touched at `time`, to any later one;
+    WAY is 1. `started[0]` has what has begun before visit w.
+    """
+    visitors, pieces = sweep.visitors, sweep.pieces
+    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
+    frame, dt, every = segments[FRAME, g], segments[DT, g], visitors[x, EVERY]
+    even = segments[TIME, g] + dt * (pieces[p, MEMBER] + w)
+    iteration = visitors[x, BEGIN_VISITS] + every * (pieces[p, VISIT] + w)
+    end = min(even + dt * (pieces[p, LENGTH] - 1 - w), segments[CAP, g])
+    shrinking, h = 0, pieces[p, NEWEST]
+    while segments[FRAME, h] == frame:
+        shrinking += later(segments, h, time) - later(segments, h, end)
+        h -= 1
+    for q in range(pieces[p, SAME], found):
+        h = pieces[q, SEGMENT_OF]
+        if segments[FRAME, h] != frame:
+            break
+        if pieces[q, WAY] < 0:
+            continue
+        y, visit, member, length = pieces[q, VISITOR], pieces[q, VISIT], pieces[q, MEMBER], pieces[q, LENGTH]
+        now = max(0, min(length, sweep.started[0, y] - visit))
+        first = max(0, min(length, segments[COUNT, h] - later(segments, h, time) - member))
+        last = max(0, min(length, segments[COUNT, h] - later(segments, h, end) - member))
+        apart = last - now
+        if length > 1 and dt * visitors[y, EVERY] == segments[DT, h] * every:
+            # One for rounding, one for a last line that a loop left early.
+            before = iteration if visitors[y, FIRST] < visitors[x, FIRST] else iteration - 1
+            begun_now = (before - visitors[y, BEGIN_VISITS]) // visitors[y, EVERY] + 1 - visit
+            apart = (even - segments[TIME, h]) // segments[DT, h] + 1 - member - begun_now + 2
+        least = max(0, min(last - first, max(0, apart) - max(0, first - now)))
+        shrinking -= last - first - least
+    return int(shrinking)
+
+
+most_shrinking = inlined(_most_shrinking)
+
+
+def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, distance: int, lines: int) -> int:  # noqa: PLR0917
+    """How many visits of piece p from w on hit or miss like w, which has this distance: at least so many."""
+    pieces = sweep.pieces
+    length, g = pieces[p, LENGTH] - w, pieces[p, SEGMENT_OF]
+    forward, hit = pieces[p, WAY] > 0, distance < lines
+    if length == 1 or not (forward or hit):
+        return int(length)
+    gap = lines - distance - 1 if hit else distance - lines
+    if forward:
+        time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + w), segments[CAP, g])
+        if hit:
+            change = most_growth(sweep, n, segments, p, found, time)
+        else:
+            change = most_shrinking(sweep, segments, p, found, w, time)
+        if change <= gap:
+            return int(length)
+    touched, touched_beside, members, members_beside = rates(sweep, n, segments, p)
+    if hit:
+        rate, gap = touched, gap - touched_beside
+    if not forward:
+        rate, gap = touched + members, gap - members_beside
+    if not hit:
+        rate, gap = members, gap - members_beside
+    return int(min(length, 1 + ((gap << FRACTION) // rate if gap > 0 else 0)))
+
+
+alike = compiled(_alike)
+
+
+def _count(sweep: Sweep, p: int, w: int, until: int, hit: bool, ranges: int, cache: List) -> int:  # noqa: PLR0917
+    """Count the visits w to `until` - 1 of piece p, and note those to dirty lines; returns how many ranges there are."""
+    segments, notes, tallies = cache
+    visitors, pieces = sweep.visitors, sweep.pieces
+    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
+    if not hit:
+        array = visitors[x, OF_ARRAY]
+        tallies[array, MISSES] += until - w
+        tallies[array, WRITE_MISSES] += (until - w) * visitors[x, WRITES_FIRST]
+        tallies[array, STORED] += (until - w) * segments[DIRTY, g]
+    elif segments[DIRTY, g] and not visitors[x, WRITES]:
+        begin, end, last = pieces[p, VISIT] + w, pieces[p, VISIT] + until, ranges - 1
+        if ranges and sweep.ranges[last, RANGE_OF] == x and sweep.ranges[last, RANGE_END] == begin:
+            sweep.ranges[last, RANGE_END] = end
+        elif ranges == sweep.ranges.shape[0]:
+            notes[TOO_SMALL] = 1
+        else:
+            sweep.ranges[ranges, RANGE_OF] = x
+            sweep.ranges[ranges, RANGE_BEGIN], sweep.ranges[ranges, RANGE_END] = begin, end
+            ranges += 1
+    return ranges
+
+
+count_visits = inlined(_count)
+
+
+def _least(sweep: Sweep, segments: Ints, p: int, found: int) -> int:
+    """A lower bound of the distances of piece p, without a division: the lines of newer frames, and those of pieces
+    that move as fast as this one and are where it is.
+    """
+    visitors, pieces = sweep.visitors, sweep.pieces
+    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
+    least, rate, frame = pieces[p, ABOVE], segments[RATE, g], segments[FRAME, g]
+    if pieces[p, WAY] < 0 or segments[DT, g] != rate * visitors[x, EVERY]:
+        return int(least)
+    # A line that is visited in iteration k was touched at time `rate * k + lag`.
+    first = visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * pieces[p, VISIT]
+    lag = segments[TIME, g] + segments[DT, g] * pieces[p, MEMBER] - rate * first
+    for q in range(pieces[p, SAME], found):
+        h, y = pieces[q, SEGMENT_OF], pieces[q, VISITOR]
+        if segments[FRAME, h] != frame:
+            break
+        every = visitors[y, EVERY]
+        if pieces[q, WAY] > 0 and pieces[q, LENGTH] > 3 and segments[DT, h] == rate * every:
+            other = visitors[y, BEGIN_VISITS] + every * pieces[q, VISIT]
+            later_by = lag - (segments[TIME, h] + segments[DT, h] * pieces[q, MEMBER] - rate * other)
+            # Neither touched yet nor later: lines of iterations from k to k + later_by / rate, if any; beside them, the
+            # first line if iteration 0 is in the middle of its stay, and a last one that a loop left early.
+            if later_by < segments[DT, h]:
+                least += pieces[q, LENGTH] - 3
+    return int(least)
+
+
+least_distance = inlined(_least)
 
 
 def _decide(sweep: Sweep, n: int, p: int, found: int, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Count the hits and misses of a piece, and note its ranges of dirty lines; returns how many ranges there are."""
-    segments, notes, tallies = cache
-    visitors, pieces = sweep.visitors, sweep.pieces
-    x, g, length = pieces[p, VISITOR], pieces[p, SEGMENT_OF], pieces[p, LENGTH]
-    touched = touched_beside = members = members_beside = 0
-    if length > 1:
-        touched, touched_beside, members, members_beside = rates(sweep, n, segments, p)
+    """Count the hits and misses of a piece visit by visit, as far as one does not decide several."""
+    length, lines = sweep.pieces[p, LENGTH], cache.notes[LINES]
     w = 0
     while w < length:
-        notes[WORK] += 1
-        distance = since_touched(sweep, n, segments, p, found, w)
-        hit = distance < notes[LINES]
-        until = length
-        if w + 1 < length and (hit or pieces[p, WAY] > 0):
-            # The next visits are alike while the distance cannot have reached the size of the cache.
-            if pieces[p, WAY] < 0:
-                change, gap = touched + members, notes[LINES] - distance - 1 - touched_beside - members_beside
-            elif hit:
-                change, gap = touched, notes[LINES] - distance - 1 - touched_beside
-            else:
-                change, gap = members, distance - notes[LINES] - members_beside
-            until = min(length, w + 1 + ((gap << FRACTION) // change if gap > 0 else 0))
-        if not hit:
-            array = visitors[x, OF_ARRAY]
-            tallies[array, MISSES] += until - w
-            tallies[array, WRITE_MISSES] += (until - w) * visitors[x, WRITES_FIRST]
-            tallies[array, STORED] += (until - w) * segments[g, DIRTY]
-        elif segments[g, DIRTY] and not visitors[x, WRITES]:
-            begin, end, last = pieces[p, VISIT] + w, pieces[p, VISIT] + until, ranges - 1
-            if ranges and sweep.ranges[last, RANGE_OF] == x and sweep.ranges[last, RANGE_END] == begin:
-                sweep.ranges[last, RANGE_END] = end
-            elif ranges == sweep.ranges.shape[0]:
-                notes[TOO_SMALL] = 1
-            else:
-                sweep.ranges[ranges, RANGE_OF] = x
-                sweep.ranges[ranges, RANGE_BEGIN], sweep.ranges[ranges, RANGE_END] = begin, end
-                ranges += 1
+        cache.notes[WORK] += 1
+        distance = since_touched(sweep, n, cache.segments, p, found, w)
+        until = w + alike(sweep, n, cache.segments, p, found, w, distance, lines)
+        ranges = count_visits(sweep, p, w, until, distance < lines, ranges, cache)
         w = until
     return ranges
 
 
 decide = compiled(_decide)
+
+
+def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
+    """Count the hits and misses of all pieces, and note their ranges of dirty lines; returns how many these are."""
+    segments, visitors, pieces = cache.segments, sweep.visitors, sweep.pieces
+    new = 0  # lines that are in no piece of the frames so far
+    for x in range(n):
+        new += visitors[x, VISITS]
+    ranges = most = 0
+    lines = cache.notes[LINES]
+    for p in range(found):
+        if pieces[p, SAME] == p:
+            frame = segments[FRAME, pieces[p, SEGMENT_OF]]
+            h, q, most = pieces[p, NEWEST], p, pieces[p, ABOVE]
+            while segments[FRAME, h] == frame:
+                most += segments[COUNT, h]
+                h -= 1
+            while q < found and pieces[q, SAME] == p:
+                new -= pieces[q, LENGTH]
+                q += 1
+            most += new
+        if most <= lines:  # with the line itself
+            ranges = count_visits(sweep, p, 0, pieces[p, LENGTH], True, ranges, cache)
+        elif least_distance(sweep, segments, p, found) >= lines:
+            ranges = count_visits(sweep, p, 0, pieces[p, LENGTH], False, ranges, cache)
+        else:
+            ranges = decide(sweep, n, p, found, ranges, cache)
+    return ranges
+
+
+decide_all = compiled(_decide_all)

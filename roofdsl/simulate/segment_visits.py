@@ -8,14 +8,14 @@ same iterations are one visitor.
 
 from __future__ import annotations
 
-from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, stays
+from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined, stays
 
 # Columns of a visitor. Visit v is to line LINE + v STEP, from iteration max(0, BEGIN + v EVERY) on, for LONGER more
 # iterations but not beyond the sweep. VISITS: how many there are. FIRST and LAST: the references that come first and
 # last in an iteration, and WRITES_FIRST, WRITES: whether the first one writes, and whether any does. OF: the reference
 # that it was made for; FOUND: how many of its lines are in the list.
 ARRAY, LINE, STEP, VISITS, BEGIN, EVERY, LONGER, FIRST, LAST, WRITES_FIRST, WRITES, OF, LOW, HIGH, FOUND = range(15)
-VISITOR = 15  # columns
+VISITOR = 16  # columns
 MOST_VISITORS = 192
 
 
@@ -47,7 +47,7 @@ def _add(  # noqa: PLR0917
     return n + 1
 
 
-add = compiled(_add)
+add = inlined(_add)
 
 
 def _gcd(a: int, b: int) -> int:
@@ -56,7 +56,7 @@ def _gcd(a: int, b: int) -> int:
     return a
 
 
-gcd = compiled(_gcd)
+gcd = inlined(_gcd)
 
 
 def _all_visitors(  # noqa: PLR0917
@@ -189,4 +189,4 @@ def _begun(visitors: Ints, x: int, iteration: int, r: int) -> int:
     return int(max(0, min(visitors[x, VISITS], (before - visitors[x, BEGIN]) // visitors[x, EVERY] + 1)))
 
 
-begun = compiled(_begun)
+begun = inlined(_begun)

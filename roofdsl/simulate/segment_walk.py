@@ -21,7 +21,7 @@ from roofdsl.simulate.segment_hits import (
     VISITOR,
     WAY,
     Sweep,
-    decide,
+    decide_all,
     find,
 )
 from roofdsl.simulate.segment_visits import (
@@ -34,30 +34,14 @@ from roofdsl.simulate.segment_visits import (
     LONGER,
     MOST_VISITORS,
     STEP,
-    VISITOR as VISITOR_COLUMNS,
     VISITS,
     WRITES,
     WRITES_FIRST,
     all_visitors,
     apart,
 )
-from roofdsl.simulate.segments import (
-    LINES,
-    LISTED,
-    NOTES,
-    NOW,
-    OLDER,
-    ROOM,
-    SEGMENT,
-    TOO_SMALL,
-    UNUSED,
-    WORK,
-    List,
-    cut,
-    drop,
-    push,
-    touch_line,
-)
+from roofdsl.simulate.segment_visits import VISITOR as VISITOR_COLUMNS
+from roofdsl.simulate.segments import LISTED, NOW, TOO_SMALL, WORK, List, cut, push, tidy, touch_lines
 from roofdsl.simulate.walk import (
     COUNT,
     FIRST,
@@ -73,28 +57,17 @@ from roofdsl.simulate.walk import (
     stays,
 )
 
-MOST_SEGMENTS = 1 << 13
 MOST_PIECES = 1 << 12
 
 
-def empty_list(lines: int, tallies: Ints) -> List:
-    """The list of a cache of that many lines, before the first access."""
-    segments = np.zeros((MOST_SEGMENTS, SEGMENT), dtype=np.int64)
-    segments[1:, OLDER] = np.arange(2, MOST_SEGMENTS + 1)
-    segments[-1, OLDER] = 0
-    segments[0, 2] = -1  # no frame
-    notes = np.zeros(NOTES, dtype=np.int64)
-    notes[LINES], notes[UNUSED], notes[ROOM] = lines, 1, MOST_SEGMENTS - 1
-    return List(segments, notes, tallies)
-
-
-def empty_sweep() -> Sweep:
-    """Work space for sweeps."""
+def empty_sweep(widest: int) -> Sweep:
+    """Work space for sweeps of up to that many references."""
     return Sweep(
         np.zeros((MOST_VISITORS, VISITOR_COLUMNS), dtype=np.int64),
         np.zeros((MOST_PIECES, PIECE), dtype=np.int64),
         np.zeros((MOST_PIECES, 3), dtype=np.int64),
-        np.zeros(MOST_VISITORS, dtype=np.int64),
+        np.zeros((2, MOST_VISITORS), dtype=np.int64),
+        np.zeros((3, widest), dtype=np.int64),
     )
 
 
@@ -140,7 +113,18 @@ def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int
     cap = now + min(last, iterations - 1) * count + visitors[x, LAST]
     line = visitors[x, LINE] + visitors[x, STEP] * begin
     push(
-        cache.segments, cache.notes, now, visitors[x, ARRAY], dirty, line, visitors[x, STEP], end - begin, time, dt, cap
+        cache.segments,
+        cache.notes,
+        now,
+        visitors[x, ARRAY],
+        dirty,
+        line,
+        visitors[x, STEP],
+        end - begin,
+        time,
+        dt,
+        cap,
+        count,
     )
 
 
@@ -173,14 +157,14 @@ def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cac
             v = end
         put(sweep, x, begun_dirty, visits, 1, iterations, count, cache)
     cache.notes[NOW] += iterations * count
-    drop(cache.segments, cache.notes, cache.tallies)
+    tidy(cache.segments, cache.notes, cache.tallies)
 
 
 put_all = compiled(_put_all)
 
 
 def _line_by_line(  # noqa: PLR0917
-    tables: Tables, cursor: Cursor, cache: List, first: int, count: int, iterations: int
+    tables: Tables, cursor: Cursor, lines: Ints, cache: List, first: int, count: int, iterations: int
 ) -> None:
     """Make the accesses of a sweep one after the other, once while all references stay in their lines."""
     references, places = tables[4], tables[5]
@@ -191,9 +175,10 @@ def _line_by_line(  # noqa: PLR0917
         for r in range(count):
             array = references[first + r, 1]
             per, shift = places[array, 1], places[array, 2]
-            line = places[array, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
-            touch_line(cache.segments, cache.notes, cache.tallies, array, line, references[first + r, 2])
+            lines[0, r] = places[array, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
+            lines[1, r], lines[2, r] = array, references[first + r, 2]
             same = min(same, stays(flat[r], stride[r], per, shift))
+        touch_lines(cache, lines, count)
         for r in range(count):
             flat[r] += stride[r] * same
         done += same
@@ -222,12 +207,10 @@ def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, swe
             if n >= 0:
                 n = apart(sweep.visitors, n, iterations)
         if n < 0:
-            line_by_line(tables, cursor, cache, first, count, iterations)
+            line_by_line(tables, cursor, sweep.lines, cache, first, count, iterations)
             continue
         found = find(sweep, n, cache)
-        ranges = 0
-        for p in range(found):
-            ranges = decide(sweep, n, p, found, ranges, cache)
+        ranges = decide_all(sweep, n, found, cache)
         take_out(sweep, found, cache)
         put_all(sweep, n, ranges, iterations, count, cache)
     totals[TOUCHES] = notes[WORK]

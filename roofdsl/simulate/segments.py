@@ -2,8 +2,8 @@
 
 A sweep of an innermost loop touches the lines of a reference in equal steps of lines and of time. Such lines are one
 segment of the list; its members are `LINE + i STEP`, last touched at `TIME + i DT`, the last one at CAP if that is
-earlier (a loop may end before it leaves the line). All segments of one sweep are a frame: their times interleave. The
-frames are linked from the newest to the oldest, and times grow from frame to frame.
+earlier (a loop may end before it leaves the line). All segments of one sweep are a frame: their times interleave, and
+times grow from frame to frame.
 
 The list has at least the lines that the cache holds. Frames that lie entirely below these are dropped. Imports numba.
 """
@@ -12,15 +12,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
-from roofdsl.simulate.walk import FOR_EVER, Ints, compiled
+import numpy as np
 
-# Columns of a segment. Row 0 is the end of the list: its OLDER is the newest segment, its NEWER the oldest one. LOW and
-# HIGH are its smallest and largest line.
-OLDER, NEWER, FRAME, ARRAY, DIRTY, LINE, STEP, COUNT, TIME, DT, CAP, LOW, HIGH, SEGMENT = range(14)
-# Of the list's notes: the time now, the lines in the list, the lines that the cache holds, the first unused row, how
-# many rows are unused, whether tables were too small, the work done so far, and how much of it line by line.
-NOW, LISTED, LINES, UNUSED, ROOM, TOO_SMALL, WORK, SINGLE, NOTES = range(9)
+from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
+from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined
+
+# Rows of the table of segments, whose columns are the segments in the order of their frames. LOW and HIGH are a
+# segment's smallest and largest line. A segment without members has a HIGH below its LOW. RATE: how much time one
+# iteration of its sweep took.
+LOW, HIGH, COUNT, FRAME, LINE, STEP, TIME, DT, CAP, DIRTY, ARRAY, RATE, SEGMENT = range(13)
+# Of the list's notes: the time now, the lines in the list, the lines that the cache holds; the segments are in the
+# columns from BEGIN to END - 1, of which EMPTY have no members; whether tables were too small; the work done so far.
+NOW, LISTED, LINES, BEGIN, END, EMPTY, TOO_SMALL, WORK, NOTES = range(9)
+NO_LINE = 1 << 62
+NO_FRAME = -1
+MOST_SEGMENTS = 1 << 13
+MOST_EMPTY = 32
 
 
 class List(NamedTuple):
@@ -31,41 +38,37 @@ class List(NamedTuple):
     tallies: Ints
 
 
-def _take_row(segments: Ints, notes: Ints) -> int:
-    """A row for a new segment; 0 if there is none, which sets TOO_SMALL."""
-    g = notes[UNUSED]
-    if g == 0:
-        notes[TOO_SMALL] = 1
-        return 0
-    notes[UNUSED] = segments[g, OLDER]
-    notes[ROOM] -= 1
-    return int(g)
-
-
-take_row = compiled(_take_row)
-
-
-def _unlink(segments: Ints, notes: Ints, g: int) -> None:
-    """Remove a segment from the list."""
-    older, newer = segments[g, OLDER], segments[g, NEWER]
-    segments[older, NEWER] = newer
-    segments[newer, OLDER] = older
-    segments[g, OLDER] = notes[UNUSED]
-    notes[UNUSED] = g
-    notes[ROOM] += 1
-
-
-unlink = compiled(_unlink)
+def empty_list(lines: int, tallies: Ints) -> List:
+    """The list of a cache of that many lines, before the first access."""
+    segments = np.zeros((SEGMENT, MOST_SEGMENTS), dtype=np.int64)
+    segments[FRAME] = NO_FRAME
+    notes = np.zeros(NOTES, dtype=np.int64)
+    notes[LINES], notes[BEGIN], notes[END] = lines, 1, 1
+    return List(segments, notes, tallies)
 
 
 def _set_range(segments: Ints, g: int) -> None:
     """Set LOW and HIGH."""
-    first = segments[g, LINE]
-    last = first + segments[g, STEP] * (segments[g, COUNT] - 1)
-    segments[g, LOW], segments[g, HIGH] = min(first, last), max(first, last)
+    first = segments[LINE, g]
+    last = first + segments[STEP, g] * (segments[COUNT, g] - 1)
+    segments[LOW, g], segments[HIGH, g] = min(first, last), max(first, last)
 
 
-set_range = compiled(_set_range)
+set_range = inlined(_set_range)
+
+
+def _compact(segments: Ints, notes: Ints) -> None:
+    """Leave out the segments without members."""
+    to = 1
+    for g in range(notes[BEGIN], notes[END]):
+        if segments[COUNT, g] > 0:
+            for row in range(SEGMENT):
+                segments[row, to] = segments[row, g]
+            to += 1
+    notes[BEGIN], notes[END], notes[EMPTY] = 1, to, 0
+
+
+compact = compiled(_compact)
 
 
 def _push(  # noqa: PLR0917
@@ -80,139 +83,196 @@ def _push(  # noqa: PLR0917
     time: int,
     dt: int,
     cap: int,
+    rate: int,
 ) -> None:
-    """Put a segment in front of the list."""
-    g = take_row(segments, notes)
-    if g == 0:
-        return
-    newest = segments[0, OLDER]
-    segments[g, OLDER], segments[g, NEWER] = newest, 0
-    segments[newest, NEWER] = g
-    segments[0, OLDER] = g
-    segments[g, FRAME], segments[g, ARRAY], segments[g, DIRTY] = frame, array, dirty
-    segments[g, LINE], segments[g, STEP], segments[g, COUNT] = line, step, count
-    segments[g, TIME], segments[g, DT], segments[g, CAP] = time, dt, cap
+    """Put a segment in front of the list. Sets TOO_SMALL if the table is full."""
+    g = notes[END]
+    if g == segments.shape[1]:
+        compact(segments, notes)
+        g = notes[END]
+        if g == segments.shape[1]:
+            notes[TOO_SMALL] = 1
+            return
+    notes[END] = g + 1
+    segments[FRAME, g], segments[ARRAY, g], segments[DIRTY, g] = frame, array, dirty
+    segments[LINE, g], segments[STEP, g], segments[COUNT, g] = line, step, count
+    segments[TIME, g], segments[DT, g], segments[CAP, g] = time, dt, cap
+    segments[RATE, g] = rate
     set_range(segments, g)
 
 
-push = compiled(_push)
+push = inlined(_push)
+
+
+def _room_after(segments: Ints, notes: Ints, g: int) -> int:
+    """A copy of segment g right after it; 0 if the table is full, which sets TOO_SMALL."""
+    end = notes[END]
+    if g + 1 < end and segments[COUNT, g + 1] == 0:
+        notes[EMPTY] -= 1
+    elif end == segments.shape[1]:
+        notes[TOO_SMALL] = 1
+        return 0
+    else:
+        for row in range(SEGMENT):
+            for h in range(end, g + 1, -1):
+                segments[row, h] = segments[row, h - 1]
+        notes[END] = end + 1
+    for row in range(SEGMENT):
+        segments[row, g + 1] = segments[row, g]
+    return g + 1
+
+
+room_after = compiled(_room_after)
 
 
 def _cut(segments: Ints, notes: Ints, g: int, first: int, last: int) -> None:
-    """Remove the members `first` to `last` of a segment; what is left may become two segments."""
-    count = segments[g, COUNT]
+    """Remove the members `first` to `last` of a segment; what is left may become two segments.
+
+    Segments after g may move by one.
+    """
+    count = segments[COUNT, g]
     if first == 0 and last == count - 1:
-        unlink(segments, notes, g)
+        segments[COUNT, g], segments[LOW, g], segments[HIGH, g], segments[CAP, g] = 0, NO_LINE, -1, -1
+        notes[EMPTY] += 1
+        while notes[END] > notes[BEGIN] and segments[COUNT, notes[END] - 1] == 0:
+            notes[END] -= 1
+            notes[EMPTY] -= 1
         return
     rest = g
     if first > 0:
         if last < count - 1:
-            rest = take_row(segments, notes)
-            if rest == 0:
-                return
-            for column in range(segments.shape[1]):
-                segments[rest, column] = segments[g, column]
-            older = segments[g, OLDER]
-            segments[rest, NEWER] = g
-            segments[older, NEWER] = rest
-            segments[g, OLDER] = rest
-        segments[g, COUNT] = first
-        segments[g, CAP] = segments[g, TIME] + segments[g, DT] * (first - 1)
+            rest = room_after(segments, notes, g)
+        segments[COUNT, g] = first
+        segments[CAP, g] = segments[TIME, g] + segments[DT, g] * (first - 1)
         set_range(segments, g)
-    if last < count - 1:
-        segments[rest, LINE] += segments[rest, STEP] * (last + 1)
-        segments[rest, TIME] += segments[rest, DT] * (last + 1)
-        segments[rest, COUNT] -= last + 1
+    if last < count - 1 and rest > 0:
+        segments[LINE, rest] += segments[STEP, rest] * (last + 1)
+        segments[TIME, rest] += segments[DT, rest] * (last + 1)
+        segments[COUNT, rest] = count - last - 1
         set_range(segments, rest)
 
 
-cut = compiled(_cut)
+cut = inlined(_cut)
 
 
 def _later(segments: Ints, g: int, time: int) -> int:
     """How many members of a segment were touched after a time."""
-    if time >= segments[g, CAP]:
+    if time >= segments[CAP, g]:
         return 0
-    passed = time - segments[g, TIME]
+    passed = time - segments[TIME, g]
     if passed < 0:
-        return int(segments[g, COUNT])
-    return int(segments[g, COUNT] - passed // segments[g, DT] - 1)
+        return int(segments[COUNT, g])
+    return int(segments[COUNT, g] - passed // segments[DT, g] - 1)
 
 
-later = compiled(_later)
+later = inlined(_later)
 
 
-def _drop(segments: Ints, notes: Ints, tallies: Ints) -> None:
-    """Drop the frames of which the cache holds nothing any more."""
+def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
+    """Drop the frames of which the cache holds nothing any more, and segments without members if they are many."""
     while notes[LISTED] > notes[LINES]:
-        oldest = segments[0, NEWER]
-        frame, lines, g = segments[oldest, FRAME], 0, oldest
-        while segments[g, FRAME] == frame:
-            lines += segments[g, COUNT]
-            g = segments[g, NEWER]
+        begin = g = notes[BEGIN]
+        frame, lines = segments[FRAME, g], 0
+        while g < notes[END] and segments[FRAME, g] == frame:
+            lines += segments[COUNT, g]
+            g += 1
         if notes[LISTED] - lines < notes[LINES]:
-            return
-        notes[LISTED] -= lines
-        while oldest != g:
-            tallies[segments[oldest, ARRAY], STORED] += segments[oldest, DIRTY] * segments[oldest, COUNT]
-            newer = segments[oldest, NEWER]
-            unlink(segments, notes, oldest)
-            oldest = newer
-
-
-drop = compiled(_drop)
-
-
-def _touch_line(segments: Ints, notes: Ints, tallies: Ints, array: int, line: int, write: int) -> None:
-    """One access to a line."""
-    # Find it; `above` counts the lines of newer frames.
-    g, above, passed, frame, seen = segments[0, OLDER], 0, 0, -1, 0
-    while g != 0:
-        seen += 1
-        if segments[g, FRAME] != frame:
-            frame, above = segments[g, FRAME], passed
-        if (
-            segments[g, LOW] <= line <= segments[g, HIGH]
-            and segments[g, ARRAY] == array
-            and (line - segments[g, LOW]) % abs(segments[g, STEP]) == 0
-        ):
             break
-        passed += segments[g, COUNT]
-        g = segments[g, OLDER]
-    notes[WORK] += seen
-    notes[SINGLE] += seen
-    dirty = write
-    if g == 0:
-        tallies[array, MISSES] += 1
-        tallies[array, WRITE_MISSES] += write
-        notes[LISTED] += 1
-    else:
-        i = (line - segments[g, LINE]) // segments[g, STEP]
-        time = min(segments[g, TIME] + segments[g, DT] * i, segments[g, CAP])
-        h = g
-        while segments[h, FRAME] == frame:
-            above += later(segments, h, time)
-            h = segments[h, OLDER]
-        h = segments[g, NEWER]
-        while segments[h, FRAME] == frame:
-            above += later(segments, h, time)
-            h = segments[h, NEWER]
-        # On top of the list already: it stays there.
-        if above == 0 and (segments[g, COUNT] == 1 or segments[g, DIRTY] >= write):
-            segments[g, DIRTY] |= write
-            return
-        if above >= notes[LINES]:
-            tallies[array, MISSES] += 1
-            tallies[array, WRITE_MISSES] += write
-            tallies[array, STORED] += segments[g, DIRTY]
+        notes[LISTED] -= lines
+        for h in range(begin, g):
+            tallies[segments[ARRAY, h], STORED] += segments[DIRTY, h] * segments[COUNT, h]
+            notes[EMPTY] -= segments[COUNT, h] == 0
+            segments[FRAME, h] = NO_FRAME
+        notes[BEGIN] = g
+    if notes[EMPTY] > MOST_EMPTY + (notes[END] - notes[BEGIN]) // 4:
+        compact(segments, notes)
+
+
+tidy = compiled(_tidy)
+
+
+def _some_meet(segments: Ints, begin: int, end: int, low: int, high: int) -> bool:
+    """Whether a segment of these has lines in a range, if it has one at all."""
+    some = 0
+    for g in range(begin, end):
+        some |= (segments[LOW, g] <= high) & (segments[HIGH, g] >= low)
+    return bool(some)
+
+
+some_meet = inlined(_some_meet)
+
+
+def _take_line(segments: Ints, notes: Ints, line: int) -> tuple[int, int, int]:
+    """Take a line out of the list: (lines above it, array, whether it is dirty); (-1, 0, 0) if it is not there."""
+    begin, end, passed = notes[BEGIN], notes[END], 0
+    while end > begin:
+        first = max(begin, end - 8)
+        if some_meet(segments, first, end, line, line):
+            for g in range(end - 1, first - 1, -1):
+                if (
+                    segments[LOW, g] <= line <= segments[HIGH, g]
+                    and (line - segments[LINE, g]) % segments[STEP, g] == 0
+                ):
+                    notes[WORK] += notes[END] - g
+                    i = (line - segments[LINE, g]) // segments[STEP, g]
+                    time = min(segments[TIME, g] + segments[DT, g] * i, segments[CAP, g])
+                    frame = segments[FRAME, g]
+                    # Lines of newer frames, and later ones of its own.
+                    above, h = passed, g + 1
+                    while h < notes[END] and segments[FRAME, h] == frame:
+                        above += later(segments, h, time) - segments[COUNT, h]
+                        h += 1
+                    h = g
+                    while segments[FRAME, h] == frame:
+                        above += later(segments, h, time)
+                        h -= 1
+                    array, dirty = segments[ARRAY, g], segments[DIRTY, g]
+                    cut(segments, notes, g, i, i)
+                    return int(above), int(array), int(dirty)
+                passed += segments[COUNT, g]
         else:
-            dirty |= segments[g, DIRTY]
-        cut(segments, notes, g, i, i)
-    now = notes[NOW]
-    push(segments, notes, now, array, dirty, line, 1, 1, now, FOR_EVER, now)
-    notes[NOW] += 1
-    if g == 0:
-        drop(segments, notes, tallies)
+            for g in range(first, end):
+                passed += segments[COUNT, g]
+        end = first
+    notes[WORK] += notes[END] - begin
+    return -1, 0, 0
 
 
-touch_line = compiled(_touch_line)
+take_line = compiled(_take_line)
+
+
+def _touch_lines(cache: List, lines: Ints, n: int) -> None:
+    """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write)."""
+    segments, notes, tallies = cache
+    # A line that comes again is in the cache, and only moves to the end.
+    held = 0
+    for k in range(n):
+        line, array, dirty = lines[0, k], lines[1, k], lines[2, k]
+        at = 0
+        while at < held and lines[0, at] != line:
+            at += 1
+        if at < held:
+            dirty |= lines[2, at]
+            for h in range(at, held - 1):
+                lines[0, h], lines[1, h], lines[2, h] = lines[0, h + 1], lines[1, h + 1], lines[2, h + 1]
+            held -= 1
+        else:
+            above, _, was_dirty = take_line(segments, notes, line)
+            if above < 0:
+                notes[LISTED] += 1
+            if above < 0 or above + held >= notes[LINES]:
+                tallies[array, MISSES] += 1
+                tallies[array, WRITE_MISSES] += dirty
+                tallies[array, STORED] += was_dirty
+            else:
+                dirty |= was_dirty
+        lines[0, held], lines[1, held], lines[2, held] = line, array, dirty
+        held += 1
+    for k in range(held):
+        now = notes[NOW]
+        push(segments, notes, now, lines[1, k], lines[2, k], lines[0, k], 1, 1, now, FOR_EVER, now, 1)
+        notes[NOW] += 1
+    tidy(segments, notes, tallies)
+
+
+touch_lines = compiled(_touch_lines)
