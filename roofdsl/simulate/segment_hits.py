@@ -167,7 +167,7 @@ def _find(sweep: Sweep, n: int, cache: List) -> int:
                         pieces[p, ABOVE], pieces[p, NEWEST], pieces[p, SAME] = above, newest, same
                         left -= pieces[p, LENGTH]
         end = first
-    notes[WORK] += notes[END] - end
+    notes[WORK] += (1 + n) * (notes[END] - end) // 8
     return found
 
 
@@ -393,7 +393,7 @@ def _decide(sweep: Sweep, n: int, p: int, found: int, ranges: int, cache: List) 
     length, lines = sweep.pieces[p, LENGTH], cache.notes[LINES]
     w = 0
     while w < length:
-        cache.notes[WORK] += 1
+        cache.notes[WORK] += 10
         distance = since_touched(sweep, n, cache.segments, p, found, w)
         until = w + alike(sweep, n, cache.segments, p, found, w, distance, lines)
         ranges = count_visits(sweep, p, w, until, distance < lines, ranges, cache)

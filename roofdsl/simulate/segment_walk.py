@@ -58,6 +58,7 @@ from roofdsl.simulate.walk import (
 )
 
 MOST_PIECES = 1 << 12
+STEP_COST = 10
 
 
 def empty_sweep(widest: int) -> Sweep:
@@ -165,11 +166,11 @@ put_all = compiled(_put_all)
 
 def _line_by_line(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, lines: Ints, cache: List, first: int, count: int, iterations: int
-) -> None:
-    """Make the accesses of a sweep one after the other, once while all references stay in their lines."""
+) -> int:
+    """Make the accesses of a sweep one after the other, once while all references stay in their lines; returns how many."""
     references, places = tables[4], tables[5]
     flat, stride = cursor[3], cursor[4]
-    done = 0
+    done = touches = 0
     while done < iterations and not cache.notes[TOO_SMALL]:
         same = iterations - done
         for r in range(count):
@@ -182,6 +183,8 @@ def _line_by_line(  # noqa: PLR0917
         for r in range(count):
             flat[r] += stride[r] * same
         done += same
+        touches += count
+    return touches
 
 
 line_by_line = compiled(_line_by_line)
@@ -193,8 +196,9 @@ def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, swe
     control, notes = cursor[7], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:
-        notes[WORK] += 1
-        totals[STEPS] += advance(tables, cursor)
+        steps = advance(tables, cursor)
+        notes[WORK] += STEP_COST + steps
+        totals[STEPS] += steps
         iterations = control[REMAINING]
         if iterations == 0:
             continue
@@ -207,13 +211,14 @@ def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, swe
             if n >= 0:
                 n = apart(sweep.visitors, n, iterations)
         if n < 0:
-            line_by_line(tables, cursor, sweep.lines, cache, first, count, iterations)
+            totals[TOUCHES] += line_by_line(tables, cursor, sweep.lines, cache, first, count, iterations)
             continue
+        totals[TOUCHES] += n
+        notes[WORK] += n * STEP_COST
         found = find(sweep, n, cache)
         ranges = decide_all(sweep, n, found, cache)
         take_out(sweep, found, cache)
         put_all(sweep, n, ranges, iterations, count, cache)
-    totals[TOUCHES] = notes[WORK]
 
 
 run_segments = compiled(_run_segments)

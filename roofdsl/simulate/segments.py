@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
 from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined
@@ -22,8 +23,9 @@ from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined
 # iteration of its sweep took.
 LOW, HIGH, COUNT, FRAME, LINE, STEP, TIME, DT, CAP, DIRTY, ARRAY, RATE, SEGMENT = range(13)
 # Of the list's notes: the time now, the lines in the list, the lines that the cache holds; the segments are in the
-# columns from BEGIN to END - 1, of which EMPTY have no members; whether tables were too small; the work done so far.
-NOW, LISTED, LINES, BEGIN, END, EMPTY, TOO_SMALL, WORK, NOTES = range(9)
+# columns from BEGIN to END - 1, of which EMPTY have no members; how many were left by the last tidying; whether tables were too small; the work done so far, in
+# units of about 10 ns.
+NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK, NOTES = range(10)
 NO_LINE = 1 << 62
 NO_FRAME = -1
 MOST_SEGMENTS = 1 << 13
@@ -57,15 +59,46 @@ def _set_range(segments: Ints, g: int) -> None:
 set_range = inlined(_set_range)
 
 
+def _joins(segments: Ints, g: int, h: int) -> bool:
+    """Whether the lines of segment h continue those of g, if no other segments share their frames."""
+    if segments[ARRAY, g] != segments[ARRAY, h] or segments[DIRTY, g] != segments[DIRTY, h]:
+        return False
+    ahead = segments[LINE, h] - segments[LINE, g] - segments[STEP, g] * (segments[COUNT, g] - 1)
+    if segments[COUNT, g] == 1 and ahead != 0:
+        return bool(segments[COUNT, h] == 1 or segments[STEP, h] == ahead)
+    return bool(ahead == segments[STEP, g] and (segments[COUNT, h] == 1 or segments[STEP, h] == ahead))
+
+
+joins = inlined(_joins)
+
+
 def _compact(segments: Ints, notes: Ints) -> None:
-    """Leave out the segments without members."""
-    to = 1
+    """Leave out the segments without members, and make one of neighbours that continue each other.
+
+    With frames of their own, only the order of their lines matters: they get times one apart.
+    """
+    last, alone = 0, False  # the segment before, and whether it has a frame of its own
     for g in range(notes[BEGIN], notes[END]):
-        if segments[COUNT, g] > 0:
-            for row in range(SEGMENT):
-                segments[row, to] = segments[row, g]
-            to += 1
-    notes[BEGIN], notes[END], notes[EMPTY] = 1, to, 0
+        if segments[COUNT, g] == 0:
+            continue
+        h = g + 1
+        while h < notes[END] and segments[COUNT, h] == 0:
+            h += 1
+        frame = segments[FRAME, g]
+        single = (h == notes[END] or segments[FRAME, h] != frame) and (last == 0 or segments[FRAME, last] != frame)
+        if single and alone and last > 0 and joins(segments, last, g):
+            if segments[COUNT, last] == 1:
+                segments[STEP, last] = segments[LINE, g] - segments[LINE, last]
+            segments[TIME, last] = min(segments[TIME, last], segments[CAP, last])
+            segments[COUNT, last] += segments[COUNT, g]
+            segments[DT, last], segments[RATE, last] = 1, 0
+            segments[CAP, last] = segments[TIME, last] + segments[COUNT, last] - 1
+            set_range(segments, last)
+            continue
+        last, alone = last + 1, single
+        for row in range(SEGMENT):
+            segments[row, last] = segments[row, g]
+    notes[BEGIN], notes[END], notes[EMPTY], notes[TIDIED] = 1, last + 1, 0, last
 
 
 compact = compiled(_compact)
@@ -184,11 +217,35 @@ def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
             notes[EMPTY] -= segments[COUNT, h] == 0
             segments[FRAME, h] = NO_FRAME
         notes[BEGIN] = g
-    if notes[EMPTY] > MOST_EMPTY + (notes[END] - notes[BEGIN]) // 4:
+    length = notes[END] - notes[BEGIN]
+    if notes[EMPTY] > MOST_EMPTY + length // 4 or length > MOST_EMPTY + 2 * notes[TIDIED]:
         compact(segments, notes)
 
 
 tidy = compiled(_tidy)
+
+
+def _store_rest(cache: List, dropped: NDArray[np.bool_]) -> None:
+    """At the end, store the dirty lines; of arrays that are dropped, those that the cache does not hold any more."""
+    segments, notes, tallies = cache
+    begin = end = notes[BEGIN]
+    above = notes[LISTED]
+    while end < notes[END] and segments[FRAME, end] == segments[FRAME, begin]:
+        above -= segments[COUNT, end]
+        end += 1
+    for g in range(begin, notes[END]):
+        array = segments[ARRAY, g]
+        if segments[DIRTY, g] and not dropped[array]:
+            tallies[array, STORED] += segments[COUNT, g]
+        elif segments[DIRTY, g] and g < end:  # only the oldest frame can be there in part
+            for i in range(segments[COUNT, g]):
+                time, newer = min(segments[TIME, g] + segments[DT, g] * i, segments[CAP, g]), above
+                for h in range(begin, end):
+                    newer += later(segments, h, time)
+                tallies[array, STORED] += newer >= notes[LINES]
+
+
+store_rest = compiled(_store_rest)
 
 
 def _some_meet(segments: Ints, begin: int, end: int, low: int, high: int) -> bool:
@@ -213,7 +270,7 @@ def _take_line(segments: Ints, notes: Ints, line: int) -> tuple[int, int, int]:
                     segments[LOW, g] <= line <= segments[HIGH, g]
                     and (line - segments[LINE, g]) % segments[STEP, g] == 0
                 ):
-                    notes[WORK] += notes[END] - g
+                    notes[WORK] += 8 + (notes[END] - g) // 4
                     i = (line - segments[LINE, g]) // segments[STEP, g]
                     time = min(segments[TIME, g] + segments[DT, g] * i, segments[CAP, g])
                     frame = segments[FRAME, g]
@@ -234,7 +291,7 @@ def _take_line(segments: Ints, notes: Ints, line: int) -> tuple[int, int, int]:
             for g in range(first, end):
                 passed += segments[COUNT, g]
         end = first
-    notes[WORK] += notes[END] - begin
+    notes[WORK] += 8 + (notes[END] - begin) // 4
     return -1, 0, 0
 
 
