@@ -119,10 +119,13 @@ class BySegments(_Walk):
     """A list of segments."""
 
     def __init__(self, program: Program, cache_bytes: int) -> None:
+        from roofdsl.simulate.segment_tables import repeating_blocks
         from roofdsl.simulate.segment_walk import empty_sweep
         from roofdsl.simulate.segments import empty_list
 
         super().__init__(program)
+        self.tallies = np.zeros((len(self.layouts), 4), dtype=np.int64)
+        self.blocks = repeating_blocks(program, self.cursor)
         self.cache = empty_list(cache_bytes // program.layouts[0].line_bytes, self.tallies)
         self.sweep = empty_sweep(_widest(program))
 
@@ -134,21 +137,22 @@ class BySegments(_Walk):
 
     def continue_for(self, budget: int) -> None:
         """Continue for about as long as `budget` simulated accesses take."""
-        from roofdsl.simulate.segment_walk import run_segments
+        from roofdsl.simulate.segment_skip import run_skipping
         from roofdsl.simulate.segments import TOO_SMALL, WORK
 
-        with first_call(run_segments):
-            run_segments(self.tables, self.cursor, budget, self.totals, self.sweep, self.cache)
+        with first_call(run_skipping):
+            run_skipping(self.tables, self.cursor, budget, self.totals, self.sweep, self.cache, self.blocks)
         self.cost = int(self.cache.notes[WORK])
         self.gave_up = bool(self.cache.notes[TOO_SMALL])
 
     def final_tallies(self) -> Counts:
         """The tallies after the end, when all dirty lines are stored but those of temporaries."""
-        from roofdsl.simulate.segments import store_rest
+        from roofdsl.simulate.segments import LEFT, store_rest
 
         dropped = np.array([a.array.intent == "temp" for a in self.layouts], dtype=np.bool_)
         store_rest(self.cache, dropped)
-        return self.tallies
+        self.tallies[:, STORED] += self.tallies[:, LEFT]
+        return self.tallies[:, :LEFT]
 
 
 def _widest(program: Program) -> int:

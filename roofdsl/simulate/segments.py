@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
-from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined
+from roofdsl.simulate.walk import FOR_EVER, NEVER, Ints, compiled, inlined
 
 # Rows of the table of segments, whose columns are the segments in the order of their frames. LOW and HIGH are a
 # segment's smallest and largest line. A segment without members has a HIGH below its LOW. RATE: how much time one
@@ -24,8 +24,10 @@ from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined
 LOW, HIGH, COUNT, FRAME, LINE, STEP, TIME, DT, CAP, DIRTY, ARRAY, RATE, SEGMENT = range(13)
 # Of the list's notes: the time now, the lines in the list, the lines that the cache holds; the segments are in the
 # columns from BEGIN to END - 1, of which EMPTY have no members; how many were left by the last tidying; whether tables were too small; the work done so far, in
-# units of about 10 ns.
-NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK, NOTES = range(10)
+# units of about 10 ns; the oldest frame that was cut and the newest that was dropped since these were last reset.
+# A column of the tallies: dirty lines that have left the list at its end.
+NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK, OLDEST_CUT, NEWEST_DROPPED, NOTES = range(12)
+LEFT = 3
 NO_LINE = 1 << 62
 NO_FRAME = -1
 MOST_SEGMENTS = 1 << 13
@@ -46,6 +48,7 @@ def empty_list(lines: int, tallies: Ints) -> List:
     segments[FRAME] = NO_FRAME
     notes = np.zeros(NOTES, dtype=np.int64)
     notes[LINES], notes[BEGIN], notes[END] = lines, 1, 1
+    notes[OLDEST_CUT], notes[NEWEST_DROPPED] = NEVER, -1
     return List(segments, notes, tallies)
 
 
@@ -164,6 +167,7 @@ def _cut(segments: Ints, notes: Ints, g: int, first: int, last: int) -> None:
     Segments after g may move by one.
     """
     count = segments[COUNT, g]
+    notes[OLDEST_CUT] = min(notes[OLDEST_CUT], segments[FRAME, g])
     if first == 0 and last == count - 1:
         segments[COUNT, g], segments[LOW, g], segments[HIGH, g], segments[CAP, g] = 0, NO_LINE, -1, -1
         notes[EMPTY] += 1
@@ -212,8 +216,9 @@ def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
         if notes[LISTED] - lines < notes[LINES]:
             break
         notes[LISTED] -= lines
+        notes[NEWEST_DROPPED] = frame
         for h in range(begin, g):
-            tallies[segments[ARRAY, h], STORED] += segments[DIRTY, h] * segments[COUNT, h]
+            tallies[segments[ARRAY, h], LEFT] += segments[DIRTY, h] * segments[COUNT, h]
             notes[EMPTY] -= segments[COUNT, h] == 0
             segments[FRAME, h] = NO_FRAME
         notes[BEGIN] = g
