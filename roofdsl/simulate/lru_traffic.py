@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from roofdsl.simulate.lru_ways import Way
 
 CHUNK = 1 << 20
-ALONE = 4 * CHUNK  # the cost after which segments are tried beside lines
-BEHIND = 8  # how many times as long the way that has come farther runs
+ALONE = 3 * CHUNK  # the cost after which segments are tried beside lines
+BEHIND = 8  # how many times as long the favoured way runs
+FAR = 3  # how many times as many accesses for its cost the first way must have made to be favoured
 BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
@@ -161,25 +162,29 @@ def _ways(
 
 
 def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
-    """Let the ways take turns, the second from some turns on, mostly the one that has come farther for its cost, until
-    one is at the end. Raises TooManyAccesses.
+    """Let the ways take turns until one is at the end, the second only after some turns of the first.
+
+    The second gets most of the turns, since a sweep of it costs the same however long it is, and later sweeps are
+    longer; unless the first is far ahead. Raises TooManyAccesses.
     """
     rest = list(makers)
-    ways: list[Way] = [rest.pop(0)()]
+    ways = [rest.pop(0)()]
     turns = 0
     while True:
         if rest and ways[0].cost > ALONE:
             ways.append(rest.pop(0)())
         running = [way for way in ways if not way.gave_up]
-        best = max(running, key=lambda way: way.accesses / (way.cost + 1))
-        way = min(running, key=lambda way: way.cost * (1 if way is best else BEHIND))
+        if not running:
+            raise TooManyLines(f"the tables for kernel {limits.kernel} would be too large at these sizes")
+        first, last = running[0], running[-1]
+        ahead = first.accesses * last.cost > FAR * last.accesses * first.cost
+        favoured = first if ahead else last
+        way = min(running, key=lambda way: way.cost * (1 if way is favoured else BEHIND))
         way.continue_for(CHUNK)
         turns += 1
-        limits.check(running, turns)
+        limits.check(ways, turns)
         if way.done:
             return way
-        if way.gave_up and len(running) == 1:
-            raise TooManyLines(f"simulating kernel {limits.kernel} at these sizes needs too much memory")
 
 
 def check_inside(cursor: tuple[NDArray[np.int64], ...], program: Program, name: str) -> None:

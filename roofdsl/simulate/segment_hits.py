@@ -15,20 +15,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
+from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS
 from roofdsl.simulate.segment_visits import (
     EVERY,
     FIRST,
     FOUND,
     STEP,
     VISITS,
-    WRITES,
-    WRITES_FIRST,
     begun,
     gcd,
 )
-from roofdsl.simulate.segment_visits import ARRAY as OF_ARRAY
-from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS
 from roofdsl.simulate.segment_visits import HIGH as LAST_LINE
 from roofdsl.simulate.segment_visits import LINE as FIRST_LINE
 from roofdsl.simulate.segment_visits import LOW as LEAST_LINE
@@ -36,15 +32,12 @@ from roofdsl.simulate.segments import (
     BEGIN,
     CAP,
     COUNT,
-    DIRTY,
     DT,
     END,
     FRAME,
     HIGH,
     LINE,
-    LINES,
     LOW,
-    RATE,
     TIME,
     TOO_SMALL,
     WORK,
@@ -98,22 +91,22 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
     ahead = visitors[x, FIRST_LINE] - segments[LINE, g]
     if visits == 1:
         i = ahead // own
-        return add_piece(sweep, n, x, 0, i, 1, 1, g) if i * own == ahead and 0 <= i < count else n
+        return int(add_piece(sweep, n, x, 0, i, 1, 1, g)) if i * own == ahead and 0 <= i < count else n
     if count == 1:
         v = -ahead // step
-        return add_piece(sweep, n, x, v, 0, 1, 1, g) if v * step == -ahead and 0 <= v < visits else n
+        return int(add_piece(sweep, n, x, v, 0, 1, 1, g)) if v * step == -ahead and 0 <= v < visits else n
     if step == own:
         d = ahead // own
         first, end = max(0, -d), min(visits, count - d)
         if d * own != ahead or first >= end:
             return n
-        return add_piece(sweep, n, x, first, first + d, 1, end - first, g)
+        return int(add_piece(sweep, n, x, first, first + d, 1, end - first, g))
     if step == -own:
         d = ahead // own
         first, end = max(0, d - count + 1), min(visits, d + 1)
         if d * own != ahead or first >= end:
             return n
-        return add_piece(sweep, n, x, first, d - first, -1, end - first, g)
+        return int(add_piece(sweep, n, x, first, d - first, -1, end - first, g))
     # Steps of different length: single lines.
     common = gcd(abs(step), abs(own))
     if ahead % common:
@@ -174,7 +167,7 @@ def _find(sweep: Sweep, n: int, cache: List) -> int:
 find = compiled(_find)
 
 
-def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:
+def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:  # noqa: PLR0917
     """How many other lines were touched between the last touch of a line and visit w of piece p."""
     visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
@@ -330,106 +323,3 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
 
 
 alike = compiled(_alike)
-
-
-def _count(sweep: Sweep, p: int, w: int, until: int, hit: bool, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Count the visits w to `until` - 1 of piece p, and note those to dirty lines; returns how many ranges there are."""
-    segments, notes, tallies = cache
-    visitors, pieces = sweep.visitors, sweep.pieces
-    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
-    if not hit:
-        array = visitors[x, OF_ARRAY]
-        tallies[array, MISSES] += until - w
-        tallies[array, WRITE_MISSES] += (until - w) * visitors[x, WRITES_FIRST]
-        tallies[array, STORED] += (until - w) * segments[DIRTY, g]
-    elif segments[DIRTY, g] and not visitors[x, WRITES]:
-        begin, end, last = pieces[p, VISIT] + w, pieces[p, VISIT] + until, ranges - 1
-        if ranges and sweep.ranges[last, RANGE_OF] == x and sweep.ranges[last, RANGE_END] == begin:
-            sweep.ranges[last, RANGE_END] = end
-        elif ranges == sweep.ranges.shape[0]:
-            notes[TOO_SMALL] = 1
-        else:
-            sweep.ranges[ranges, RANGE_OF] = x
-            sweep.ranges[ranges, RANGE_BEGIN], sweep.ranges[ranges, RANGE_END] = begin, end
-            ranges += 1
-    return ranges
-
-
-count_visits = inlined(_count)
-
-
-def _least(sweep: Sweep, segments: Ints, p: int, found: int) -> int:
-    """A lower bound of the distances of piece p, without a division: the lines of newer frames, and those of pieces
-    that move as fast as this one and are where it is.
-    """
-    visitors, pieces = sweep.visitors, sweep.pieces
-    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
-    least, rate, frame = pieces[p, ABOVE], segments[RATE, g], segments[FRAME, g]
-    if pieces[p, WAY] < 0 or segments[DT, g] != rate * visitors[x, EVERY]:
-        return int(least)
-    # A line that is visited in iteration k was touched at time `rate * k + lag`.
-    first = visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * pieces[p, VISIT]
-    lag = segments[TIME, g] + segments[DT, g] * pieces[p, MEMBER] - rate * first
-    for q in range(pieces[p, SAME], found):
-        h, y = pieces[q, SEGMENT_OF], pieces[q, VISITOR]
-        if segments[FRAME, h] != frame:
-            break
-        every = visitors[y, EVERY]
-        if pieces[q, WAY] > 0 and pieces[q, LENGTH] > 3 and segments[DT, h] == rate * every:
-            other = visitors[y, BEGIN_VISITS] + every * pieces[q, VISIT]
-            later_by = lag - (segments[TIME, h] + segments[DT, h] * pieces[q, MEMBER] - rate * other)
-            # Neither touched yet nor later: lines of iterations from k to k + later_by / rate, if any; beside them, the
-            # first line if iteration 0 is in the middle of its stay, and a last one that a loop left early.
-            if later_by < segments[DT, h]:
-                least += pieces[q, LENGTH] - 3
-    return int(least)
-
-
-least_distance = inlined(_least)
-
-
-def _decide(sweep: Sweep, n: int, p: int, found: int, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Count the hits and misses of a piece visit by visit, as far as one does not decide several."""
-    length, lines = sweep.pieces[p, LENGTH], cache.notes[LINES]
-    w = 0
-    while w < length:
-        cache.notes[WORK] += 10
-        distance = since_touched(sweep, n, cache.segments, p, found, w)
-        until = w + alike(sweep, n, cache.segments, p, found, w, distance, lines)
-        ranges = count_visits(sweep, p, w, until, distance < lines, ranges, cache)
-        w = until
-    return ranges
-
-
-decide = compiled(_decide)
-
-
-def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
-    """Count the hits and misses of all pieces, and note their ranges of dirty lines; returns how many these are."""
-    segments, visitors, pieces = cache.segments, sweep.visitors, sweep.pieces
-    new = 0  # lines that are in no piece of the frames so far
-    for x in range(n):
-        new += visitors[x, VISITS]
-    ranges = most = 0
-    lines = cache.notes[LINES]
-    for p in range(found):
-        if pieces[p, SAME] == p:
-            frame = segments[FRAME, pieces[p, SEGMENT_OF]]
-            h, q, most = pieces[p, NEWEST], p, pieces[p, ABOVE]
-            while segments[FRAME, h] == frame:
-                most += segments[COUNT, h]
-                h -= 1
-            while q < found and pieces[q, SAME] == p:
-                new -= pieces[q, LENGTH]
-                q += 1
-            most += new
-        if most <= lines:  # with the line itself
-            ranges = count_visits(sweep, p, 0, pieces[p, LENGTH], True, ranges, cache)
-        elif least_distance(sweep, segments, p, found) >= lines:
-            ranges = count_visits(sweep, p, 0, pieces[p, LENGTH], False, ranges, cache)
-        else:
-            ranges = decide(sweep, n, p, found, ranges, cache)
-    return ranges
-
-
-decide_all = compiled(_decide_all)

@@ -23,6 +23,7 @@ from roofdsl.simulate.segments import (
     DIRTY,
     EMPTY,
     END,
+    ENTERED,
     FRAME,
     HIGH,
     LEFT,
@@ -34,12 +35,14 @@ from roofdsl.simulate.segments import (
     NOW,
     OLDEST_CUT,
     SEGMENT,
+    STABLE,
     STEP,
-    TIME,
     TIDIED,
+    TIME,
     TOO_SMALL,
     WORK,
     List,
+    compact,
     tidy,
 )
 from roofdsl.simulate.walk import (
@@ -58,11 +61,15 @@ from roofdsl.simulate.walk import (
 )
 
 # Columns of a loop's notes: its PERIOD; whether a block has begun (VALID), and then the segments KEPT at its beginning,
-# whether these were all, the time, the accesses and the steps; the oldest frame that was cut and the newest that was
-# dropped since; how many segments to keep; blocks still to wait before the next look, and after the last failure.
-PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, CUT, GONE, MOST, WAIT, PATIENCE, LOOP_NOTES = range(13)
+# whether these were all, the time, the accesses, the steps and the lines entered; the oldest frame that was cut and the
+# newest that was dropped since; how many segments to keep; blocks still to wait before the next look, and after the
+# last failure.
+PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
+CUT, GONE, MOST, WAIT, PATIENCE = range(8, 13)
+LOOP_NOTES = 13
 FIRST_KEPT, MOST_KEPT = 64, 1024
 LONGEST_WAIT = 32
+MANY = 64  # segments of a list that may get shorter by making one of several
 
 
 class Blocks(NamedTuple):
@@ -79,10 +86,13 @@ class Blocks(NamedTuple):
 
 
 def _note_cuts(notes: Ints, blocks: Blocks) -> None:
-    """Tell all loops what was cut and dropped since the last time."""
+    """Tell all loops what was cut and dropped since the last time; keep apart what they will ask for."""
+    notes[STABLE] = NEVER
     for k in range(blocks.notes.shape[0]):
         blocks.notes[k, CUT] = min(blocks.notes[k, CUT], notes[OLDEST_CUT])
         blocks.notes[k, GONE] = max(blocks.notes[k, GONE], notes[NEWEST_DROPPED])
+        if blocks.notes[k, VALID]:
+            notes[STABLE] = 0
     notes[OLDEST_CUT], notes[NEWEST_DROPPED] = NEVER, -1
 
 
@@ -101,9 +111,10 @@ def _begin(loop: int, totals: Ints, cache: List, blocks: Blocks) -> None:
             kept += 1
         g -= 1
     own[VALID], own[KEPT], own[WHOLE], own[BEGAN] = 1, kept, g < notes[BEGIN], notes[NOW]
-    own[BEGIN_ACCESSES], own[BEGIN_STEPS] = totals[ACCESSES], totals[STEPS]
+    own[BEGIN_ACCESSES], own[BEGIN_STEPS], own[BEGIN_ENTERED] = totals[ACCESSES], totals[STEPS], notes[ENTERED]
     own[CUT], own[GONE] = notes[NOW], -1
     notes[WORK] += kept
+    notes[STABLE] = 0
     for a in range(tallies.shape[0]):
         for c in range(tallies.shape[1]):
             blocks.counts[loop, a, c] = tallies[a, c]
@@ -277,7 +288,7 @@ skip = compiled(_skip)
 
 
 def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) -> int:
-    """Whether the block that ends here repeats: returns how many blocks were skipped; -2 if too few segments were kept."""
+    """Whether the block that ends here repeats: returns how many were skipped; -2 if too few segments were kept."""
     segments, notes, tallies = cache
     own = blocks.notes[loop]
     notes[WORK] += own[KEPT] // 4
@@ -294,8 +305,14 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
             if segments[COUNT, g] > 0:
                 return 0
         outside, pushed = top, 0
-    # The top ends with a whole frame.
-    if pushed and segments[FRAME, top] == segments[FRAME, top - 1]:
+    # As many lines were pushed out as entered, and the top ends with a whole frame.
+    entered = notes[ENTERED] - own[BEGIN_ENTERED]
+    if not whole and pushed != entered:
+        return 0
+    g = top - 1
+    while g >= outside and segments[COUNT, g] == 0:
+        g -= 1
+    if g >= outside and top < notes[END] and segments[FRAME, g] == segments[FRAME, top]:
         return 0
     most = remaining // own[PERIOD] - 1
     if pushed and most > 0:
@@ -309,6 +326,7 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
                 tallies[a, c] += most * (tallies[a, c] - blocks.counts[loop, a, c])
     totals[ACCESSES] += most * (totals[ACCESSES] - own[BEGIN_ACCESSES])
     totals[STEPS] += most * (totals[STEPS] - own[BEGIN_STEPS])
+    notes[ENTERED] += most * entered
     tidy(segments, notes, tallies)
     return int(most)
 
@@ -326,9 +344,12 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
     loop = blocks.of_variable[v]
     own, step = blocks.notes[loop], alarms[v, STRIDE]
     remaining = (stops[v] - env[v] + step - 1) // step
-    note_cuts(cache.notes, blocks)
     if alarms[v, FRESH]:
         alarms[v, FRESH] = own[VALID] = own[WAIT] = own[PATIENCE] = 0
+        note_cuts(cache.notes, blocks)
+        if cache.notes[END] - cache.notes[BEGIN] > MANY:
+            compact(cache.segments, cache.notes)
+    note_cuts(cache.notes, blocks)
     if own[VALID]:
         own[VALID] = 0
         skipped = look(loop, remaining, totals, cache, blocks)
@@ -354,7 +375,9 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
 at_boundary = compiled(_at_boundary)
 
 
-def _run_skipping(tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks) -> None:  # noqa: PLR0917, E501
+def _run_skipping(  # noqa: PLR0917
+    tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks
+) -> None:
     """Like `run_segments`, but skips what repeats."""
     control, notes = cursor[7], cache.notes
     until = notes[WORK] + budget

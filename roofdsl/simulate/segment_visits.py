@@ -20,7 +20,16 @@ MOST_VISITORS = 192
 
 
 def _add(  # noqa: PLR0917
-    visitors: Ints, n: int, array: int, line: int, step: int, visits: int, begin: int, every: int, longer: int, r: int,
+    visitors: Ints,
+    n: int,
+    array: int,
+    line: int,
+    step: int,
+    visits: int,
+    begin: int,
+    every: int,
+    longer: int,
+    r: int,
     write: int,
 ) -> int:
     """Add the visits of reference r to the visitors; returns how many there are then."""
@@ -110,7 +119,7 @@ def _ranges(visitors: Ints, n: int) -> None:
 ranges = compiled(_ranges)
 
 
-def _leave_out(visitors: Ints, n: int, x: int, f: int, v: int, iterations: int) -> int:
+def _leave_out(visitors: Ints, n: int, x: int, f: int, v: int, iterations: int) -> int:  # noqa: PLR0917
     """Leave out visit v of x, which is to the one line that f is at all the time; returns how many visitors there are.
 
     Visits to this line count as f's: it is in the cache all the time.

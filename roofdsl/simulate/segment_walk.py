@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from roofdsl.simulate.lru_list import ACCESSES, EPOCH, HELD_BYTES, MISSES, STEPS, TOUCHES, TOTALS, WRITE_MISSES
+from roofdsl.simulate.lru_list import ACCESSES, MISSES, STEPS, TOUCHES, WRITE_MISSES
+from roofdsl.simulate.segment_counts import decide_all
 from roofdsl.simulate.segment_hits import (
     LENGTH,
     MEMBER,
@@ -18,10 +19,8 @@ from roofdsl.simulate.segment_hits import (
     RANGE_END,
     RANGE_OF,
     SEGMENT_OF,
-    VISITOR,
     WAY,
     Sweep,
-    decide_all,
     find,
 )
 from roofdsl.simulate.segment_visits import (
@@ -41,7 +40,7 @@ from roofdsl.simulate.segment_visits import (
     apart,
 )
 from roofdsl.simulate.segment_visits import VISITOR as VISITOR_COLUMNS
-from roofdsl.simulate.segments import LISTED, NOW, TOO_SMALL, WORK, List, cut, push, tidy, touch_lines
+from roofdsl.simulate.segments import ENTERED, LISTED, NOW, TOO_SMALL, WORK, List, cut, push, tidy, touch_lines
 from roofdsl.simulate.walk import (
     COUNT,
     FIRST,
@@ -141,6 +140,7 @@ def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cac
         cache.tallies[visitors[x, ARRAY], MISSES] += new
         cache.tallies[visitors[x, ARRAY], WRITE_MISSES] += new * visitors[x, WRITES_FIRST]
         cache.notes[LISTED] += new
+        cache.notes[ENTERED] += new
         if ranges == 0 or visitors[x, WRITES]:
             put(sweep, x, 0, visits, visitors[x, WRITES], iterations, count, cache)
             continue
@@ -167,7 +167,7 @@ put_all = compiled(_put_all)
 def _line_by_line(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, lines: Ints, cache: List, first: int, count: int, iterations: int
 ) -> int:
-    """Make the accesses of a sweep one after the other, once while all references stay in their lines; returns how many."""
+    """Make the accesses of a sweep one by one, once while all references stay in their lines; returns how many."""
     references, places = tables[4], tables[5]
     flat, stride = cursor[3], cursor[4]
     done = touches = 0

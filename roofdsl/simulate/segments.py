@@ -23,10 +23,13 @@ from roofdsl.simulate.walk import FOR_EVER, NEVER, Ints, compiled, inlined
 # iteration of its sweep took.
 LOW, HIGH, COUNT, FRAME, LINE, STEP, TIME, DT, CAP, DIRTY, ARRAY, RATE, SEGMENT = range(13)
 # Of the list's notes: the time now, the lines in the list, the lines that the cache holds; the segments are in the
-# columns from BEGIN to END - 1, of which EMPTY have no members; how many were left by the last tidying; whether tables were too small; the work done so far, in
-# units of about 10 ns; the oldest frame that was cut and the newest that was dropped since these were last reset.
+# columns from BEGIN to END - 1, of which EMPTY have no members; how many were left by the last tidying; whether tables
+# were too small; the work done so far, in units of about 10 ns; the oldest frame that was cut and the newest that was
+# dropped since these were last reset; how many lines have entered the list; segments of newer frames than STABLE are
+# not made one.
+NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK = range(9)
+OLDEST_CUT, NEWEST_DROPPED, ENTERED, STABLE, NOTES = range(9, 14)
 # A column of the tallies: dirty lines that have left the list at its end.
-NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK, OLDEST_CUT, NEWEST_DROPPED, NOTES = range(12)
 LEFT = 3
 NO_LINE = 1 << 62
 NO_FRAME = -1
@@ -48,7 +51,7 @@ def empty_list(lines: int, tallies: Ints) -> List:
     segments[FRAME] = NO_FRAME
     notes = np.zeros(NOTES, dtype=np.int64)
     notes[LINES], notes[BEGIN], notes[END] = lines, 1, 1
-    notes[OLDEST_CUT], notes[NEWEST_DROPPED] = NEVER, -1
+    notes[OLDEST_CUT], notes[NEWEST_DROPPED], notes[STABLE] = NEVER, -1, NEVER
     return List(segments, notes, tallies)
 
 
@@ -89,7 +92,7 @@ def _compact(segments: Ints, notes: Ints) -> None:
             h += 1
         frame = segments[FRAME, g]
         single = (h == notes[END] or segments[FRAME, h] != frame) and (last == 0 or segments[FRAME, last] != frame)
-        if single and alone and last > 0 and joins(segments, last, g):
+        if single and alone and last > 0 and frame < notes[STABLE] and joins(segments, last, g):
             if segments[COUNT, last] == 1:
                 segments[STEP, last] = segments[LINE, g] - segments[LINE, last]
             segments[TIME, last] = min(segments[TIME, last], segments[CAP, last])
@@ -322,6 +325,7 @@ def _touch_lines(cache: List, lines: Ints, n: int) -> None:
             above, _, was_dirty = take_line(segments, notes, line)
             if above < 0:
                 notes[LISTED] += 1
+                notes[ENTERED] += 1
             if above < 0 or above + held >= notes[LINES]:
                 tallies[array, MISSES] += 1
                 tallies[array, WRITE_MISSES] += dirty
