@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from roofdsl.simulate.lru_ways import Way
+
 CHUNK = 1 << 20
+ALONE = 3 * CHUNK  # the cost after which segments are tried beside lines
+BEHIND = 8  # how many times as long the favoured way runs
+FAR = 3  # how many times as many accesses for its cost the first way must have made to be favoured
 BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
@@ -43,8 +48,8 @@ class ArrayTraffic:
 class SimulatedTraffic:
     """The results of a simulation. Scalars (rule 8) are counted separately from the arrays, in bytes.
 
-    simulated: the accesses that were simulated one by one; all others are known to repeat them. `once` does not
-    distinguish loads from stores: `loads` and `stores` are None in it.
+    simulated: the accesses that were simulated one by one; all others are known to repeat them, or are in a segment of
+    accesses that counts as one. `once` does not distinguish loads from stores: `loads` and `stores` are None in it.
     """
 
     accesses: int
@@ -90,96 +95,96 @@ def simulate_lru(
     """Simulate one execution of `kernel`, with its directives applied, at `params`, in all conventions at once.
 
     `cache_bytes` None is an unbounded cache; `line_bytes` None makes each element its own line. `skip`: iterations that
-    repeat earlier ones on other lines are counted, not simulated (`skip_repeats.py`); the numbers are the same.
+    repeat earlier ones on other lines are counted, not simulated (`skip_repeats.py`), and innermost loops are simulated
+    as a whole where that is faster (`segment_walk.py`); the numbers are the same.
     `progress` is called with the number of accesses made so far several times a second, and its exceptions end the run.
     Raises CommandError for a missing parameter, a violated assumption, a line or cache that docs/rules.md, rule 10
-    forbids, and an access outside its array; TooManyLines for tables larger than `memory_bytes`; TooManyAccesses beyond
+    forbids, and an access outside its array; TooManyLines if there is only a way with tables larger than
+    `memory_bytes`; TooManyAccesses beyond
     `max_accesses` accesses, or as many iterations without any, and beyond `max_walked` accesses that are simulated one
     by one.
     """
     program = compile_kernel(kernel, params, line_bytes)
-    from roofdsl.simulate.lru_list import ACCESSES, TOUCHES
-
     largest = max((a.line_bytes for a in program.layouts), default=0)
     if cache_bytes is not None and cache_bytes < largest:
         raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {largest} B")
-    needed = program.lines * BYTES_PER_LINE
-    if needed > memory_bytes or program.lines >= 2**31 - 1:
-        raise TooManyLines(
-            f"simulating kernel {kernel.name} at these sizes needs {needed} B for {program.lines} lines",
-            f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
-        )
-    totals, tallies = _simulate(program, kernel.name, cache_bytes, (max_accesses, max_walked), skip, progress)
+    limits = _Limits(kernel.name, max_accesses, max_walked, progress)
+    way = _first_to_end(_ways(program, cache_bytes, memory_bytes, skip, kernel.name), limits)
+    check_inside(way.cursor, program, kernel.name)
+    tallies = way.final_tallies()
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
-    return SimulatedTraffic(
-        int(totals[ACCESSES]),
-        int(totals[TOUCHES]),
-        arrays,
-        *scalar_bytes(kernel),
-    )
+    return SimulatedTraffic(way.accesses, way.simulated, arrays, *scalar_bytes(kernel))
 
 
-def _simulate(  # noqa: PLR0917
-    program: Program,
-    name: str,
-    cache_bytes: int | None,
-    most: tuple[int | None, int | None],
-    skip: bool,
-    progress: Callable[[int], None] | None,
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The engine's totals, and for each array its columns MISSES, WRITE_MISSES, STORED. most: limits for all accesses,
-    and for those simulated one by one.
+@dataclass(frozen=True)
+class _Limits:
+    kernel: str
+    max_accesses: int | None
+    max_walked: int | None
+    progress: Callable[[int], None] | None
+
+    def check(self, ways: Sequence[Way], turns: int) -> None:
+        """After some turns. Raises TooManyAccesses."""
+        accesses, most = max(way.accesses for way in ways), self.max_accesses
+        if self.progress is not None:
+            self.progress(accesses)
+        if most is not None and accesses > most:
+            raise TooManyAccesses(f"kernel {self.kernel} makes more than {most} accesses at these sizes")
+        if most is not None and max(way.steps - way.accesses for way in ways) > most:
+            raise TooManyAccesses(f"kernel {self.kernel} makes more than {most} iterations without an access")
+        # A turn ends after about CHUNK simulated accesses, or after as many repetitions, which cost about the same.
+        walked = sum(way.simulated for way in ways)
+        if self.max_walked is not None and (walked > self.max_walked or turns * CHUNK > 2 * self.max_walked):
+            raise TooManyAccesses(
+                f"kernel {self.kernel} does not repeat itself within {self.max_walked} accesses at these sizes"
+            )
+
+
+def _ways(
+    program: Program, cache_bytes: int | None, memory_bytes: int, skip: bool, name: str
+) -> Iterator[Callable[[], Way]]:
+    """The ways to simulate a program. Raises TooManyLines if there is none."""
+    from roofdsl.simulate.lru_ways import ByLines, BySegments
+
+    needed = program.lines * BYTES_PER_LINE
+    fits = needed <= memory_bytes and program.lines < 2**31 - 1
+    if fits:
+        yield lambda: ByLines(program, cache_bytes, skip)
+    if skip and cache_bytes is not None and BySegments.can(program, cache_bytes):
+        yield lambda: BySegments(program, cache_bytes)
+    elif not fits:
+        raise TooManyLines(
+            f"simulating kernel {name} at these sizes needs {needed} B for {program.lines} lines",
+            f"the limit is {memory_bytes} B; use smaller sizes or longer lines",
+        )
+
+
+def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
+    """Let the ways take turns until one is at the end, the second only after some turns of the first.
+
+    The second gets most of the turns, since a sweep of it costs the same however long it is, and later sweeps are
+    longer; unless the first is far ahead. Raises TooManyAccesses.
     """
-    import numpy as np
-
-    from roofdsl.simulate.lru_list import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
-    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
-
-    layouts = program.layouts
-    tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
-    cursor = cursor_of(program)
-    sizes = np.array([a.line_bytes for a in layouts], dtype=np.int64)
-    owner = np.repeat(np.arange(len(layouts), dtype=np.uint16), [a.count for a in layouts])
-    links = np.empty((program.lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
-    links[-1] = len(links) - 1
-    state = np.zeros(program.lines, dtype=np.uint8)
-    stamp = np.zeros(len(links), dtype=np.int32)  # one row each for the links
-    tallies = np.zeros((len(layouts), 3), dtype=np.int64)
-    totals = np.zeros(TOTALS, dtype=np.int64)
-    capacity, longest = -1 if cache_bytes is None else cache_bytes, max([1, *(a.line_bytes for a in layouts)])
-
-    (max_accesses, max_walked), calls = most, 0
-    skipping = None
-    if skip and cache_bytes is not None:
-        from roofdsl.simulate import skip_repeats
-        from roofdsl.simulate.skip_tables import prepare
-
-        skipping = prepare(program, cursor, cache_bytes, (links, state, stamp, owner, tallies, totals))
-    while cursor[7][STATUS] == RUNNING:
-        if skipping is None:
-            with first_call(run_lru):
-                run_lru(tables, cursor, CHUNK, owner, sizes, capacity, longest, links, state, stamp, tallies, totals)
-        else:
-            with first_call(skip_repeats.run_skipping):
-                skipping(tables, cursor, CHUNK, sizes, capacity)
-        accesses, steps = int(totals[ACCESSES]), int(totals[STEPS])
-        if progress is not None:
-            progress(accesses)
-        calls += 1
-        if max_accesses is not None and accesses > max_accesses:
-            raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} accesses at these sizes")
-        if max_accesses is not None and steps - accesses > max_accesses:
-            raise TooManyAccesses(f"kernel {name} makes more than {max_accesses} iterations without an access")
-        # A call ends after CHUNK simulated accesses, or after as many repetitions, each of which costs about the same.
-        if max_walked is not None and (int(totals[TOUCHES]) > max_walked or calls * CHUNK > 2 * max_walked):
-            raise TooManyAccesses(f"kernel {name} does not repeat itself within {max_walked} accesses at these sizes")
-    check_inside(cursor, program, name)
-    for k, a in enumerate(layouts):
-        if a.array.intent != "temp":  # data that is dirty at the end is dropped there
-            tallies[k, STORED] += np.count_nonzero(state[a.first : a.first + a.count] & WRITTEN)
-    return totals, tallies
+    rest = list(makers)
+    ways = [rest.pop(0)()]
+    turns = 0
+    while True:
+        if rest and ways[0].cost > ALONE:
+            ways.append(rest.pop(0)())
+        running = [way for way in ways if not way.gave_up]
+        if not running:
+            raise TooManyLines(f"the tables for kernel {limits.kernel} would be too large at these sizes")
+        first, last = running[0], running[-1]
+        ahead = first.accesses * last.cost > FAR * last.accesses * first.cost
+        favoured = first if ahead else last
+        way = min(running, key=lambda way: way.cost * (1 if way is favoured else BEHIND))
+        way.continue_for(CHUNK)
+        turns += 1
+        limits.check(ways, turns)
+        if way.done:
+            return way
 
 
 def check_inside(cursor: tuple[NDArray[np.int64], ...], program: Program, name: str) -> None:

@@ -1,0 +1,159 @@
+"""The two ways to simulate a fully associative LRU cache: line by line, skipping what repeats, and segment by segment.
+
+Which of them is faster depends on the kernel: iterations that repeat are skipped by the first only, and sweeps of long
+inner loops cost nothing by the second only. Both can be stopped and continued, and count the same. Imports numba.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.simulate import skip_repeats
+from roofdsl.simulate.compiled_kernel import Program
+from roofdsl.simulate.lru_list import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
+from roofdsl.simulate.skip_tables import prepare
+from roofdsl.simulate.walk import RUNNING, STATUS, Cursor, cursor_of, first_call, tables_of
+
+Counts = NDArray[np.int64]
+
+
+class Way(Protocol):
+    """A simulation on its way. cost: in units of about one simulated access; gave_up: it cannot come to an end."""
+
+    cursor: Cursor
+    cost: int
+    gave_up: bool
+
+    @property
+    def accesses(self) -> int: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def simulated(self) -> int: ...
+
+    @property
+    def done(self) -> bool: ...
+
+    def continue_for(self, budget: int) -> None: ...
+
+    def final_tallies(self) -> Counts: ...
+
+
+class _Walk:
+    """What both ways have: the tables of a program, where they are in it, and what they have counted."""
+
+    def __init__(self, program: Program) -> None:
+        layouts = program.layouts
+        self.layouts = layouts
+        self.tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
+        self.cursor = cursor_of(program)
+        self.tallies = np.zeros((len(layouts), 3), dtype=np.int64)
+        self.totals = np.zeros(TOTALS, dtype=np.int64)
+        self.cost = 0
+        self.gave_up = False
+
+    @property
+    def accesses(self) -> int:
+        return int(self.totals[ACCESSES])
+
+    @property
+    def steps(self) -> int:
+        return int(self.totals[STEPS])
+
+    @property
+    def simulated(self) -> int:
+        return int(self.totals[TOUCHES])
+
+    @property
+    def done(self) -> bool:
+        return not self.gave_up and bool(self.cursor[7][STATUS] != RUNNING)
+
+
+class ByLines(_Walk):
+    """A list of lines; `cache_bytes` None is an unbounded cache."""
+
+    def __init__(self, program: Program, cache_bytes: int | None, skip: bool) -> None:
+        super().__init__(program)
+        layouts, lines = program.layouts, program.lines
+        self.sizes = np.array([a.line_bytes for a in layouts], dtype=np.int64)
+        owner = np.repeat(np.arange(len(layouts), dtype=np.uint16), [a.count for a in layouts])
+        links = np.empty((lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
+        links[-1] = len(links) - 1
+        self.state = np.zeros(lines, dtype=np.uint8)
+        stamp = np.zeros(len(links), dtype=np.int32)  # one row each for the links
+        self.capacity = -1 if cache_bytes is None else cache_bytes
+        self.longest = max([1, *(a.line_bytes for a in layouts)])
+        self.shared: tuple[Any, ...] = (links, self.state, stamp, owner, self.tallies, self.totals)
+        self.skipping = prepare(program, self.cursor, cache_bytes, self.shared) if skip and cache_bytes else None
+
+    def continue_for(self, budget: int) -> None:
+        """Continue for about `budget` simulated accesses."""
+        before = self.simulated
+        if self.skipping is None:
+            links, state, stamp, owner, tallies, totals = self.shared
+            with first_call(run_lru):
+                run_lru(
+                    self.tables, self.cursor, budget, owner, self.sizes, self.capacity, self.longest, links, state,
+                    stamp, tallies, totals,
+                )  # fmt: skip
+        else:
+            with first_call(skip_repeats.run_skipping):
+                self.skipping(self.tables, self.cursor, budget, self.sizes, self.capacity)
+        # A call may end after as many repetitions, each of which costs about the same as an access.
+        self.cost += max(budget, self.simulated - before)
+
+    def final_tallies(self) -> Counts:
+        """The tallies after the end, when all dirty lines are stored but those of temporaries."""
+        for k, a in enumerate(self.layouts):
+            if a.array.intent != "temp":
+                self.tallies[k, STORED] += np.count_nonzero(self.state[a.first : a.first + a.count] & WRITTEN)
+        return self.tallies
+
+
+class BySegments(_Walk):
+    """A list of segments."""
+
+    def __init__(self, program: Program, cache_bytes: int) -> None:
+        from roofdsl.simulate.segment_tables import repeating_blocks
+        from roofdsl.simulate.segment_walk import empty_sweep
+        from roofdsl.simulate.segments import empty_list
+
+        super().__init__(program)
+        self.tallies = np.zeros((len(self.layouts), 4), dtype=np.int64)
+        self.blocks = repeating_blocks(program, self.cursor)
+        self.cache = empty_list(cache_bytes // program.layouts[0].line_bytes, self.tallies)
+        self.sweep = empty_sweep(_widest(program))
+
+    @staticmethod
+    def can(program: Program, cache_bytes: int) -> bool:
+        """Whether all lines have one size, and the cache has room for those of all references of a statement."""
+        sizes = {a.line_bytes for a in program.layouts}
+        return len(sizes) == 1 and cache_bytes // min(sizes) >= _widest(program)
+
+    def continue_for(self, budget: int) -> None:
+        """Continue for about as long as `budget` simulated accesses take."""
+        from roofdsl.simulate.segment_skip import run_skipping
+        from roofdsl.simulate.segments import TOO_SMALL, WORK
+
+        with first_call(run_skipping):
+            run_skipping(self.tables, self.cursor, budget, self.totals, self.sweep, self.cache, self.blocks)
+        self.cost = int(self.cache.notes[WORK])
+        self.gave_up = bool(self.cache.notes[TOO_SMALL])
+
+    def final_tallies(self) -> Counts:
+        """The tallies after the end, when all dirty lines are stored but those of temporaries."""
+        from roofdsl.simulate.segments import LEFT, store_rest
+
+        dropped = np.array([a.array.intent == "temp" for a in self.layouts], dtype=np.bool_)
+        store_rest(self.cache, dropped)
+        self.tallies[:, STORED] += self.tallies[:, LEFT]
+        return self.tallies[:, :LEFT]
+
+
+def _widest(program: Program) -> int:
+    return max((count for _, count in program.groups), default=1)

@@ -1,0 +1,325 @@
+"""Which visits of a sweep hit: how many lines were touched since each line's last touch. Imports numba.
+
+Where the visits of a visitor come to the members of a segment one after the other, they are a piece. Of a visit of a
+piece, the lines touched since are those of newer frames, those of its own frame that are later, and those that the
+sweep itself has touched, each once. All of these are counts of equal steps, so the distance of one visit costs a few
+divisions. From one visit to a later one, the distance grows by no more than the sweep touches in between, and shrinks
+by no more than the frame has members in between: so one distance decides many visits, and every visit is decided.
+
+Where a sweep repeats an earlier one, both bounds are small. Of a piece with as many lines as its frame, let the sweep
+have touched the first t, and let those from number l on be later than the line that is asked for. Together these are
+all lines but l - t, if l > t. If both numbers grow at the same rate, l - t changes by the rounding only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS
+from roofdsl.simulate.segment_visits import (
+    EVERY,
+    FIRST,
+    FOUND,
+    STEP,
+    VISITS,
+    begun,
+    gcd,
+)
+from roofdsl.simulate.segment_visits import HIGH as LAST_LINE
+from roofdsl.simulate.segment_visits import LINE as FIRST_LINE
+from roofdsl.simulate.segment_visits import LOW as LEAST_LINE
+from roofdsl.simulate.segments import (
+    BEGIN,
+    CAP,
+    COUNT,
+    DT,
+    END,
+    FRAME,
+    HIGH,
+    LINE,
+    LOW,
+    TIME,
+    TOO_SMALL,
+    WORK,
+    List,
+    later,
+    some_meet,
+)
+from roofdsl.simulate.segments import STEP as MEMBER_STEP
+from roofdsl.simulate.walk import Ints, compiled, inlined
+
+# Columns of a piece: visits VISIT + w of VISITOR come to the members MEMBER + w WAY of SEGMENT_OF, w from 0 to LENGTH -
+# 1. ABOVE: the lines of newer frames; NEWEST: the first segment of its frame in the list; SAME: the first piece of its
+# frame.
+VISITOR, VISIT, MEMBER, WAY, LENGTH, SEGMENT_OF, ABOVE, NEWEST, SAME = range(9)
+PIECE = 16  # columns
+# Columns of a range of visits that found a dirty line in the cache.
+RANGE_OF, RANGE_BEGIN, RANGE_END = range(3)
+FRACTION = 16  # bits of a rate
+BLOCK = 16  # segments that are searched together
+
+
+class Sweep(NamedTuple):
+    """Work space for one sweep: visitors, pieces, ranges, for each visitor the visits that have begun, and lines that
+    are touched one by one.
+    """
+
+    visitors: Ints
+    pieces: Ints
+    ranges: Ints
+    started: Ints
+    lines: Ints
+
+
+def _add_piece(sweep: Sweep, n: int, x: int, v: int, i: int, way: int, length: int, g: int) -> int:  # noqa: PLR0917
+    pieces = sweep.pieces
+    if n < pieces.shape[0]:
+        pieces[n, VISITOR], pieces[n, VISIT], pieces[n, MEMBER], pieces[n, WAY] = x, v, i, way
+        pieces[n, LENGTH], pieces[n, SEGMENT_OF] = length, g
+        sweep.visitors[x, FOUND] += length
+    return n + 1
+
+
+add_piece = inlined(_add_piece)
+
+
+def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
+    """Add the pieces in which visitor x comes to segment g; returns how many pieces there are then."""
+    visitors = sweep.visitors
+    step, visits = visitors[x, STEP], visitors[x, VISITS]
+    own, count = segments[MEMBER_STEP, g], segments[COUNT, g]
+    ahead = visitors[x, FIRST_LINE] - segments[LINE, g]
+    if visits == 1:
+        i = ahead // own
+        return int(add_piece(sweep, n, x, 0, i, 1, 1, g)) if i * own == ahead and 0 <= i < count else n
+    if count == 1:
+        v = -ahead // step
+        return int(add_piece(sweep, n, x, v, 0, 1, 1, g)) if v * step == -ahead and 0 <= v < visits else n
+    if step == own:
+        d = ahead // own
+        first, end = max(0, -d), min(visits, count - d)
+        if d * own != ahead or first >= end:
+            return n
+        return int(add_piece(sweep, n, x, first, first + d, 1, end - first, g))
+    if step == -own:
+        d = ahead // own
+        first, end = max(0, d - count + 1), min(visits, d + 1)
+        if d * own != ahead or first >= end:
+            return n
+        return int(add_piece(sweep, n, x, first, d - first, -1, end - first, g))
+    # Steps of different length: single lines.
+    common = gcd(abs(step), abs(own))
+    if ahead % common:
+        return n
+    every = abs(own) // common  # every that many visits at most
+    low, high = segments[LOW, g], segments[HIGH, g]
+    nearest, farthest = (low, high) if step > 0 else (high, low)
+    v = max(0, -((visitors[x, FIRST_LINE] - nearest) // step))
+    end = min(visits - 1, (farthest - visitors[x, FIRST_LINE]) // step)
+    while v <= end and (ahead + v * step) % own:
+        v += 1
+    while v <= end:
+        n = add_piece(sweep, n, x, v, (ahead + v * step) // own, 1, 1, g)
+        v += every
+    return n
+
+
+meet = inlined(_meet)
+
+
+def _find(sweep: Sweep, n: int, cache: List) -> int:
+    """The pieces of a sweep with n visitors, those in newer frames first; returns how many there are."""
+    segments, visitors, pieces, notes = cache.segments, sweep.visitors, sweep.pieces, cache.notes
+    left = 0
+    for x in range(n):
+        left += visitors[x, VISITS]
+    begin, end, found, passed, above, frame, newest, same = notes[BEGIN], notes[END], 0, 0, 0, -1, 0, 0
+    while end > begin and left > 0:
+        first, some = max(begin, end - BLOCK), False
+        for x in range(n):
+            if visitors[x, FOUND] < visitors[x, VISITS]:
+                some |= some_meet(segments, first, end, visitors[x, LEAST_LINE], visitors[x, LAST_LINE])
+        for g in range(end - 1, first - 1, -1):
+            if segments[FRAME, g] != frame:
+                frame, above, newest, same = segments[FRAME, g], passed, g, found
+            passed += segments[COUNT, g]
+            if not some:
+                continue
+            for x in range(n):
+                if (
+                    visitors[x, LEAST_LINE] <= segments[HIGH, g]
+                    and segments[LOW, g] <= visitors[x, LAST_LINE]
+                    and visitors[x, FOUND] < visitors[x, VISITS]
+                ):
+                    before = found
+                    found = meet(sweep, segments, found, x, g)
+                    if found > pieces.shape[0]:
+                        notes[TOO_SMALL] = 1
+                        return 0
+                    for p in range(before, found):
+                        pieces[p, ABOVE], pieces[p, NEWEST], pieces[p, SAME] = above, newest, same
+                        left -= pieces[p, LENGTH]
+        end = first
+    notes[WORK] += (1 + n) * (notes[END] - end) // 8
+    return found
+
+
+find = compiled(_find)
+
+
+def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:  # noqa: PLR0917
+    """How many other lines were touched between the last touch of a line and visit w of piece p."""
+    visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
+    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
+    r = visitors[x, FIRST]
+    iteration = max(0, visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * (pieces[p, VISIT] + w))
+    time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + pieces[p, WAY] * w), segments[CAP, g])
+    since = pieces[p, ABOVE]
+    h, frame = pieces[p, NEWEST], segments[FRAME, g]
+    while segments[FRAME, h] == frame:
+        since += later(segments, h, time)
+        h -= 1
+    for y in range(n):
+        started[0, y] = begun(visitors, y, iteration, r)
+        since += started[0, y]
+    # Those that the sweep has touched again are counted once.
+    for q in range(pieces[p, SAME]):
+        again = started[0, pieces[q, VISITOR]] - pieces[q, VISIT]
+        if again > 0:
+            since -= min(again, pieces[q, LENGTH])
+    for q in range(pieces[p, SAME], found):
+        h = pieces[q, SEGMENT_OF]
+        if segments[FRAME, h] != frame:
+            break
+        again = min(started[0, pieces[q, VISITOR]] - pieces[q, VISIT], pieces[q, LENGTH])
+        if again <= 0:
+            continue
+        first = segments[COUNT, h] - later(segments, h, time)  # its first member that is later
+        if pieces[q, WAY] > 0:
+            since -= max(0, again - max(0, first - pieces[q, MEMBER]))
+        else:
+            since -= max(0, min(again, pieces[q, MEMBER] - first + 1))
+    return int(since)
+
+
+since_touched = inlined(_since)
+
+
+def _rates(sweep: Sweep, n: int, segments: Ints, p: int) -> tuple[int, int, int, int]:
+    """(lines that the sweep touches for each visit of a piece, and beside that; members of its frame in between,
+    likewise): upper bounds, the first and the third in units of 1 / 2**FRACTION.
+    """
+    visitors, pieces = sweep.visitors, sweep.pieces
+    every = visitors[pieces[p, VISITOR], EVERY] << FRACTION
+    touched = 0
+    for y in range(n):
+        touched += every // visitors[y, EVERY] + 1
+    g = pieces[p, SEGMENT_OF]
+    dt, frame = segments[DT, g] << FRACTION, segments[FRAME, g]
+    members, parts, h = 0, 0, pieces[p, NEWEST]
+    while segments[FRAME, h] == frame:
+        members += dt // segments[DT, h] + 1
+        parts += 1
+        h -= 1
+    return touched, n, members, parts
+
+
+rates = inlined(_rates)
+
+
+def _most_growth(sweep: Sweep, n: int, segments: Ints, p: int, found: int, time: int) -> int:  # noqa: PLR0917
+    """By how much the distance can grow from a visit of piece p, whose line was touched at `time`, to any later one.
+
+    `started[0]` has what has begun before that visit.
+    """
+    visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
+    x, frame = pieces[p, VISITOR], segments[FRAME, pieces[p, SEGMENT_OF]]
+    last = max(0, visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * (pieces[p, VISIT] + pieces[p, LENGTH] - 1))
+    growth = 0
+    for y in range(n):
+        started[1, y] = begun(visitors, y, last, visitors[x, FIRST])
+        growth += started[1, y] - started[0, y]
+    # Lines that were counted already are not counted again.
+    for q in range(found):
+        h = pieces[q, SEGMENT_OF]
+        if q >= pieces[p, SAME] and segments[FRAME, h] != frame:
+            break
+        y, visit, length = pieces[q, VISITOR], pieces[q, VISIT], pieces[q, LENGTH]
+        now = max(0, min(length, started[0, y] - visit))
+        more = max(0, min(length, started[1, y] - visit)) - now
+        if q < pieces[p, SAME]:
+            growth -= more
+        elif pieces[q, WAY] > 0:
+            first = max(0, min(length, segments[COUNT, h] - later(segments, h, time) - pieces[q, MEMBER]))
+            growth -= max(0, more - max(0, first - now))
+    return int(growth)
+
+
+most_growth = inlined(_most_growth)
+
+
+def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, time: int) -> int:  # noqa: PLR0917
+    """By how much the distance can shrink from visit w of piece p, whose line was touched at `time`, to any later one;
+    WAY is 1. `started[0]` has what has begun before visit w.
+    """
+    visitors, pieces = sweep.visitors, sweep.pieces
+    x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
+    frame, dt, every = segments[FRAME, g], segments[DT, g], visitors[x, EVERY]
+    even = segments[TIME, g] + dt * (pieces[p, MEMBER] + w)
+    iteration = visitors[x, BEGIN_VISITS] + every * (pieces[p, VISIT] + w)
+    end = min(even + dt * (pieces[p, LENGTH] - 1 - w), segments[CAP, g])
+    shrinking, h = 0, pieces[p, NEWEST]
+    while segments[FRAME, h] == frame:
+        shrinking += later(segments, h, time) - later(segments, h, end)
+        h -= 1
+    for q in range(pieces[p, SAME], found):
+        h = pieces[q, SEGMENT_OF]
+        if segments[FRAME, h] != frame:
+            break
+        if pieces[q, WAY] < 0:
+            continue
+        y, visit, member, length = pieces[q, VISITOR], pieces[q, VISIT], pieces[q, MEMBER], pieces[q, LENGTH]
+        now = max(0, min(length, sweep.started[0, y] - visit))
+        first = max(0, min(length, segments[COUNT, h] - later(segments, h, time) - member))
+        last = max(0, min(length, segments[COUNT, h] - later(segments, h, end) - member))
+        apart = last - now
+        if length > 1 and dt * visitors[y, EVERY] == segments[DT, h] * every:
+            # One for rounding, one for a last line that a loop left early.
+            before = iteration if visitors[y, FIRST] < visitors[x, FIRST] else iteration - 1
+            begun_now = (before - visitors[y, BEGIN_VISITS]) // visitors[y, EVERY] + 1 - visit
+            apart = (even - segments[TIME, h]) // segments[DT, h] + 1 - member - begun_now + 2
+        least = max(0, min(last - first, max(0, apart) - max(0, first - now)))
+        shrinking -= last - first - least
+    return int(shrinking)
+
+
+most_shrinking = inlined(_most_shrinking)
+
+
+def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, distance: int, lines: int) -> int:  # noqa: PLR0917
+    """How many visits of piece p from w on hit or miss like w, which has this distance: at least so many."""
+    pieces = sweep.pieces
+    length, g = pieces[p, LENGTH] - w, pieces[p, SEGMENT_OF]
+    forward, hit = pieces[p, WAY] > 0, distance < lines
+    if length == 1 or not (forward or hit):
+        return int(length)
+    gap = lines - distance - 1 if hit else distance - lines
+    if forward:
+        time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + w), segments[CAP, g])
+        if hit:
+            change = most_growth(sweep, n, segments, p, found, time)
+        else:
+            change = most_shrinking(sweep, segments, p, found, w, time)
+        if change <= gap:
+            return int(length)
+    touched, touched_beside, members, members_beside = rates(sweep, n, segments, p)
+    if hit:
+        rate, gap = touched, gap - touched_beside
+    if not forward:
+        rate, gap = touched + members, gap - members_beside
+    if not hit:
+        rate, gap = members, gap - members_beside
+    return int(min(length, 1 + ((gap << FRACTION) // rate if gap > 0 else 0)))
+
+
+alike = compiled(_alike)

@@ -1,0 +1,224 @@
+"""A fully associative LRU list of segments, walked by a kernel's own loops: the cost of a sweep of an innermost loop
+does not depend on its length. Imports numba.
+
+Counts the same as `lru_list.py`, for lines of one size. A sweep whose visits are not even, or come to a line twice, is
+touched line by line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roofdsl.simulate.lru_list import ACCESSES, MISSES, STEPS, TOUCHES, WRITE_MISSES
+from roofdsl.simulate.segment_counts import decide_all
+from roofdsl.simulate.segment_hits import (
+    LENGTH,
+    MEMBER,
+    PIECE,
+    RANGE_BEGIN,
+    RANGE_END,
+    RANGE_OF,
+    SEGMENT_OF,
+    WAY,
+    Sweep,
+    find,
+)
+from roofdsl.simulate.segment_visits import (
+    ARRAY,
+    BEGIN,
+    EVERY,
+    FOUND,
+    LAST,
+    LINE,
+    LONGER,
+    MOST_VISITORS,
+    STEP,
+    VISITS,
+    WRITES,
+    WRITES_FIRST,
+    all_visitors,
+    apart,
+)
+from roofdsl.simulate.segment_visits import VISITOR as VISITOR_COLUMNS
+from roofdsl.simulate.segments import ENTERED, LISTED, NOW, TOO_SMALL, WORK, List, cut, push, tidy, touch_lines
+from roofdsl.simulate.walk import (
+    COUNT,
+    FIRST,
+    FOR_EVER,
+    REMAINING,
+    RUNNING,
+    STATUS,
+    Cursor,
+    Ints,
+    Tables,
+    advance,
+    compiled,
+    stays,
+)
+
+MOST_PIECES = 1 << 12
+STEP_COST = 10
+
+
+def empty_sweep(widest: int) -> Sweep:
+    """Work space for sweeps of up to that many references."""
+    return Sweep(
+        np.zeros((MOST_VISITORS, VISITOR_COLUMNS), dtype=np.int64),
+        np.zeros((MOST_PIECES, PIECE), dtype=np.int64),
+        np.zeros((MOST_PIECES, 3), dtype=np.int64),
+        np.zeros((2, MOST_VISITORS), dtype=np.int64),
+        np.zeros((3, widest), dtype=np.int64),
+    )
+
+
+def _take_out(sweep: Sweep, found: int, cache: List) -> None:
+    """Remove the lines of all pieces from the list."""
+    pieces, segments = sweep.pieces, cache.segments
+    p = 0
+    while p < found:
+        # The pieces of one segment stand together. Later members first, so that the numbers of others stay.
+        g, end = pieces[p, SEGMENT_OF], p + 1
+        while end < found and pieces[end, SEGMENT_OF] == g:
+            end += 1
+        for _ in range(end - p):
+            latest = -1
+            for q in range(p, end):
+                if pieces[q, LENGTH] > 0 and (latest < 0 or pieces[q, MEMBER] > pieces[latest, MEMBER]):
+                    latest = q
+            one, more = pieces[latest, MEMBER], pieces[latest, LENGTH] - 1
+            if pieces[latest, WAY] > 0:
+                cut(segments, cache.notes, g, one, one + more)
+            else:
+                cut(segments, cache.notes, g, one - more, one)
+            pieces[latest, LENGTH] = 0
+        p = end
+
+
+take_out = compiled(_take_out)
+
+
+def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
+    """Put the lines of visits `begin` to `end` - 1 of visitor x in front of the list."""
+    if begin >= end:
+        return
+    visitors, now = sweep.visitors, cache.notes[NOW]
+    every = visitors[x, EVERY]
+    first = visitors[x, BEGIN] + visitors[x, LONGER]
+    last = first
+    if every != FOR_EVER:
+        last = first + every * (end - 1)
+        first += every * begin
+    dt = every * count if every != FOR_EVER else FOR_EVER
+    time = now + first * count + visitors[x, LAST]
+    cap = now + min(last, iterations - 1) * count + visitors[x, LAST]
+    line = visitors[x, LINE] + visitors[x, STEP] * begin
+    push(
+        cache.segments,
+        cache.notes,
+        now,
+        visitors[x, ARRAY],
+        dirty,
+        line,
+        visitors[x, STEP],
+        end - begin,
+        time,
+        dt,
+        cap,
+        count,
+    )
+
+
+put = compiled(_put)
+
+
+def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
+    """Put the lines of all visitors in front of the list; count the misses of those that were not in it."""
+    visitors, dirty = sweep.visitors, sweep.ranges
+    for x in range(n):
+        visits = visitors[x, VISITS]
+        new = visits - visitors[x, FOUND]
+        cache.tallies[visitors[x, ARRAY], MISSES] += new
+        cache.tallies[visitors[x, ARRAY], WRITE_MISSES] += new * visitors[x, WRITES_FIRST]
+        cache.notes[LISTED] += new
+        cache.notes[ENTERED] += new
+        if ranges == 0 or visitors[x, WRITES]:
+            put(sweep, x, 0, visits, visitors[x, WRITES], iterations, count, cache)
+            continue
+        # Clean and dirty lines in turn.
+        v = begun_dirty = 0
+        while v < visits:
+            begin = end = visits
+            for k in range(ranges):
+                if dirty[k, RANGE_OF] == x and v <= dirty[k, RANGE_BEGIN] < begin:
+                    begin, end = dirty[k, RANGE_BEGIN], dirty[k, RANGE_END]
+            if begin > v:
+                put(sweep, x, begun_dirty, v, 1, iterations, count, cache)
+                put(sweep, x, v, begin, 0, iterations, count, cache)
+                begun_dirty = begin
+            v = end
+        put(sweep, x, begun_dirty, visits, 1, iterations, count, cache)
+    cache.notes[NOW] += iterations * count
+    tidy(cache.segments, cache.notes, cache.tallies)
+
+
+put_all = compiled(_put_all)
+
+
+def _line_by_line(  # noqa: PLR0917
+    tables: Tables, cursor: Cursor, lines: Ints, cache: List, first: int, count: int, iterations: int
+) -> int:
+    """Make the accesses of a sweep one by one, once while all references stay in their lines; returns how many."""
+    references, places = tables[4], tables[5]
+    flat, stride = cursor[3], cursor[4]
+    done = touches = 0
+    while done < iterations and not cache.notes[TOO_SMALL]:
+        same = iterations - done
+        for r in range(count):
+            array = references[first + r, 1]
+            per, shift = places[array, 1], places[array, 2]
+            lines[0, r] = places[array, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
+            lines[1, r], lines[2, r] = array, references[first + r, 2]
+            same = min(same, stays(flat[r], stride[r], per, shift))
+        touch_lines(cache, lines, count)
+        for r in range(count):
+            flat[r] += stride[r] * same
+        done += same
+        touches += count
+    return touches
+
+
+line_by_line = compiled(_line_by_line)
+
+
+def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List) -> None:  # noqa: PLR0917
+    """Continue until about `budget` more segments have been looked at."""
+    references, places = tables[4], tables[5]
+    control, notes = cursor[7], cache.notes
+    until = notes[WORK] + budget
+    while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:
+        steps = advance(tables, cursor)
+        notes[WORK] += STEP_COST + steps
+        totals[STEPS] += steps
+        iterations = control[REMAINING]
+        if iterations == 0:
+            continue
+        first, count = control[FIRST], control[COUNT]
+        control[REMAINING] = 0
+        totals[ACCESSES] += iterations * count
+        n = -1
+        if iterations > 1:
+            n = all_visitors(sweep.visitors, references, places, cursor[3], cursor[4], first, count, iterations)
+            if n >= 0:
+                n = apart(sweep.visitors, n, iterations)
+        if n < 0:
+            totals[TOUCHES] += line_by_line(tables, cursor, sweep.lines, cache, first, count, iterations)
+            continue
+        totals[TOUCHES] += n
+        notes[WORK] += n * STEP_COST
+        found = find(sweep, n, cache)
+        ranges = decide_all(sweep, n, found, cache)
+        take_out(sweep, found, cache)
+        put_all(sweep, n, ranges, iterations, count, cache)
+
+
+run_segments = compiled(_run_segments)

@@ -1,0 +1,89 @@
+"""An LRU list of segments: against the simulation of every access."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import shipped, standard_sizes
+from roofdsl.simulate.compiled_kernel import compile_kernel
+from roofdsl.simulate.lru_list import MISSES
+from roofdsl.simulate.lru_traffic import simulate_lru
+from roofdsl.simulate.lru_ways import BySegments
+from tests.oracle.loading import kernel_of
+from tests.oracle.lru_triangles import triangular_kernel
+from tests.simulate.test_skip_repeats import REPEATING, polybench
+
+
+def by_segments(kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int) -> BySegments | None:
+    """A simulation by segments at its end; None if it does not apply."""
+    program = compile_kernel(kernel, size, line)
+    if not BySegments.can(program, cache):
+        return None
+    way = BySegments(program, cache)
+    while not way.done:
+        assert not way.gave_up
+        way.continue_for(budget)
+    return way
+
+
+def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int = 1 << 20) -> bool:
+    """Whether segments apply; if so, they count the same as the simulation of every access."""
+    way = by_segments(kernel, size, cache, line, budget)
+    if way is None:
+        return False
+    every = simulate_lru(kernel, size, cache, line, skip=False)
+    want = [(a.residencies, a.begun_with_write, a.stored) for a in every.arrays]
+    got = [tuple(row) for row in way.final_tallies().tolist()]
+    assert (way.accesses, got) == (every.accesses, want), f"{kernel.source.text}{size} {cache} {line}"
+    return True
+
+
+@pytest.mark.spread(6)
+@pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
+def test_polybench(name: str) -> None:
+    """Whole lines and rows of odd length, and caches from a few lines to all of them."""
+    rng = Random(name)
+    for lines in (37, 150, 512):
+        size = {p: max(3, v // 2 + rng.randrange(8)) for p, v in standard_sizes()[name]["small"].items()}
+        assert agree(polybench(name), size, 64 * lines, 64)
+
+
+@pytest.mark.spread(6)
+@pytest.mark.parametrize("seed", range(60))
+def test_random_triangular_kernels(seed: int) -> None:
+    rng = Random(seed)
+    kernel = kernel_of(triangular_kernel(seed))
+    element = kernel.arrays[0].type.bytes
+    for _ in range(3):
+        line = element * rng.choice((1, 2, 4, 8))
+        cache = line * rng.choice((5, 8, 13, 20, 30, 50, 70, 100, 150, 400))
+        agree(kernel, {"n": rng.choice((3, 7, 16, 17, 24, 33))}, cache, line, rng.choice((100, 1 << 20)))
+
+
+@pytest.mark.spread(3)
+@pytest.mark.parametrize("what", REPEATING)
+def test_what_repeats(what: str) -> None:
+    body, _ = REPEATING[what]
+    kernel = kernel_of(f"kernel k(n):\n{body}")
+    applied = [agree(kernel, {"n": n}, 64 * lines, 64) for n in (48, 61) for lines in (9, 70, 200, 900)]
+    assert all(applied)
+
+
+def test_the_cost_does_not_depend_on_the_length_of_the_innermost_loop() -> None:
+    """A matrix-vector product with rows ten times as long needs no more work for each row."""
+    kernel = kernel_of(
+        "kernel k(m, n):\n    in A: f64[m, n], x: f64[n]\n    inout y: f64[m]\n"
+        "    for i in range(m), j in range(i, n):\n        y[i] += A[i, j] * x[j]\n"
+    )
+    works = []
+    for n in (1600, 16000):
+        way = by_segments(kernel, {"m": 200, "n": n}, 64 * 100, 64, 1 << 20)
+        assert way is not None
+        works.append(way.cost)
+        lines = [(n - 1) // 8 - i // 8 + 1 for i in range(200)]  # of A in row i, and as many of x
+        assert np.array_equal(way.final_tallies()[:2, MISSES], [sum(lines), sum(lines)])
+    assert works[1] < 1.5 * works[0]
