@@ -63,7 +63,9 @@ def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: 
         return _torch(file, current().fused)
     chosen = choose(file)
     if current().fused and not chosen.checked.source.name.endswith(".py"):
-        message = "`--fused` is for loops of Python functions, and for the operators of a tensor program with `--torch`"
+        message = (
+            "`--fused` groups loops of Python functions, or the operators of a tensor program: give `--torch`, too"
+        )
         raise click.UsageError(message)
     return "\n".join(written(chosen.checked.kernels[name]) for name in chosen.kernels)
 
