@@ -6,11 +6,10 @@ from pathlib import Path
 
 import click
 
-from roofdsl import reading_options
 from roofdsl.cli.options import choose
 from roofdsl.cli.safe_streams import exact_output
-from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.reading_options import current
 
 
 @click.command()
@@ -25,55 +24,61 @@ def convert(
 ) -> None:
     """Print the .roof kernels that the functions of a C or Python FILE, or an einsum, are read as.
 
-    State the arguments of a Python function that have no annotation by --shape, as in --shape A=n,m:f64.
+    State the arguments of a Python function that have no annotation by --shape, as in --shape A=n,m:f64. With --fused,
+    loops of Python functions are fused, as a compiler could do.
 
     With --torch, FILE is a Python file with a class Model and functions get_inputs and get_init_inputs. It is RUN, and
-    the program of kernels that its model is read as is printed.
+    the program of kernels that its model is read as is printed. With --fused, elementwise operators are put into one
+    kernel where that is possible.
     """
-    from roofdsl.lang.write import written
     from roofdsl.store.atomic import write_whole
 
-    if is_torch:
-        if file is None or einsum is not None or type_ is not None or verify:
-            raise click.UsageError("`--torch` takes a FILE, without --einsum, --type and --verify")
-        text = _torch(file)
-    else:
-        text = "\n".join(map(written, _kernels(file, einsum, type_)))
+    text = _text(file, einsum, type_, is_torch=is_torch, verify=verify)
     if output is None:
         exact_output().write(text)
     else:
         write_whole(Path(output), text)
         click.echo(f"wrote {output}")
-    if verify:
-        if file is None:
-            raise CommandError("`--verify` executes code in another language, and this is an einsum")
+    if verify and file is not None:
         _verify(file)
 
 
-def _torch(file: str) -> str:
+def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: bool, verify: bool) -> str:
+    """The kernels of a file or of an einsum. Raises click.UsageError for both, for neither, and for options apart."""
+    from roofdsl.lang.write import written
+
+    if (file is None) == (einsum is None):
+        raise click.UsageError("give a FILE, or --einsum TEXT")
+    if type_ is not None and einsum is None:
+        raise click.UsageError("--type is for --einsum; the arrays of a file have types of their own")
+    if verify and (is_torch or file is None):
+        what = "a tensor program" if is_torch else "an einsum"
+        raise click.UsageError(f"`--verify` executes a function beside its kernel, which {what} has none of")
+    if einsum is not None:
+        from roofdsl.frontends.einsum import kernel_of
+
+        return "\n".join(map(written, kernel_of(einsum, type_ or "f64").kernels.values()))
+    assert file is not None
+    if is_torch:
+        return _torch(file, current().fused)
+    chosen = choose(file)
+    if current().fused and not chosen.checked.source.name.endswith(".py"):
+        message = (
+            "`--fused` groups loops of Python functions, or the operators of a tensor program: give `--torch`, too"
+        )
+        raise click.UsageError(message)
+    return "\n".join(written(chosen.checked.kernels[name]) for name in chosen.kernels)
+
+
+def _torch(file: str, fused: bool) -> str:
     """The program of a PyTorch model; says on standard error what was run and read."""
     from roofdsl.frontends.tensors.program import tensor_program
     from roofdsl.frontends.tensors.user_file import graph_of_file
 
     click.echo(f"running {file} to build its model", err=True)
-    about = f"Read from {Path(file).name} by torch.export."
-    found = tensor_program(graph_of_file(file), fused=reading_options.current().fused, about=about)
+    found = tensor_program(graph_of_file(file), fused=fused, about=f"Read from {Path(file).name} by torch.export.")
     click.echo(found.summary, err=True)
     return found.text
-
-
-def _kernels(file: str | None, einsum: str | None, type_: str | None) -> list[CheckedKernel]:
-    """The kernels of a file or of an einsum. Raises click.UsageError for both, or for neither."""
-    if (file is None) == (einsum is None):
-        raise click.UsageError("give a FILE, or --einsum TEXT")
-    if einsum is not None:
-        from roofdsl.frontends.einsum import kernel_of
-
-        return list(kernel_of(einsum, type_ or "f64").kernels.values())
-    if type_ is not None:
-        raise click.UsageError("--type is for --einsum; the arrays of a file have types of their own")
-    chosen = choose(file or "")
-    return [chosen.checked.kernels[name] for name in chosen.kernels]
 
 
 def _verify(file: str) -> None:
