@@ -24,7 +24,8 @@ from typing import Any
 from benchmarks.kernels import ROOT
 from benchmarks.measure import markdown, show_seconds
 from benchmarks.polybench_variants import HAYSTACK, LINE, VARIANTS, variant
-from roofdsl.counts.traffic_at import NoAnswer, access_count
+from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.traffic_at import access_count
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized

@@ -198,7 +198,8 @@ def _by_form(kernel: Kernel, values: Mapping[str, int], convention: Traffic, lin
 
 def _by_distances(at: Sized, convention: Traffic, line_bytes: int | None) -> Steps | None:
     """(cache sizes, Q there) from stack distances, beginning with the smallest cache they cover; None without them."""
-    from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_distances, stack_distances
+    from roofdsl.counts.histogram_at import NoAnswer, stack_distances
+    from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
     from roofdsl.plot.traffic_form import sampled
     from roofdsl.sets.library import TooHard
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.counts import traffic_at as module
-from roofdsl.counts.traffic_at import NoAnswer, OutOfReach, TrafficAt, Ways, traffic_at
+from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.traffic_at import OutOfReach, TrafficAt, Ways, traffic_at
 from tests.codegen.shipped import shipped
 
 KIB = 1024

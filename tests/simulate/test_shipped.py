@@ -7,7 +7,8 @@ from random import Random
 import pytest
 
 from benchmarks.kernels import fresh, shipped
-from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_sets, traffic_at
+from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.traffic_at import convention_totals, lines_by_sets, traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as load
 from roofdsl.loops.model import Kernel, Traffic
