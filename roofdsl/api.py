@@ -14,17 +14,17 @@ print as on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import roofdsl.frontends  # noqa: F401 registers what reads files of other languages
+from roofdsl.frontends.kernels_of_code import einsum, from_python
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
-from roofdsl.loops.load import kernel as lowered
-from roofdsl.loops.load import load_file, read_source
+from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at import ProgramOf
@@ -102,34 +102,6 @@ def machine(source: MachineLike) -> Machine:
         return source
     text = str(source)
     return machine_of(load_file(Source("<text>", text)), None) if "\n" in text else load_machine(text)
-
-
-def einsum(text: str, type: str = "f64") -> Kernel:
-    """The kernel of an einsum such as "bik,bkj->bij"; the size of `i` is the parameter `n_i`.
-
-    Raises InputError for a text that is not an einsum, CommandError for an unknown type.
-    """
-    from roofdsl.frontends.einsum import kernel_of
-
-    return lowered(kernel_of(text, type), None)
-
-
-def from_python(
-    source: str | Path, name: str | None = None, shapes: Mapping[str, str] | None = None, *, fused: bool = False
-) -> Kernel:
-    """The kernel that a function of a Python file, or of a text, is read as; nothing of it is executed.
-
-    shapes: what the arguments without annotations are, as in {"A": "n,m:f64", "alpha": ":f32", "steps": "int"}.
-    fused: with loops fused and temporaries kept in scalars, as a compiler could do.
-    Raises InputError for what is not read, CommandError for a file or function that is not there.
-    """
-    from roofdsl.frontends.python.read import read_text
-    from roofdsl.frontends.python.signature import given_of
-
-    text = str(source)
-    given = {argument: given_of(of, argument) for argument, of in (shapes or {}).items()}
-    file = Source("<text>", text) if "\n" in text else read_source(text)
-    return lowered(read_text(file, name, given, fuse=fused), None)
 
 
 def derive(

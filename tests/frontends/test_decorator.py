@@ -61,7 +61,7 @@ def test_example_arguments() -> None:
     assert "in alpha: f32, A: f32[n, m], x: f32[m]" in plain.like(A, x).source.replace(
         "A: f32[n, m], x: f32[m], alpha: f32", "alpha: f32, A: f32[n, m], x: f32[m]"
     )
-    assert plain.predict("v100", A, x).expected_s == plain.predict("v100", A, x, sizes={"n": 30, "m": 20}).expected_s
+    assert plain.predict("v100", A, x).bound_s == plain.predict("v100", A, x, sizes={"n": 30, "m": 20}).bound_s
     with pytest.raises(CommandError, match="`m` is 20 and, in `x`, 21"):
         plain.derive(A, np.ones(21, np.float32))
     with pytest.raises(CommandError, match="not an example of an argument"):

@@ -139,7 +139,7 @@ def test_verify_finds_a_difference(plain: Path, capsys: pytest.CaptureFixture[st
 
 def test_the_python_interface() -> None:
     own = from_python(PLAIN, "kernel", {"A": "n,n", "x": "n", "alpha": ":f64"})
-    assert predict(own, "v100", n=100, steps=2).expected_s > 0
+    assert predict(own, "v100", n=100, steps=2).bound_s > 0
     product = einsum("ik,kj->ij", type="f32")
     assert [(p.name) for p in product.parameters] == ["n_i", "n_j", "n_k"]
     assert {a.type.name for a in product.arrays} == {"f32"}
