@@ -135,7 +135,7 @@ class Writer:
         a, b = self.integer(depth - 1), r.choice([str(r.randint(1, 3)), *leaves])
         if r.random() < 0.7:
             return f"({a} {r.choice('+-')} {b})"
-        return r.choice([f"{a} * 2", f"-{a}", f"(c[{self.index()}] == {r.randint(0, 3)} ? {a} : {b})"])
+        return r.choice([f"{a} * 2", f"-({a})", f"(c[{self.index()}] == {r.randint(0, 3)} ? {a} : {b})"])
 
     def bounded(self, place: str) -> str:
         """An assignment of an integer that stays small: the older value does not enter a sum with itself."""
