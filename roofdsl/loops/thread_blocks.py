@@ -70,9 +70,9 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
         body = node.body
     if not band:
         return None
-    tiles = [t for t in band if t.step != Const(1) and any(t.var in loop.start.symbols() for loop in band)]
+    tiles = [t for t in band if any(_is_inside(loop, t) for loop in band)]
     if tiles:
-        threads = [loop for loop in band if any(t.var in loop.start.symbols() for t in tiles)]
+        threads = [loop for loop in band if any(_is_inside(loop, t) for t in tiles)]
         blocks = [loop for loop in band if loop not in threads]
     else:
         if not all(_is_fixed(loop) for loop in band):
@@ -91,6 +91,12 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
     return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles))
 
 
+def _is_inside(loop: For, over: For) -> bool:
+    """Whether `loop` runs within a tile of `over`; tiles of one iteration have step 1, and end with their loop."""
+    in_stop = over.step != Const(1) or over.var in loop.stop.symbols()
+    return over.var in loop.start.symbols() and in_stop
+
+
 def _shape(dimensions: int, threads: int) -> tuple[int, ...]:
     """Threads of a block along the innermost loops, outermost first: a warp along the last of several."""
     across = max(1, threads // WARP)
@@ -99,13 +105,18 @@ def _shape(dimensions: int, threads: int) -> tuple[int, ...]:
     return (across, WARP) if dimensions == 2 or across < 4 else (2, across // 2, WARP)
 
 
+def block_by_block(launch: Launch) -> Kernel:
+    """The blocks one after another; the threads of each advance together."""
+    return replace(launch.kernel, body=_nest(launch.blocks, _together(launch.threads, launch.body)))
+
+
 def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
     """What one multiprocessor does, block after block, each with arrays of its own: so none finds another's data.
 
     Counting the traffic of this kernel through a cache counts every block cold, and flushed at its end. Arrays begin on
     lines of `line_bytes` for every block.
     """
-    body = _nest(launch.blocks, _together(launch.threads, launch.body))
+    body = block_by_block(launch).body
     copies = {a.name: _per_block(a, launch.blocks, line_bytes) for a in launch.kernel.arrays if not a.is_scalar}
     tags = tuple(Sym(loop.var) for loop in launch.blocks)
     changed = _retagged(body, copies, tags)

@@ -20,9 +20,9 @@ from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.level_overlap import in_turn
-from roofdsl.predict.level_traffic import NEARER_ACCESSES, Hierarchy, link_level_time, nearer_levels
+from roofdsl.predict.level_traffic import Hierarchy, link_level_time, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
-from roofdsl.predict.orders import Orders, orders_of
+from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
@@ -241,17 +241,17 @@ def _at_memory(
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
+    from roofdsl.predict.launch_traffic import launch_transfers
 
     cache = machine.last_cache
     if orders.launch is not None and cache is not None:
-        ordered, at = orders.behind(cache, boundary)
-        where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
         try:
-            return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at, orders
+            moved, at = launch_transfers(orders, cache, values, boundary)
         except CommandError as error:
             why = "counting by thread blocks takes too long" if isinstance(error, OutOfReach) else error.message
-            note = f"accesses counted in loop order, as if sequential: {why}"
-            orders = Orders(orders.kernel, assumptions=(note,))
+            orders = in_loop_order(orders.kernel, why)
+        else:
+            return moved, at, orders
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
     return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders
 

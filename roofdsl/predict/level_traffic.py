@@ -15,13 +15,11 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.launch_traffic import NEARER_ACCESSES
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.orders import Orders
 from roofdsl.predict.time import LevelTime
 from roofdsl.predict.time_model import larger_direction
-
-NEARER_ACCESSES = 300_000_000
-"""Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
 
 
 class Hierarchy(Record):
@@ -49,6 +47,7 @@ def nearer_levels(
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
+    from roofdsl.predict.launch_traffic import launch_transfers
 
     kernel = orders.kernel
     levels: list[LevelTime] = []
@@ -71,11 +70,13 @@ def nearer_levels(
             continue
         above = machine.caches[place - 1]
         at = boundary_behind(kernel, machine, place - 1, traffic)
-        ordered, at = (kernel, at) if warm else orders.behind(above, at)
-        where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
         try:
-            found = warm_transfers_at if warm else transfers_at
-            moved = found(ordered, values, where, at.convention, NEARER_ACCESSES)
+            if orders.launch is not None and not warm:
+                moved, at = launch_transfers(orders, above, values, at)
+            else:
+                where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+                found = warm_transfers_at if warm else transfers_at
+                moved = found(kernel, values, where, at.convention, NEARER_ACCESSES)
         except OutOfReach:
             warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to compute")
             continue

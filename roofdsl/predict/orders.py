@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
@@ -22,7 +23,8 @@ DEFAULT_THREADS = 256
 class Orders(Record):
     """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
-    resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave.
+    resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave. is_declared: the kernel says by
+    `parallel for` which loops its threads run.
     """
 
     kernel: Kernel
@@ -30,6 +32,7 @@ class Orders(Record):
     resident: int = 1
     at_a_time: int = 1
     assumptions: tuple[str, ...] = ()
+    is_declared: bool = True
 
     def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
         """What to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
@@ -47,31 +50,40 @@ class Orders(Record):
 
 
 def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block: Block | None = None) -> Orders:
-    """By blocks and waves on a machine with multiprocessors, for a kernel that begins with `parallel for`.
+    """By blocks and waves on a machine with multiprocessors: the launch that the generated CUDA makes.
 
     The threads of a block are those of the kernel's tiles, otherwise of `block`, otherwise DEFAULT_THREADS. The number
-    of resident blocks follows from the multiprocessor's limits.
+    of resident blocks follows from the multiprocessor's limits, and from how many blocks the grid has.
     """
     if machine.multiprocessor is None:
         return Orders(kernel)
     from roofdsl.loops.thread_blocks import launch_of
+    from roofdsl.predict.launch_plan import as_launched
 
     wanted = block.threads if block is not None else DEFAULT_THREADS
-    launch = launch_of(kernel, values, wanted)
+    planned = as_launched(kernel)
+    if isinstance(planned, str):
+        return in_loop_order(kernel, planned)
+    launch = launch_of(planned, values, wanted)
     if launch is None:
-        note = "accesses counted in loop order, as if sequential: no `parallel for` to distribute over blocks"
-        return Orders(kernel, assumptions=(note,))
+        return in_loop_order(kernel, "bounds of the loops over threads depend on other loops")
     threads = min(launch.threads_of_block, wanted) if not launch.is_tiled else launch.threads_of_block
     own = Block(threads, block.registers if block else 0, block.shared_bytes if block else 0)
     try:
         found = occupancy(machine, own)
     except CommandError as error:
-        note = f"accesses counted in loop order, as if sequential: {error.message}"
-        return Orders(kernel, assumptions=(note,))
+        return in_loop_order(kernel, error.message)
     units = machine.units or max((c.copies for c in machine.caches), default=1)
-    blocks = found.blocks
+    in_grid = max(1, prod(launch.grid))
+    blocks = min(found.blocks, -(-in_grid // units))
+    at_a_time = min(blocks * units, in_grid)
     note = (
-        f"blocks of {threads:,} threads, {blocks} at a time on each of {units} multiprocessors; "
+        f"blocks of {threads:,} threads, {blocks} at a time on each of {min(units, in_grid)} multiprocessors; "
         "the threads of a block and the blocks of a wave advance together"
     )
-    return Orders(kernel, launch, blocks, blocks * units, (note,))
+    return Orders(kernel, launch, blocks, at_a_time, (note,), is_declared=planned is kernel)
+
+
+def in_loop_order(kernel: Kernel, why: str) -> Orders:
+    """The order of the text, and why it is not that of the launch."""
+    return Orders(kernel, assumptions=(f"accesses counted in loop order, as if sequential: {why}",))

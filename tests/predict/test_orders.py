@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.counts.sector_traffic import Transfers, transfers_at
+from roofdsl.checks.parallel import parallel_loops
+from roofdsl.codegen.generate import generate
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.thread_blocks import in_waves, launch_of
@@ -103,13 +104,56 @@ def test_a_wave_that_holds_everything_moves_it_once() -> None:
     assert p.memory.bytes == 4 * 8192
 
 
-def test_without_parallel_loops_the_order_is_that_of_the_text() -> None:
-    serial = kernel_of(NAIVE.format("").replace("parallel ", ""))
-    p = predict(serial, {"n": 24}, SMALL)
-    assert any("no `parallel for` to distribute over blocks" in note for note in p.assumptions)
-    behind_l1 = transfers_at(serial, {"n": 24}, Transfers(4096, 64, 32), "load_store")
-    assert p.levels[1].bytes == behind_l1.bytes
-    assert p.memory.bytes == traffic_at(serial, {"n": 24}, 16384, 64, "load_store").bytes
+def test_the_launch_is_that_of_the_generated_code() -> None:
+    """Plain loops become threads where they are independent, in any order of the loops: as CUDA is generated."""
+    plain = NAIVE.format("").replace("    parallel for i in range(n), j in range(n):\n        for k in range(n):\n    ",
+                                     "    for {}:\n")  # fmt: skip
+    block = Options(block=Block(64))
+    declared = predict(kernel_of(NAIVE.format("")), {"n": 32}, SMALL, block)
+    for loops in ("i in range(n), j in range(n), k in range(n)", "k in range(n), j in range(n), i in range(n)"):
+        kernel = kernel_of(plain.format(loops))
+        text = generate(kernel, "cuda", "naive", free=parallel_loops(kernel)).source
+        assert "for (index_t j = thread_x; j < n; j += threads_x)" in text
+        assert "for (index_t i = thread_y; i < n; i += threads_y)" in text
+        p = predict(kernel, {"n": 32}, SMALL, block)
+        assert [level.bytes for level in p.levels] == [level.bytes for level in declared.levels]
+        assert "blocks of 64 threads" in p.assumptions[-1]
+
+
+@pytest.mark.parametrize(
+    ("loops", "why"),
+    [
+        ("for i in range(1, n):\n        A[i] = A[i - 1]\n", "no loop of the nest has independent iterations"),
+        ("for i in range(n):\n        A[i] = 1\n    for i in range(n):\n        A[i] += 1\n", "more than one launch"),
+    ],
+)
+def test_what_is_not_one_launch_of_many_threads_is_counted_in_loop_order(loops: str, why: str) -> None:
+    kernel = kernel_of(f"kernel k(n):\n    assume n >= 2\n    inout A: f64[n]\n    {loops}")
+    p = predict(kernel, {"n": 24}, SMALL)
+    assert any("counted in loop order" in note and why in note for note in p.assumptions)
+    assert p.memory.bytes == traffic_at(kernel, {"n": 24}, 16384, 64, "load_store").bytes
+
+
+def test_no_more_blocks_are_resident_than_there_are() -> None:
+    rows = kernel_of(
+        "kernel k(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n    for i in range(n), j in range(n):\n"
+        "        y[i] += A[i, j] * x[j]\n"
+    )
+    found = orders_of(rows, {"n": 16384}, PAPER)
+    assert found.launch is not None
+    assert (found.launch.grid, found.resident, found.at_a_time) == ((64,), 1, 64)
+    assert "1 at a time on each of 64 multiprocessors" in found.assumptions[0]
+
+
+def test_a_product_too_large_to_be_gone_through() -> None:
+    """n = 4096 on a V100: waves of 640 blocks of 8 x 32 are 40 rows of C, and read all of B and their rows of A."""
+    n = 4096
+    p = predict(kernel_of(NAIVE.format("").replace("parallel ", "")), {"n": n}, PAPER)
+    waves = -(-n // 40)
+    assert p.memory.bytes == pytest.approx(8 * (waves * n * n + n * n + 2 * n * n), rel=0.01)
+    behind_l1 = next(level for level in p.levels if level.name == "L2")
+    assert behind_l1.bytes == 8 * (n**3 // 8 + n**3 // 32 + 2 * n * n)  # a block's rows of A and columns of B, once
+    assert any("distinct sectors" in note for note in p.assumptions)
 
 
 def test_a_machine_without_multiprocessors_runs_one_after_another() -> None:

@@ -1,0 +1,89 @@
+"""How many lines or sectors the union of some boxes of array elements touches, in closed form.
+
+A box is an interval of subscripts in every dimension. Boxes of one array usually overlap: those of a stencil are one
+box, shifted. The leading dimensions are cut where a box begins or ends; between two cuts every row of the array has the
+same intervals, so one row is counted and multiplied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import gcd
+from typing import NamedTuple
+
+Interval = tuple[int, int]
+"""First and last subscript."""
+
+Box = tuple[Interval, ...]
+"""Intervals of the dimensions, the one contiguous in memory last."""
+
+Amount = int | Fraction
+
+
+def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int, unit_bytes: int) -> Amount:
+    """Distinct units of `unit_bytes` that the boxes touch in an array of `dims` that begins on a unit.
+
+    Exact where rows are a whole number of units long. Otherwise rows begin at every possible offset equally often, and
+    a unit that two rows share is counted in both.
+    """
+    found = list(dict.fromkeys(boxes))
+    extents = list(dims)
+    while len(extents) > 1 and all(box[-1] == (0, extents[-1] - 1) for box in found):
+        # whole rows follow each other in memory, so the last two dimensions are one
+        length = extents.pop()
+        extents[-1] *= length
+        found = [(*box[:-2], (box[-2][0] * length, box[-2][1] * length + length - 1)) for box in found]
+    if not found:
+        return 0
+    row = extents[-1] * element_bytes if len(extents) > 1 else 0
+    shift = gcd(row, unit_bytes) if row else unit_bytes
+    return _of_rows(found, 0, _Rows(element_bytes, unit_bytes, range(0, unit_bytes, shift)), {})
+
+
+class _Rows(NamedTuple):
+    """Bytes of an element and of a unit, and the places in a unit at which rows begin."""
+
+    element_bytes: int
+    unit_bytes: int
+    offsets: range
+
+
+def _of_rows(boxes: list[Box], dimension: int, rows: _Rows, known: dict[tuple[int, tuple[Box, ...]], Amount]) -> Amount:
+    """Units of the boxes from `dimension` on; known: what was counted before."""
+    if dimension == len(boxes[0]) - 1:
+        intervals = _merged([box[dimension] for box in boxes])
+        total = sum(_units_of_row(intervals, rows.element_bytes, rows.unit_bytes, offset) for offset in rows.offsets)
+        return total if len(rows.offsets) == 1 else Fraction(total, len(rows.offsets))
+    cuts = sorted({end for box in boxes for end in (box[dimension][0], box[dimension][1] + 1)})
+    total_units: Amount = 0
+    for begin, end in pairwise(cuts):
+        inside = [box for box in boxes if box[dimension][0] <= begin and end <= box[dimension][1] + 1]
+        if not inside:
+            continue
+        key = dimension, tuple(dict.fromkeys(box[dimension + 1 :] for box in inside))
+        if key not in known:
+            known[key] = _of_rows(inside, dimension + 1, rows, known)
+        total_units += (end - begin) * known[key]
+    return total_units
+
+
+def _merged(intervals: list[Interval]) -> list[Interval]:
+    """The union, in order, of intervals that overlap or touch."""
+    found: list[Interval] = []
+    for low, high in sorted(intervals):
+        if found and low <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(found[-1][1], high)
+        else:
+            found.append((low, high))
+    return found
+
+
+def _units_of_row(intervals: list[Interval], element_bytes: int, unit_bytes: int, offset: int) -> int:
+    total, last = 0, -1
+    for low, high in intervals:
+        first = max((offset + low * element_bytes) // unit_bytes, last + 1)  # neighbors may share a unit
+        last = max((offset + (high + 1) * element_bytes - 1) // unit_bytes, last)
+        total += max(0, last - first + 1)
+    return total

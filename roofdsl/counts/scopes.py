@@ -1,0 +1,345 @@
+"""Traffic at given sizes from the data of loop iterations: what fits in the cache is moved once. No walk.
+
+Every part of a kernel (a loop, an iteration of it, a statement) touches a set of elements. If the lines of that set fit
+in the cache, the part moves each of its sectors once. If not, its iterations are taken one after another, and each
+finds what as many iterations before it as fit have left. This is the layer condition of stencils and the blocking
+condition of products.
+
+An LRU cache evicts gradually, a set as a whole. So the result is that of an LRU cache except near a capacity at which a
+set just fits or just does not.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import gcd
+from typing import NamedTuple
+
+from roofdsl.counts.distinct_units import Amount, Box, Interval, distinct_units
+from roofdsl.counts.traffic_at import ArrayLines, NoAnswer
+from roofdsl.loops.accesses import accesses
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import IntExpr
+from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
+from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.sized import Sized
+
+HEAD = 4
+"""First iterations of a loop that are counted one by one: they find less of what those before them have left."""
+
+Env = Mapping[str, tuple[int, int, int]]
+"""Loop variables: first value, last value, step."""
+
+
+class Touched(NamedTuple):
+    """Boxes of one array: all, those written, and those whose first access is a write."""
+
+    every: tuple[Box, ...]
+    written: tuple[Box, ...]
+    written_first: tuple[Box, ...]
+
+
+Sets = dict[str, Touched]
+
+
+Units = dict[str, tuple[Amount, Amount, Amount]]
+"""For each array, residencies of units: begun, begun by a read, and ended by a store."""
+
+
+class Counted(NamedTuple):
+    """What a part of a kernel moves. first, last: the sets at its two ends that fit; fits: the whole part does."""
+
+    units: Units
+    first: Sets
+    last: Sets
+    fits: bool = False
+
+
+def lines_by_scopes(
+    at: Sized, cache_bytes: int, line_bytes: int, sector_bytes: int, *, cold: int = 0
+) -> tuple[ArrayLines, ...]:
+    """The sectors that a cache moves; the iterations of the `cold` outermost loops find nothing of each other's.
+
+    Raises NoAnswer for conditions, bounds that depend on loops whose variables are subscripts, and subscripts that
+    leave gaps of more than a sector.
+    """
+    kernel = with_numbers(at.kernel, dict(at.kernel.constants) | dict(at.values))
+    scopes = _Scopes(kernel, cache_bytes, line_bytes, sector_bytes)
+    found = scopes.of(kernel.body, {}, cold)
+    lines = []
+    for array in kernel.arrays:
+        if array.is_scalar:
+            continue
+        begun, by_read, stored = (round(n) for n in found.units.get(array.name, (0, 0, 0)))
+        if array.intent == "temp" and stored:
+            raise NoAnswer(f"what is stored of {array.name} depends on what comes after its last use")
+        lines.append(ArrayLines(array.name, sector_bytes, begun, by_read, stored))
+    return tuple(lines)
+
+
+class _Scopes:
+    def __init__(self, kernel: Kernel, cache_bytes: int, line_bytes: int, sector_bytes: int) -> None:
+        self.cache_bytes, self.line_bytes, self.sector_bytes = cache_bytes, line_bytes, sector_bytes
+        self.arrays = {a.name: a for a in kernel.arrays}
+        self.dims = {a.name: _dims(a) for a in kernel.arrays if not a.is_scalar}
+        self.smallest = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1)
+        self.subscripted = {s for e in _elements(kernel.body) for x in e.subscripts for s in x.symbols()}
+        self.contiguous = _contiguous(kernel.body)
+
+    # ---- traffic ----
+
+    def of(self, nodes: Sequence[Node], env: Env, cold: int = 0) -> Counted:
+        """The traffic of `nodes`, one after another, where the loops around them have the values `env`."""
+        sets = self.sets(nodes, env)
+        if not cold and not self._exceeds(sets):
+            return Counted({name: self._moved(name, t) for name, t in sets.items()}, sets, sets, fits=True)
+        if len(nodes) == 1:
+            only = nodes[0]
+            if isinstance(only, For):
+                return self._iterations(only, env, cold)
+            return Counted({name: self._moved(name, t) for name, t in sets.items()}, {}, {})
+        parts = [self.of((node,), env) for node in nodes if not isinstance(node, Count)]
+        units = _sum((part.units, 1) for part in parts)
+        shared = _sum((self._shared(a.last, b.first), 1) for a, b in pairwise(parts))
+        return Counted(_sum([(units, 1), (shared, -1)]), parts[0].first, parts[-1].last)
+
+    def _iterations(self, loop: For, env: Env, cold: int) -> Counted:
+        """Iterations one by one: those at both ends, and in the middle as many as have different alignments."""
+        values = self._values(loop, env)
+        count = len(values)
+        if not count:
+            return Counted({}, {}, {})
+        times = _representatives(count, self._period(loop), 1 if cold else HEAD)
+        parts: dict[int, Counted] = {}
+
+        def part(k: int) -> Counted:
+            if k not in parts:
+                at = values[k]
+                parts[k] = self.of(loop.body, {**env, loop.var: (at, at, 1)}, max(0, cold - 1))
+            return parts[k]
+
+        terms: list[tuple[Units, int]] = [(part(k).units, n) for k, n in times.items()]
+        if not cold:
+            for k, n in times.items():
+                if k:
+                    left = self._left_by(loop, env, values[:k]) if part(k).fits else None
+                    terms.append((self._shared(left or part(k - 1).last, part(k).first), -n))
+        return Counted(_sum(terms), part(0).first, part(count - 1).last)
+
+    def _left_by(self, loop: For, env: Env, before: range) -> Sets | None:
+        """The set of as many of the iterations `before` as fit together, the latest ones; None if that is not known."""
+
+        def latest(n: int) -> Sets:
+            values = before[len(before) - n :]
+            return self.sets(loop.body, {**env, loop.var: (values[0], values[-1], loop.step.evaluate({}))})
+
+        try:
+            fits = bisect_right(range(1, len(before) + 1), False, key=lambda n: self._exceeds(latest(n)))
+            return latest(fits) if fits else None
+        except NoAnswer:
+            return None
+
+    def _exceeds(self, sets: Sets) -> bool:
+        return self.held_bytes(sets) > self.cache_bytes
+
+    def _values(self, loop: For, env: Env) -> range:
+        start = max(_interval(e, env)[0] for e in loop.starts)
+        stop = min(_interval(e, env)[1] for e in loop.stops)
+        return range(start, stop, loop.step.evaluate({}))
+
+    def _period(self, loop: For) -> int:
+        """Iterations after which the elements of an iteration lie at the same place in their sectors again."""
+        if loop.var not in self.contiguous:
+            return 1
+        unit = max(self.sector_bytes, 1)
+        return unit // gcd(unit, loop.step.evaluate({}) * self.smallest)
+
+    # ---- sets ----
+
+    def sets(self, nodes: Sequence[Node], env: Env) -> Sets:
+        """The elements that `nodes` touch."""
+        found: Sets = {}
+        for node in nodes:
+            match node:
+                case For():
+                    values = self._hull(node, env)
+                    more = self.sets(node.body, {**env, node.var: values}) if values is not None else {}
+                case Assign() | Let():
+                    more = self._of_statement(node, env)
+                case Count():
+                    continue
+                case _:
+                    raise NoAnswer("a condition decides which iterations are executed")
+            found = _joined(found, more)
+        return found
+
+    def _hull(self, loop: For, env: Env) -> tuple[int, int, int] | None:
+        """All values of the variable; a loop in a chunk of a loop has those of the loop."""
+        needed = loop.start.symbols() | loop.stop.symbols()
+        if any(name in self.subscripted and env[name][0] != env[name][1] for name in needed):
+            raise NoAnswer(f"the bounds of the loop over {loop.var} depend on other loops")
+        step = loop.step.evaluate({})
+        start = max(_interval(e, env)[0] for e in loop.starts)
+        stop = min(_interval(e, env)[1] for e in loop.stops)
+        if stop <= start:
+            return None
+        if step != 1 and any(env[name][0] != env[name][1] for name in needed):
+            step = gcd(step, *(env[name][2] for name in needed))
+        return start, start + (stop - 1 - start) // step * step, step
+
+    def _of_statement(self, statement: Assign | Let, env: Env) -> Sets:
+        found: Sets = {}
+        for access in accesses(statement):
+            name = access.element.array.name
+            box = self._box(access.element, env)
+            own = (box,) if access.is_write else ()
+            found = _joined(found, {name: Touched((box,), own, own)})
+        return found
+
+    def _box(self, element: Element, env: Env) -> Box:
+        array = element.array
+        subscripts = element.subscripts[::-1] if array.column_major else element.subscripts
+        used: set[str] = set()
+        box = []
+        for d, subscript in enumerate(subscripts):
+            names = {s for s in subscript.symbols() if env[s][0] != env[s][1]}
+            if names & used:
+                raise NoAnswer(f"two subscripts of {array.name} depend on one loop")
+            used |= names
+            # in a row, elements of every sector are as good as all of them
+            gap = self.sector_bytes // array.type.bytes if d == len(subscripts) - 1 else 1
+            if not _is_dense(subscript, env, max(gap, 1)):
+                raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
+            box.append(_interval(subscript, env))
+        return tuple(box)
+
+    # ---- numbers ----
+
+    def held_bytes(self, sets: Sets) -> Amount:
+        """Bytes of the lines that hold the sets."""
+        return sum((self._units(name, t.every, self.line_bytes) for name, t in sets.items()), 0) * self.line_bytes
+
+    def _units(self, name: str, boxes: Sequence[Box], unit: int) -> Amount:
+        return distinct_units(boxes, self.dims[name], self.arrays[name].type.bytes, unit) if boxes else 0
+
+    def _moved(self, name: str, touched: Touched) -> tuple[Amount, Amount, Amount]:
+        begun = self._units(name, touched.every, self.sector_bytes)
+        first = self._units(name, touched.written_first, self.sector_bytes)
+        return begun, begun - first, self._units(name, touched.written, self.sector_bytes)
+
+    def _shared(self, before: Sets, after: Sets) -> Units:
+        """What `after` does not move again: sectors there, those it reads first, and those both write."""
+        found = {}
+        for name in before.keys() & after.keys():
+            held, next_ = before[name], after[name]
+            begun = self._common(name, held.every, next_.every)
+            read = begun - self._common(name, held.every, next_.written_first)
+            found[name] = begun, read, self._common(name, held.written, next_.written)
+        return found
+
+    def _common(self, name: str, a: tuple[Box, ...], b: tuple[Box, ...]) -> Amount:
+        if not a or not b:
+            return 0
+        one, other, both = (self._units(name, boxes, self.sector_bytes) for boxes in (a, b, a + b))
+        return one + other - both
+
+
+def _joined(before: Sets, after: Sets) -> Sets:
+    """The sets of two parts in this order: what the first touches, the second does not write first."""
+    found = dict(before)
+    for name, touched in after.items():
+        if name not in found:
+            found[name] = touched
+            continue
+        old = found[name]
+        found[name] = Touched(
+            tuple(dict.fromkeys(old.every + touched.every)),
+            tuple(dict.fromkeys(old.written + touched.written)),
+            old.written_first,
+        )
+    return found
+
+
+def _representatives(count: int, period: int, head: int) -> dict[int, int]:
+    """Iterations to look at, and how many of `count` each stands for: `head` first ones and the last for themselves,
+    others by residue.
+    """
+    if count <= period + head + 2:
+        return dict.fromkeys(range(count), 1)
+    times = dict.fromkeys((*range(head), count - 1), 1)
+    middle = max(head, count // 2 - period)
+    for k in range(middle, middle + period):
+        first = head + (k - head) % period
+        times[k] = len(range(first, count - 1, period))
+    return times
+
+
+def _sum(terms: Iterable[tuple[Units, int]]) -> Units:
+    total: Units = {}
+    for units, weight in terms:
+        for name, (begun, read, stored) in units.items():
+            a, b, c = total.get(name, (0, 0, 0))
+            total[name] = a + weight * begun, b + weight * read, c + weight * stored
+    return total
+
+
+def _interval(expression: IntExpr, env: Env) -> Interval:
+    """The least and the greatest value."""
+    form = affine(expression)
+    low = high = form.constant
+    for term, factor in form.terms:
+        if not term.symbols():
+            ends = (term.evaluate({}),) * 2
+        elif term.symbols() <= env.keys() and all(env[s][0] == env[s][1] for s in term.symbols()):
+            ends = (term.evaluate({s: env[s][0] for s in term.symbols()}),) * 2
+        elif (name := str(term)) in env:
+            ends = env[name][:2]
+        else:
+            raise NoAnswer(f"{expression} is not affine in the loops")
+        low, high = low + factor * ends[factor < 0], high + factor * ends[factor > 0]
+    return low, high
+
+
+def _is_dense(expression: IntExpr, env: Env, gap: int) -> bool:
+    """Whether the values leave no more than `gap` from one to the next."""
+    steps = []
+    for name, factor in affine(expression).coefficients().items():
+        low, high, step = env[name]
+        if low != high:
+            steps.append((abs(factor) * step, abs(factor) * (high - low)))
+    reach = 0
+    for step, extent in sorted(steps):
+        if step > reach + gap:
+            return False
+        reach += extent
+    return True
+
+
+def _dims(array: Array) -> tuple[int, ...]:
+    dims = tuple(d.evaluate({}) for d in array.dims)
+    return dims[::-1] if array.column_major else dims
+
+
+def _elements(nodes: Sequence[Node]) -> Iterator[Element]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _elements(node.body)
+        elif isinstance(node, Assign | Let):
+            yield from (a.element for a in accesses(node))
+
+
+def _contiguous(nodes: Sequence[Node]) -> set[str]:
+    """Variables that move a subscript along memory, themselves or as the start of a loop that does."""
+    found = {s for e in _elements(nodes) for s in e.subscripts[0 if e.array.column_major else -1].symbols()}
+
+    def starts(nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                starts(node.body)  # inner loops first, so that what begins with their variables is known
+                if node.var in found:
+                    found.update(node.start.symbols())
+
+    starts(nodes)
+    return found

@@ -1,0 +1,53 @@
+"""A kernel's loops as its generated CUDA has them: those that become threads outermost, and marked parallel.
+
+`codegen.threads` decides which loops these are, so that a prediction is one of the code that runs.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from roofdsl.lang.record import replace
+from roofdsl.loops.model import For, Kernel
+from roofdsl.loops.transform import apply
+
+
+@lru_cache(maxsize=64)
+def as_launched(kernel: Kernel) -> Kernel | str:
+    """`kernel` with the loops of its threads outermost, the one along x last; or why the loops run as written.
+
+    A kernel that begins with `parallel for` is as it is. Otherwise the loops with independent iterations are found by
+    proof, for all sizes.
+    """
+    plain = apply(kernel)
+    if len(plain.body) != 1 or not isinstance(plain.body[0], For):
+        return "more than one loop nest, so more than one launch"
+    root = plain.body[0]
+    if root.parallel:
+        return kernel
+
+    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.codegen.generate import declared_parallel
+    from roofdsl.codegen.threads import plan_nest
+
+    nest = plan_nest(plain, root, (0,), parallel_loops(kernel) | declared_parallel(plain.body))
+    if nest is None:
+        return "no loop of the nest has independent iterations"
+    spread = {id(s.loop) for s in nest.spread}
+    inner: list[For] = []
+    node: For = nest.root
+    body = node.body
+    while True:
+        if id(node) not in spread:
+            inner.append(node)
+        body = node.body
+        if len(body) != 1 or not isinstance(body[0], For):
+            break
+        node = body[0]
+    # z, y, x: loops over blocks outside all loops over threads, as their tiles' loops need them
+    band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
+    for loop in reversed(inner):
+        body = (replace(loop, body=body),)
+    for s in reversed(band):
+        body = (replace(s.loop, parallel=True, body=body),)
+    return replace(plain, body=body)

@@ -1,0 +1,72 @@
+"""What crosses the boundary behind a cache in a launch: accesses gone through where they are few, else by scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from roofdsl.lang.record import replace
+from roofdsl.machine.model import Cache
+from roofdsl.predict.boundary import Boundary
+from roofdsl.predict.orders import Orders
+
+if TYPE_CHECKING:
+    from roofdsl.counts.traffic_at import TrafficAt
+
+NEARER_ACCESSES = 300_000_000
+"""Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
+
+FEW_ACCESSES = 3_000_000
+"""Accesses up to which a launch that only the generated code has is gone through."""
+
+BY_SCOPES = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
+
+
+def launch_transfers(
+    orders: Orders, cache: Cache, values: Mapping[str, int], boundary: Boundary
+) -> tuple[TrafficAt, Boundary]:
+    """The traffic of the launch of `orders` behind `cache`, and the boundary with what was assumed.
+
+    Raises CommandError as `transfers_at` does, OutOfReach among them.
+    """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at
+    from roofdsl.counts.traffic_at import NoAnswer, OutOfReach, access_count
+    from roofdsl.loops.sized import Sized
+
+    ordered, at = orders.behind(cache, boundary)
+    where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+    assert orders.launch is not None
+    executed = access_count(Sized(orders.launch.kernel, values))
+    few = NEARER_ACCESSES if orders.is_declared else FEW_ACCESSES
+    if executed <= few:
+        try:
+            return transfers_at(ordered, values, where, at.convention, few), at
+        except OutOfReach as error:
+            try:
+                return _by_scopes(orders, cache, values, at, executed)
+            except NoAnswer:
+                raise error from None
+    try:
+        return _by_scopes(orders, cache, values, at, executed)
+    except NoAnswer:
+        return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at
+
+
+def _by_scopes(
+    orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int
+) -> tuple[TrafficAt, Boundary]:
+    """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer."""
+    from roofdsl.counts.scopes import lines_by_scopes
+    from roofdsl.counts.traffic_at import NoAnswer, TrafficAt, convention_totals
+    from roofdsl.loops.sized import Sized
+    from roofdsl.loops.thread_blocks import block_by_block, in_waves
+
+    launch = orders.launch
+    if launch is None or at.cache_bytes is None or at.line_bytes is None or at.moved_bytes is None:
+        raise NoAnswer("neither lines nor a capacity are stated")
+    cold = 0 if cache.copies == 1 else len(launch.blocks)
+    kernel = block_by_block(launch) if cold else in_waves(launch, orders.at_a_time)
+    lines = lines_by_scopes(Sized(kernel, values), at.cache_bytes, at.line_bytes, at.moved_bytes, cold=cold)
+    totals = convention_totals(kernel, lines, at.convention)
+    found = TrafficAt(*totals, executed, "distinct sectors")
+    return found, replace(at, assumptions=(*at.assumptions, BY_SCOPES.format(cache.name)))

@@ -1,0 +1,149 @@
+"""Traffic from the sets of blocks and waves, against enumerated sectors and an LRU cache that is gone through."""
+
+from __future__ import annotations
+
+import random
+from itertools import product
+
+import pytest
+
+from roofdsl.counts.distinct_units import distinct_units
+from roofdsl.counts.scopes import lines_by_scopes
+from roofdsl.counts.sector_traffic import Transfers, transfers_at
+from roofdsl.counts.traffic_at import NoAnswer, convention_totals
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import Sized
+from roofdsl.loops.thread_blocks import Launch, block_by_block, in_waves, launch_of, on_one_copy
+
+
+def of(text: str) -> Kernel:
+    return kernel(load_file(Source("k.roof", text)), "k")
+
+
+MATMUL = of(
+    "kernel k(n):\n    in A, B: f64[n, n]\n    out C: f64[n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        C[i, j] = 0\n        for k in range(n):\n            C[i, j] += A[i, k] * B[k, j]\n"
+)
+FIVE_POINT = of(
+    "kernel k(n):\n    assume n >= 4\n    in a: f64[n, n]\n    out b: f64[n, n]\n    tile j, i by 2, 16\n"
+    "    parallel for j in range(1, n - 1), i in range(1, n - 1):\n"
+    "        b[j, i] = a[j, i - 1] + a[j, i + 1] + a[j - 1, i] + a[j + 1, i] + a[j, i]\n"
+)
+STAR = of(
+    "kernel k(n):\n    assume n >= 8\n    in a: f64[n, n, n]\n    out b: f64[n, n, n]\n    tile z, y, x by 2, 1, 8\n"
+    "    parallel for z in range(2, n - 2), y in range(2, n - 2), x in range(2, n - 2):\n"
+    "        b[z, y, x] = a[z, y, x] + a[z, y, x - 2] + a[z, y, x + 2] + a[z, y - 2, x] + a[z, y + 2, x]"
+    " + a[z - 2, y, x] + a[z + 2, y, x]\n"
+)
+GEMV = of(
+    "kernel k(n):\n    in A: f32[n, n], x: f32[n]\n    inout y: f32[n]\n    parallel for i in range(n):\n"
+    "        for j in range(n):\n            y[i] += A[i, j] * x[j]\n"
+)
+TRANSPOSE = of(
+    "kernel k(n):\n    in A: f64[n, n]\n    out B: f64[n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        B[j, i] = A[i, j]\n"
+)
+COLUMNS = of(
+    "kernel k(n):\n    in A: f64[n, n] col\n    inout y: f64[n]\n    parallel for i in range(n):\n"
+    "        for j in range(n):\n            y[i] += A[i, j]\n"
+)
+KERNELS = {"matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
+           "columns": COLUMNS}  # fmt: skip
+SIZES = {"matmul": 32, "five_point": 68, "star": 20, "gemv": 96, "transpose": 48, "columns": 96}
+
+
+def launch(name: str, n: int | None = None) -> Launch:
+    found = launch_of(KERNELS[name], {"n": n or SIZES[name]}, 64)
+    assert found is not None
+    return found
+
+
+def by_scopes(kernel: Kernel, n: int, cache: int, convention: str, cold: int = 0) -> tuple[int | None, int | None]:
+    lines = lines_by_scopes(Sized(kernel, {"n": n}), cache, 64, 32, cold=cold)
+    return convention_totals(kernel, lines, convention)[:2]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_units_of_boxes_are_those_of_their_elements(seed: int) -> None:
+    chance = random.Random(seed)
+    element, unit = chance.choice([4, 8]), chance.choice([32, 64])
+    dims = [chance.randint(2, 6), chance.randint(2, 6), unit // element * chance.randint(1, 3)]
+    boxes = []
+    for _ in range(chance.randint(1, 5)):
+        ends = [sorted(chance.choices(range(d), k=2)) for d in dims]
+        boxes.append(tuple((low, high) for low, high in ends))
+    touched = {
+        ((i * dims[1] + j) * dims[2] + k) * element // unit
+        for box in boxes
+        for i, j, k in product(*(range(low, high + 1) for low, high in box))
+    }
+    assert distinct_units(boxes, dims, element, unit) == len(touched)
+
+
+def test_rows_that_are_no_whole_number_of_units() -> None:
+    """Whole rows follow each other, so they are exact; parts of rows are averaged over where rows begin."""
+    assert distinct_units([((0, 4), (0, 6))], [9, 7], 8, 32) == -(-5 * 7 * 8 // 32)
+    exact = len({(i * 7 + j) * 8 // 32 for i in range(4) for j in range(2)})
+    assert distinct_units([((0, 3), (0, 1))], [9, 7], 8, 32) == exact
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("convention", ["load_store", "write_allocate"])
+def test_each_block_cold_where_its_set_fits(name: str, convention: str) -> None:
+    """The same as the walk of blocks one by one, each with arrays of its own, in a cache that holds a block's data."""
+    at, n = launch(name), SIZES[name]
+    cache = 1 << 16
+    walked = transfers_at(on_one_copy(at, 64), {"n": n}, Transfers(cache, 64, 32), convention)  # type: ignore[arg-type]
+    found = by_scopes(block_by_block(at), n, cache, convention, cold=len(at.blocks))
+    assert found == (walked.loads_bytes, walked.stores_bytes)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("blocks", [1, 3, 8])
+@pytest.mark.parametrize("cache", [1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 20])
+def test_waves_through_a_shared_cache(name: str, blocks: int, cache: int) -> None:
+    """Between what an LRU cache of half and of twice the size moves: an LRU cache evicts gradually, scopes at once."""
+    wave, n = in_waves(launch(name), blocks), SIZES[name]
+    found = by_scopes(wave, n, cache, "load_store")
+    few, many = (transfers_at(wave, {"n": n}, Transfers(c, 64, 32), "load_store") for c in (2 * cache, cache // 2))
+    loads, stores = zip(*((t.loads_bytes, t.stores_bytes) for t in (few, many)), strict=True)
+    for one, (low, high) in zip(found, (loads, stores), strict=True):
+        assert low is not None and one is not None and high is not None
+        assert low <= one <= high
+
+
+def test_the_published_stencil_of_five_points() -> None:
+    """Ernst et al., JPDC 173 (2023), figures of an A100: blocks of 256 x 4 points (256 x 2 threads of two points each,
+    as 35 B from L1, 70 sectors for 64 points, shows). 12.2 B loaded from L2 and 8.1 to 9.0 B from memory per point.
+    """
+    text = "    tile j, i by 4, 256\n    parallel for j in range(1, n - 1), i in range(1, n - 1):\n"
+    body = "        b[j, i] = a[j, i - 1] + a[j, i + 1] + a[j - 1, i] + a[j + 1, i] + a[j, i]\n"
+    wide = of("kernel k(n):\n    assume n >= 4\n    in a: f64[n, n]\n    out b: f64[n, n]\n" + text + body)
+    n = 15_000
+    at = launch_of(wide, {"n": n}, 1024)
+    assert at is not None
+    kernels = block_by_block(at), in_waves(at, 2 * 108)
+    (l2, written), (hbm, stored) = (
+        convention_totals(k, lines_by_scopes(Sized(k, {"n": n}), size, 128, 32, cold=cold), "load_store")[:2]
+        for k, size, cold in zip(kernels, (192 * 1024 // 2, 20 << 20), (len(at.blocks), 0), strict=True)
+    )
+    assert None not in (l2, written, hbm, stored)
+    assert l2 / n**2 == pytest.approx(12.2, rel=0.01)  # type: ignore[operator]
+    assert hbm / n**2 == pytest.approx(8.1, rel=0.02)  # type: ignore[operator]
+    assert stored / n**2 == pytest.approx(8.0, rel=0.01)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "loops",
+    [
+        "for i in range(n), j in range(i, n):\n        B[i, j] = A[i, j]",
+        "for i in range(n):\n        B[i, i] = A[i, i]",
+        "for i in range(n // 2), j in range(n):\n        B[2 * i, j] = A[i, j]",
+    ],
+)
+def test_what_has_gaps_or_bounds_of_its_own_is_not_counted(loops: str) -> None:
+    triangle = of(f"kernel k(n):\n    in A: f64[n, n]\n    out B: f64[n, n]\n    {loops}\n")
+    with pytest.raises(NoAnswer):
+        lines_by_scopes(Sized(triangle, {"n": 64}), 1024, 64, 32)
