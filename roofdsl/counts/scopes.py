@@ -18,7 +18,8 @@ from math import gcd
 from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, Interval, distinct_units
-from roofdsl.counts.traffic_at import ArrayLines, NoAnswer
+from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.traffic_at import ArrayLines
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr

@@ -29,8 +29,9 @@ def launch_transfers(
 
     Raises CommandError as `transfers_at` does, OutOfReach among them.
     """
+    from roofdsl.counts.histogram_at import NoAnswer
     from roofdsl.counts.sector_traffic import Transfers, transfers_at
-    from roofdsl.counts.traffic_at import NoAnswer, OutOfReach, access_count
+    from roofdsl.counts.traffic_at import OutOfReach, access_count
     from roofdsl.loops.sized import Sized
 
     ordered, at = orders.behind(cache, boundary)
@@ -56,8 +57,9 @@ def _by_scopes(
     orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int
 ) -> tuple[TrafficAt, Boundary]:
     """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer."""
+    from roofdsl.counts.histogram_at import NoAnswer
     from roofdsl.counts.scopes import lines_by_scopes
-    from roofdsl.counts.traffic_at import NoAnswer, TrafficAt, convention_totals
+    from roofdsl.counts.traffic_at import TrafficAt, convention_totals
     from roofdsl.loops.sized import Sized
     from roofdsl.loops.thread_blocks import block_by_block, in_waves
 
