@@ -56,9 +56,13 @@ def test_without_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
 
 
 def test_options_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
-    for more in (["--verify"], ["--einsum", "i,i->"], ["--type", "f32"]):
+    for more, said in (
+        (["--verify"], "`--verify` executes a function beside its kernel, which a tensor program has none of"),
+        (["--einsum", "i,i->"], "give a FILE, or --einsum TEXT"),
+        (["--type", "f32"], "--type is for --einsum"),
+    ):
         assert run(["convert", "model.py", "--torch", *more]) == 2
-        assert "`--torch` takes a FILE" in capsys.readouterr().err
+        assert said in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def preprocess(source: Source, options: Options) -> Preprocessed:
             text = _by_compiler(compiler, source, [*folders, stubs], options)
         else:
             text = _by_pcpp(source, [*folders, stubs], options)
-    return _without_markers(text)
+    return _without_markers(text, source.name)
 
 
 def _compiler() -> str | None:
@@ -169,7 +169,9 @@ def _by_pcpp(source: Source, folders: list[str], options: Options) -> str:
     return out.getvalue()
 
 
-def _without_markers(text: str) -> Preprocessed:
+def _without_markers(text: str, own: str) -> Preprocessed:
+    """own: the file's name as it was given; pcpp shortens it."""
+    whole = os.path.abspath(own)
     lines = [""]  # for what the reader itself declares
     origins = [("", 0)]
     file, number = "", 0
@@ -178,6 +180,7 @@ def _without_markers(text: str) -> Preprocessed:
         if marker is not None:
             number = int(marker[1])
             file = marker[2].replace("\\\\", "\\").replace('\\"', '"') if marker[2] is not None else file
+            file = own if os.path.abspath(file) == whole else file
             lines.append("")
             origins.append((file, number))
             continue
