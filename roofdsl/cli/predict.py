@@ -64,6 +64,7 @@ from roofdsl.tell import prediction, program_prediction
 @size_option("--shared", "Shared memory per block.")
 @size_option("--in-flight", "Bytes that each thread keeps in flight; adds latency ceilings.")
 @latency_option
+@click.option("--cores", type=click.IntRange(1), metavar="N", help="Run the kernel on N cores of a CPU.")
 @in_core_option
 @math_option
 @json_option
@@ -85,6 +86,7 @@ def predict(
     shared: int | None,
     in_flight: int | None,
     latency: Fraction,
+    cores: int | None,
     in_core: Model,
     math: Math,
     as_json: bool,
@@ -99,7 +101,14 @@ def predict(
         traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets, conflicts=True,
         code=Code(in_core, "numba", math),
     )  # fmt: skip
-    kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
+    if cores is not None and chosen.programs:
+        raise click.UsageError("--cores predicts kernels: name one as FILE:KERNEL")
+    if cores is None:
+        kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
+    else:
+        from roofdsl.predict.scaling import on_cores
+
+        kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in kernels_of(chosen, settings)]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:
         documents = [p.to_json() for p in kernels] + [p.to_json() for p in programs]

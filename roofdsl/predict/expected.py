@@ -38,13 +38,22 @@ class Cause(Record):
         return {"cause": self.cause, "share_s": float(self.share_s), "remedy": self.remedy}
 
 
+class Rung(Record):
+    """One step from the bound to the expected time: what one launch takes with this cause and those before it."""
+
+    cause: str
+    remedy: str
+    reached_s: Fraction
+
+
 class Expected(Record):
     """The expected time of one launch, or of several (they can be added and multiplied), and what it is made of.
 
     causes: they add up to expected_s minus the bound. core_s, loads_s: T_OL and T_nOL. transfers: seconds of each level
     behind the nearest cache, nearest first. data_s: loads and transfers together, by the machine's rule. launch_s: what
     launches add. overlap: the part of what could overlap that does, None where the machine does not say. core: of one
-    launch, what it was made from. relaxed_s: the expected time with relaxed math, where that is a remedy.
+    launch, what it was made from. relaxed_s: the expected time with relaxed math, where that is a remedy. ladder: of
+    one launch, the causes in the order in which they were added, the launch last.
     """
 
     expected_s: Fraction
@@ -59,6 +68,7 @@ class Expected(Record):
     assumptions: tuple[str, ...] = ()
     core: InCore | None = None
     relaxed_s: Fraction | None = None
+    ladder: tuple[Rung, ...] = ()
 
     def __add__(self, other: Expected) -> Expected:
         """Both, one after the other."""
@@ -146,10 +156,10 @@ def expected(
         """Everything at the same time, as in the bound."""
         return max(least, Fraction(overlapping_s), Fraction(loads_s))
 
-    causes, before = [], bound_s
+    ladder, before = [], bound_s
     for step in core.steps:
         now = roof(step.overlapping_s, step.loads_s)
-        causes.append(Cause(step.cause or _unnamed(now, before), now - before, step.remedy))
+        ladder.append(Rung(step.cause or _unnamed(now, before), step.remedy, now))
         before = now
     last = core.steps[-1]
     core_s, loads_s = Fraction(last.overlapping_s), Fraction(last.loads_s)
@@ -157,26 +167,24 @@ def expected(
     transfers = tuple((level.name, _seconds(level, machine)) for level in behind)
     slower = [level.name for level, (_, time) in zip(behind, transfers, strict=True) if time > level.time_s]
     if slower:
-        now = max(before, *(time for _, time in transfers))
-        causes.append(Cause(f"stores to {' and '.join(slower)} are slower than loads", now - before))
-        before = now
+        before = max(before, *(time for _, time in transfers))
+        ladder.append(Rung(f"stores to {' and '.join(slower)} are slower than loads", "", before))
 
-    measured = sum((t for _, t in in_turn(_without_registers(levels, machine), machine, as_measured=True)), Fraction(0))
-    data_s = max(combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap), measured)
-    now = max(before, data_s)
-    causes.append(Cause(_taking_turns(behind, machine), now - before, "a working set that fits into a nearer cache"))
-    before = now
+    data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
+    data_s = max(data_s, measured_turns_s(levels, machine))
+    before = max(before, data_s)
+    ladder.append(Rung(_taking_turns(behind, machine), "a working set that fits into a nearer cache", before))
 
     # a launch comes before the work, not beside it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0))
     shorter = work_s + called < before
     of_launch = "launches with these arguments are shorter" if shorter else "the launch does not overlap with the work"
-    causes.append(Cause(of_launch, work_s + called - before))
+    ladder.append(Rung(of_launch, "", work_s + called))
     notes = () if machine.transfer_overlap is not None else (f"{machine.name}: transfers of all levels overlap",)
     return Expected(
         work_s + called,
         core.model,
-        joined(causes),
+        causes_of(bound_s, ladder),
         core_s,
         loads_s,
         transfers,
@@ -185,7 +193,21 @@ def expected(
         machine.transfer_overlap,
         core.assumptions + notes,
         core,
+        ladder=tuple(ladder),
     )
+
+
+def causes_of(bound_s: Fraction, ladder: Sequence[Rung]) -> tuple[Cause, ...]:
+    """What each rung adds to the one before, the first to the bound; together they reach the last rung."""
+    below = (bound_s, *(rung.reached_s for rung in ladder))
+    steps = zip(ladder, below, strict=False)
+    return joined([Cause(rung.cause, rung.reached_s - before, rung.remedy) for rung, before in steps])
+
+
+def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
+    """The time of the levels that take turns, at the rates that the machine states for it; 0 if there are none."""
+    turns = in_turn(_without_registers(levels, machine), machine, as_measured=True)
+    return sum((time for _, time in turns), Fraction(0))
 
 
 def combined(times: Sequence[Fraction], overlap: Fraction | None) -> Fraction:

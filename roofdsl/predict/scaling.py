@@ -1,4 +1,4 @@
-"""The expected time on several cores: work is shared evenly, until a level that all of them share is saturated.
+"""Bound and expected time on several cores: work is shared evenly, until a level that all of them share is saturated.
 
 This is the ECM model on a chip (Stengel, Treibig, Hager, Wellein, ICS 2015, section 2): n cores are n times as fast as
 one until the transfers of a shared level alone take as long, at n_s = ceil(T_1 / T_shared) cores.
@@ -13,23 +13,25 @@ from math import ceil
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Peak
+from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
+from roofdsl.predict.expected import Expected, Rung, causes_of, measured_turns_s
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.time import Cores, LevelTime, Prediction
 
 
 class Scaling(Record):
     """The expected time of one launch on 1, 2, ... cores.
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the level that all cores share and that
-    takes longest, with the seconds of its transfers; saturation: the cores from which on it is the limit.
+    takes longest, with the seconds of its transfers; saturation: the cores from which on it is the limit, None if
+    nothing is transferred to it.
     """
 
     single: Prediction
     cores: tuple[int, ...]
     times_s: tuple[Fraction, ...]
     shared: tuple[str, Fraction]
-    saturation: int
+    saturation: int | None
 
 
 def scaling(
@@ -39,21 +41,112 @@ def scaling(
 
     Raises CommandError if there is no expected time, and what `predict` raises.
     """
-    single = predict(kernel, values, one_core(machine), options)
+    single = predict(kernel, values, some_cores(machine, 1), options)
     found = single.expected
     if found is None:
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
-    faster = {c.name: c.bandwidth_bytes_per_s for c in machine.caches}
-    faster[machine.main_memory.name] = machine.main_memory.bandwidth_bytes_per_s
-    slower = {v.name: v.bandwidth_bytes_per_s for v in single.levels}
-    shared = {
-        name: time * slower[name] / faster[name] for name, time in found.transfers if name in shared_levels(machine)
-    }  # of all cores together
-    name = max(shared, key=lambda level: shared[level])
-    work_s = found.expected_s - found.launch_s
-    times = tuple(max(work_s / n, shared[name]) + found.launch_s for n in cores)
-    saturation = max(1, ceil(work_s / shared[name])) if shared[name] else max(cores) + 1
-    return Scaling(single, tuple(cores), times, (name, shared[name]), saturation)
+    times = tuple(_on(single, found, machine, n).expected_s for n in cores)
+    shared = _shared(single, found, machine)
+    return Scaling(single, tuple(cores), times, shared, _saturation(found, shared))
+
+
+def on_cores(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options
+) -> Prediction:
+    """The prediction on this number of the machine's cores: the bound of these, and the expected time of `scaling`.
+
+    Raises CommandError for a GPU, for more cores than the machine has, for a machine that does not state what one core
+    gets from the memory, and what `predict` raises.
+    """
+    _check(machine, cores, options)
+    several = predict(kernel, values, some_cores(machine, cores), replace(options, code=None))
+    even = () if cores == 1 else (f"the work is divided evenly among {cores} cores",)
+    several = replace(several, assumptions=several.assumptions + even, cores=Cores(cores))
+    if options.code is None:
+        return several
+    single = predict(kernel, values, some_cores(machine, 1), options)
+    if single.expected is None:
+        return replace(several, no_expected=single.no_expected)
+    shared = _shared(single, single.expected, machine)
+    saturation = _saturation(single.expected, shared)
+    found = _on(single, single.expected, machine, cores)
+    return replace(
+        several,
+        expected=replace(found, causes=causes_of(several.bound_s, found.ladder)),
+        assumptions=tuple(dict.fromkeys(several.assumptions + found.assumptions)),
+        cores=Cores(cores, saturation, None if saturation is None else shared),
+    )
+
+
+def _check(machine: Machine, cores: int, options: Options) -> None:
+    if machine.multiprocessor is not None:
+        raise CommandError(f"{machine.name} is a GPU; numbers of cores are modeled for CPUs", "leave out `--cores`")
+    if options.ceilings:
+        raise CommandError("a ceiling holds for the whole machine, not for some of its cores", "leave out `--ceiling`")
+    if cores > 1 and machine.units is None:
+        raise CommandError(f"{machine.name} does not state how many cores it has", "state it as `units 8`")
+    if cores > (machine.units or 1):
+        has = "a single core" if machine.units == 1 else f"{machine.units} cores"
+        help = "its file describes one core; `plot scaling` draws several like it" if machine.units == 1 else ""
+        raise CommandError(f"{machine.name} has {has}, not {cores}", help or f"give at most {machine.units}")
+
+
+def _shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str, Fraction]:
+    """The shared level that takes longest, with the seconds of its transfers at the rate of all cores."""
+    all_cores = _rates(machine)
+    own = {cache.name for cache in machine.caches} - set(shared_levels(machine))
+    rates = {level.name: level.bandwidth_bytes_per_s for level in single.levels}  # of one core
+    times = {
+        name: time * rates[name] / all_cores.get(name, rates[name])
+        for name, time in found.transfers
+        if name not in own
+    }
+    return max(times.items(), key=lambda item: item[1])
+
+
+def _saturation(found: Expected, shared: tuple[str, Fraction]) -> int | None:
+    """n_s, the cores that work as long as the shared level transfers; None if it transfers nothing."""
+    return max(1, ceil((found.expected_s - found.launch_s) / shared[1])) if shared[1] else None
+
+
+def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Expected:
+    """The expected time on this number of cores, with a ladder from their bound instead of that of one core."""
+    several = some_cores(machine, cores)
+    levels = [_level_of(level, several) for level in single.levels]
+    shared, shared_s = _shared(single, found, machine)
+    limit_s = max(shared_s, measured_turns_s(levels, several))
+
+    def work(one_core_s: Fraction) -> Fraction:
+        return max(one_core_s / cores, limit_s)
+
+    *rungs, launched = found.ladder
+    least = max([single.launch_s, *(level.time_s for level in levels if level.name == shared)])
+    ladder = [replace(rung, reached_s=max(rung.reached_s / cores, least)) for rung in rungs]
+    waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
+    ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, limit_s)))
+    work_s = work(found.expected_s - found.launch_s)
+    ladder.append(replace(launched, reached_s=work_s + found.launch_s))
+    return replace(
+        found,
+        expected_s=work_s + found.launch_s,
+        core_s=found.core_s / cores,
+        loads_s=found.loads_s / cores,
+        transfers=tuple((name, max(t / cores, shared_s if name == shared else 0)) for name, t in found.transfers),
+        data_s=work(found.data_s),
+        relaxed_s=None if found.relaxed_s is None else work(found.relaxed_s - found.launch_s) + found.launch_s,
+        ladder=tuple(ladder),
+    )
+
+
+def _level_of(level: LevelTime, machine: Machine) -> LevelTime:
+    """The level at the machine's rate; one that is reached over links stays."""
+    return replace(level, bandwidth_bytes_per_s=_rates(machine).get(level.name, level.bandwidth_bytes_per_s))
+
+
+def _rates(machine: Machine) -> dict[str, Fraction]:
+    """The bandwidths of the caches and of the main memory, by name."""
+    memory = machine.main_memory
+    return {c.name: c.bandwidth_bytes_per_s for c in machine.caches} | {memory.name: memory.bandwidth_bytes_per_s}
 
 
 def shared_levels(machine: Machine) -> tuple[str, ...]:
@@ -66,36 +159,61 @@ ONE_CORE = "one core, {level}"
 """The name of the ceiling that `characterize` writes for what a single core gets from a level."""
 
 
-def one_core(machine: Machine) -> Machine:
-    """The machine with a single core, which has its part of the peaks and of the caches' bandwidths.
+def some_cores(machine: Machine, cores: int) -> Machine:
+    """The machine with this number of cores, which have their part of the peaks and of the caches' bandwidths.
 
-    Raises CommandError if the machine has several cores and does not state what one of them gets from the memory.
+    The memory gives each core what a single one gets, and all of them no more than it has. A machine of one core may
+    be asked for several like it. Raises CommandError if the machine has several cores and does not state what one of
+    them gets from the memory.
     """
-    cores, memory = machine.units or 1, machine.main_memory
-    if cores == 1:
+    all_cores, memory = machine.units or 1, machine.main_memory
+    if cores == all_cores == 1:
         return machine
-    name = ONE_CORE.format(level=memory.name)
-    alone = [c.bandwidth_bytes_per_s for c in machine.ceilings if isinstance(c, BandwidthCeiling) and c.name == name]
-    if not alone:
-        what = f"{machine.name} does not state what a single core gets from {memory.name}"
-        raise CommandError(what, f'state it as `ceiling "{name}" {memory.name} 12 GB/s`, or use a machine of one core')
+    rate = min(cores * _one_core_gets(machine), memory.bandwidth_bytes_per_s)
+    part = Fraction(cores, all_cores)
     return replace(
         machine,
-        units=1,
-        peaks=tuple(_of_one(peak, cores) for peak in machine.peaks),
-        caches=tuple(_of_cache(cache, cores) for cache in machine.caches),
-        memories=(replace(memory, bandwidth_bytes_per_s=alone[0]), *machine.memories[1:]),
+        units=cores,
+        peaks=tuple(_slower_peak(peak, part) for peak in machine.peaks),
+        caches=tuple(_slower_cache(cache, part) for cache in machine.caches),
+        memories=(_slower_memory(memory, rate), *machine.memories[1:]),
         ceilings=(),
     )
 
 
-def _of_one(peak: Peak, cores: int) -> Peak:
-    return replace(peak, rate_per_s=peak.rate_per_s / cores)
+def _one_core_gets(machine: Machine) -> Fraction:
+    """What a single core gets from the memory, in bytes per second. Raises CommandError if it is not stated."""
+    memory = machine.main_memory
+    if (machine.units or 1) == 1:
+        return memory.bandwidth_bytes_per_s
+    name = ONE_CORE.format(level=memory.name)
+    for ceiling in machine.ceilings:
+        if isinstance(ceiling, BandwidthCeiling) and ceiling.name == name:
+            return ceiling.bandwidth_bytes_per_s
+    what = f"{machine.name} does not state what a single core gets from {memory.name}"
+    raise CommandError(what, f'on a CPU, state it as `ceiling "{name}" {memory.name} 12 GB/s`')
 
 
-def _of_cache(cache: Cache, cores: int) -> Cache:
-    """The copy that serves one core, with that core's part of the bandwidth."""
-    beside = None if cache.beside_bytes_per_s is None else cache.beside_bytes_per_s / cores
+def _slower_peak(peak: Peak, part: Fraction) -> Peak:
+    return replace(peak, rate_per_s=peak.rate_per_s * part)
+
+
+def _slower_cache(cache: Cache, part: Fraction) -> Cache:
+    """The copy that serves one core, with the cores' part of all bandwidths."""
     return replace(
-        cache, copies=1, bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s / cores, beside_bytes_per_s=beside
+        cache,
+        copies=1,
+        bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s * part,
+        beside_bytes_per_s=_times(cache.beside_bytes_per_s, part),
+        stores_bytes_per_s=_times(cache.stores_bytes_per_s, part),
     )
+
+
+def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
+    """The memory at this bandwidth; its stores stay slower by the same factor."""
+    stores = _times(memory.stores_bytes_per_s, rate / memory.bandwidth_bytes_per_s)
+    return replace(memory, bandwidth_bytes_per_s=rate, stores_bytes_per_s=stores)
+
+
+def _times(rate: Fraction | None, part: Fraction) -> Fraction | None:
+    return None if rate is None else rate * part

@@ -23,6 +23,22 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
     return tuple(totals.items())
 
 
+class Cores(Record):
+    """How many cores run the kernel, and from how many on a level that all of them share is saturated (n_s).
+
+    shared: the level, and the seconds of its transfers for all cores together. Both are None if there is no expected
+    time, or if nothing is transferred to a shared level.
+    """
+
+    count: int
+    saturation: int | None = None
+    shared: tuple[str, Fraction] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        name, time_s = self.shared or (None, None)
+        return {"count": self.count, "n_s": self.saturation, "shared": name, "shared_s": _plain(time_s)}
+
+
 class Prediction(Record):
     """What the model says of one launch of a kernel, or of several (predictions can be added and multiplied).
 
@@ -34,7 +50,7 @@ class Prediction(Record):
     compute_s. in_turn: levels that take turns instead of running at the same time, farthest first, if the machine says
     so (`predict.level_overlap`). links: of a program's collectives, by link. collective: which one this is the time of.
     expected: what the code will take, with the causes of its distance from the bound; None if there is no such time, or
-    if nobody asked for it, and no_expected says why, or is empty.
+    if nobody asked for it, and no_expected says why, or is empty. cores: if a number of cores was asked for.
     """
 
     kernel: str
@@ -65,6 +81,7 @@ class Prediction(Record):
     collective: str | None = None
     expected: Expected | None = None
     no_expected: str = ""
+    cores: Cores | None = None
 
     # ---- rates ----
 
@@ -289,7 +306,7 @@ class Prediction(Record):
             },
             "assumptions": list(self.assumptions),
             "warnings": list(self.warnings),
-        }
+        } | ({} if self.cores is None else {"cores": self.cores.to_json()})
 
     def _level_json(self, level: LevelTime) -> dict[str, Any]:
         document = {

@@ -17,7 +17,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.predict.occupancy import LatencyCeiling, occupancy_text
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.time import Cores, Prediction
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 
@@ -180,6 +180,13 @@ def _expected_rate(p: Prediction) -> str:
     return f"{shown}, {show_number(100 * part, 3)} % of the bound's rate"
 
 
+def _saturation(cores: Cores) -> str:
+    """From how many cores on a shared level is the limit."""
+    if cores.shared is None or cores.saturation is None:
+        return ""
+    return f"n_s = {cores.saturation}: that many cores saturate {cores.shared[0]}"
+
+
 def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
     slow = Fraction(p.work, 1) / p.no_overlap_s if p.no_overlap_s else Fraction(0)
     slow_bytes = p.memory.bytes / p.no_overlap_s if p.no_overlap_s else Fraction(0)
@@ -198,6 +205,8 @@ def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
             rows.append(("", show_time(remedy["expected_s"]), faster))
     elif p.no_expected:
         rows.append(("expected", "", p.no_expected))
+    if p.cores is not None:
+        rows.append(("cores", str(p.cores.count), _saturation(p.cores)))
     for name, total in p.counters:
         rate = show_rate(total / p.bound_s, name) if p.bound_s else ""
         rows.append((name, group(total), rate))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
+import shlex
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,9 +19,9 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
-from roofdsl.predict.scaling import one_core, scaling, shared_levels
-from tests.predict.machines import machine
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.scaling import on_cores, scaling, shared_levels, some_cores
+from tests.predict.machines import kernel_of, machine
 from tests.predict.test_ecm import CLOCK, FIVE_POINTS, SNB
 
 CODE = Options(code=Code("stated"), accesses="compiled")
@@ -57,14 +61,14 @@ def eight(*more: str) -> Machine:
 
 
 def test_one_core_of_eight() -> None:
-    one = one_core(eight())
+    one = some_cores(eight(), 1)
     assert shared_levels(eight()) == ("L2", "L3", "DRAM")
     assert [p.rate_per_s for p in one.peaks] == [10 * 10**9]
     assert [c.bandwidth_bytes_per_s for c in one.caches] == [
         100 * 10**9, 50 * 10**9, Fraction(300, 8) * 10**9,
     ]  # fmt: skip
     assert (one.units, one.main_memory.bandwidth_bytes_per_s) == (1, 20 * 10**9)
-    assert one_core(load_machine(SNB)) == load_machine(SNB)
+    assert some_cores(load_machine(SNB), 1) == load_machine(SNB)
 
 
 def test_launches_do_not_scale(kernel: Kernel = FIVE_POINTS) -> None:
@@ -93,6 +97,137 @@ def test_a_machine_of_many_cores_states_what_one_of_them_gets() -> None:
 def test_without_an_expected_time_there_is_a_reason() -> None:
     with pytest.raises(CommandError, match="states no instructions"):
         scaling(FIVE_POINTS, {"m": 40, "n": 40}, eight(), [1, 2], CODE)
+
+
+FREE = InCore("nothing", (Step("", "", 0.0, 0.0),), 0.0)
+"""A core that takes no time: only transfers count."""
+
+COPY = """
+kernel copy(n):
+    traffic write_allocate
+    in a: f64[n]
+    out b: f64[n]
+    for i in range(n):
+        b[i] = a[i] + 1.0
+"""
+
+
+def copy() -> Kernel:
+    return kernel_of(COPY)
+
+
+def slow_stores(units: int = 8) -> Machine:
+    """Memory that loads 100 GB/s and stores 50, of which one core gets a fifth; its L1 gives each core 100 GB/s."""
+    return machine(
+        "peak f64 80 GFLOP/s",
+        "transfers overlap",
+        "cache L1 32 KiB, 800 GB/s, line 64 B, copies 8, write_allocate",
+        "memory DRAM 16 GiB, 100 GB/s, stores 50 GB/s",
+        'ceiling "one core, DRAM" DRAM 20 GB/s',
+        f"units {units}",
+    )
+
+
+@pytest.mark.parametrize(("cores", "bound_ms", "expected_ms"), [
+    (1, 24 / 20, 16 / 20 + 8 / 10), (2, 24 / 40, 0.8), (4, 24 / 80, 0.4), (5, 24 / 100, 0.32), (8, 24 / 100, 0.32),
+])  # fmt: skip
+def test_copy_by_hand(cores: int, bound_ms: float, expected_ms: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million elements: 16 MB come and 8 MB go. Memory takes 16/100 + 8/50 ms for all cores, five times that for one.
+
+    So n_s = 5. The bound has all 24 MB at the rate of loads, and 16 MB of accesses to L1 and the adds are shorter.
+    """
+    monkeypatch.setattr(in_core_time, "_core", lambda *_: FREE)
+    found = on_cores(copy(), {"n": 10**6}, slow_stores(), cores, CODE)
+    assert found.expected is not None and found.cores is not None
+    assert float(found.bound_s) == pytest.approx(bound_ms * 1e-3, rel=1e-12)
+    assert float(found.expected.expected_s) == pytest.approx(expected_ms * 1e-3, rel=1e-12)
+    assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s
+    assert (found.cores.saturation, found.cores.shared) == (5, ("DRAM", Fraction(32, 10**5)))
+
+
+def test_all_cores_have_the_bound_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_core_time, "_core", lambda *_: FREE)
+    for each in (eight("transfers serial"), slow_stores()):
+        all_of_them = predict(copy(), {"n": 5000}, each, CODE)
+        assert on_cores(copy(), {"n": 5000}, each, 8, CODE).bound_s == all_of_them.bound_s
+
+
+def test_figure_and_prediction_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    core = InCore("stated", (Step("chain", "", 3e-4, 1e-4), Step("more", "", 9e-4, 2e-4)), 1e-5)
+    monkeypatch.setattr(in_core_time, "_core", lambda *_: core)
+    for rule in ("overlap", "serial"):
+        given = eight(f"transfers {rule}")
+        drawn = scaling(FIVE_POINTS, {"m": 600, "n": 600}, given, range(1, 9), CODE)
+        for n, time in zip(drawn.cores, drawn.times_s, strict=True):
+            found = on_cores(FIVE_POINTS, {"m": 600, "n": 600}, given, n, CODE)
+            assert found.expected is not None and found.cores is not None
+            assert found.expected.expected_s == time >= found.bound_s
+            assert found.cores.saturation == drawn.saturation
+            assert sum(c.share_s for c in found.expected.causes) == time - found.bound_s
+
+
+@pytest.mark.parametrize(("name", "cores", "says"), [
+    ("v100", 2, "v100 is a GPU"),
+    ("h100_sxm", 2, "does not state what a single core gets from HBM\nhelp: on a CPU"),
+    ("skylake_gold_6148", 21, "skylake_gold_6148 has 20 cores, not 21"),
+    ("skylake_gold_6148", 4, "does not state what a single core gets from DRAM"),
+    ("haswell_e5_2695v3", 2, "haswell_e5_2695v3 has a single core, not 2"),
+])  # fmt: skip
+def test_what_cannot_be_asked(name: str, cores: int, says: str) -> None:
+    with pytest.raises(CommandError, match=says):
+        on_cores(copy(), {"n": 1000}, load_machine(name), cores, CODE)
+
+
+def test_without_instructions_the_bound_comes() -> None:
+    found = on_cores(copy(), {"n": 10**6}, slow_stores(), 4, CODE)
+    assert found.expected is None and "states no instructions" in found.no_expected
+    assert float(found.bound_s) == pytest.approx(24e6 / 80e9, rel=1e-12)
+    assert found.to_json()["cores"] == {"count": 4, "n_s": None, "shared": None, "shared_s": None}
+
+
+PAGE = (Path(__file__).parents[2] / "docs/expected.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Eight cores of 2.3 GHz: of 320 MB per level, one core gets 15 GB/s from memory, 73.6 from L3 and 147.2 from L2.
+
+    A vector of four elements takes a cycle for its two loads, beside its store. The parts take turns.
+    """
+    found = re.search(r"```roof\n(.*?)```\n\n```sh\nroofdsl (.*?)\n```\n\n```text\n(.*?)\n```", PAGE, re.S)
+    assert found is not None
+    (tmp_path / "eight.roof").write_text(found[1], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    line = shlex.split(found[2])
+    assert run(line) == 0
+    out = capsys.readouterr().out
+    assert out.rstrip() == found[3]
+    one_core_s = 320e6 / 15e9 + 320e6 / 73.6e9 + 320e6 / 147.2e9 + 10**7 / 4 / 2.3e9
+    memory_s = 320e6 / 32.35e9
+    assert run([*line, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["expected_s"] == pytest.approx(one_core_s / 2)
+    assert document["time_s"] == pytest.approx(320e6 / 30e9)
+    assert document["cores"] == {
+        "count": 2, "n_s": math.ceil(one_core_s / memory_s), "shared": "DRAM", "shared_s": pytest.approx(memory_s),
+    }  # fmt: skip
+    assert sum(c["share_s"] for c in document["causes"]) == pytest.approx(one_core_s / 2 - 320e6 / 30e9)
+
+
+def test_what_the_command_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "eight.roof").write_text(PAGE.split("```roof\n")[1].split("```")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for line, says in [
+        (["triad", "--cores", "9"], "eight has 8 cores, not 9"),
+        (["triad", "--cores", "2", "--ceiling", "one core, DRAM"], "leave out `--ceiling`"),
+        (["lstm_forward", "--cores", "2"], "--cores predicts kernels"),
+        (["triad", "--cores", "0"], "--cores"),
+    ]:
+        assert run(["predict", *line, "--machine", "eight.roof", "--set", "n=1000"]) == 2, line
+        assert says in capsys.readouterr().err
 
 
 def test_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

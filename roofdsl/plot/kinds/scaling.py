@@ -29,7 +29,7 @@ def draw_scaling(found: Sequence[Scaling], labels: Sequence[str], title: str, *,
     most = max(s.cores[-1] for s in found)
     speeds = [[float(s.times_s[0] / t) for t in s.times_s] for s in found]
     top = max(max(each) for each in speeds)
-    key = [f"{label}: n_s = {s.saturation} ({s.shared[0]})" for s, label in zip(found, labels, strict=True)]
+    key = [_key(s, label) for s, label in zip(found, labels, strict=True)]
     frame = frame_of(look, title, [show_number(top, 3)], key=key)
     axes = frame.axes
     x = look.limits((0.6, max(2.0, float(most)) + 0.4), "x", logarithmic=False)
@@ -38,7 +38,7 @@ def draw_scaling(found: Sequence[Scaling], labels: Sequence[str], title: str, *,
     for k, (s, speed, text) in enumerate(zip(found, speeds, key, strict=True)):
         color, sign = look.color(k), SIGNS[k % len(SIGNS)]
         axes.plot(s.cores, speed, sign + "-", color=color, markersize=5, linewidth=1.6, zorder=4, label=text)
-        if s.saturation <= most:
+        if s.saturation is not None and s.saturation <= most:
             at = speed[s.cores.index(s.saturation)]
             axes.plot(
                 [s.saturation], [at], "o", color=look.paper, markeredgecolor=color, markersize=11, markeredgewidth=1.8,
@@ -62,6 +62,12 @@ def draw_scaling(found: Sequence[Scaling], labels: Sequence[str], title: str, *,
     for entry in legend.get_texts():
         entry.set_color(look.ink)
     return frame.figure
+
+
+def _key(found: Scaling, label: str) -> str:
+    if found.saturation is None:
+        return f"{label}: uses no shared level"
+    return f"{label}: n_s = {found.saturation} ({found.shared[0]})"
 
 
 # ---- the command ----
