@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from math import gcd
+from itertools import pairwise, product
+from math import gcd, prod
 from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, Interval, distinct_units
@@ -29,6 +29,9 @@ from roofdsl.loops.sized import Sized
 
 HEAD = 4
 """First iterations of a loop that are counted one by one: they find less of what those before them have left."""
+
+MOST_BOXES = 256
+"""Boxes of one access, where its elements are apart from each other."""
 
 Env = Mapping[str, tuple[int, int, int]]
 """Loop variables: first value, last value, step."""
@@ -93,7 +96,7 @@ class _Scopes:
 
     def of(self, nodes: Sequence[Node], env: Env, cold: int = 0) -> Counted:
         """The traffic of `nodes`, one after another, where the loops around them have the values `env`."""
-        sets = self.sets(nodes, env)
+        sets = {} if cold else self.sets(nodes, env)
         if not cold and not self._exceeds(sets):
             return Counted({name: self._moved(name, t) for name, t in sets.items()}, sets, sets, fits=True)
         if len(nodes) == 1:
@@ -194,16 +197,16 @@ class _Scopes:
         found: Sets = {}
         for access in accesses(statement):
             name = access.element.array.name
-            box = self._box(access.element, env)
-            own = (box,) if access.is_write else ()
-            found = _joined(found, {name: Touched((box,), own, own)})
+            boxes = self._boxes(access.element, env)
+            own = boxes if access.is_write else ()
+            found = _joined(found, {name: Touched(boxes, own, own)})
         return found
 
-    def _box(self, element: Element, env: Env) -> Box:
+    def _boxes(self, element: Element, env: Env) -> tuple[Box, ...]:
         array = element.array
         subscripts = element.subscripts[::-1] if array.column_major else element.subscripts
         used: set[str] = set()
-        box = []
+        intervals = []
         for d, subscript in enumerate(subscripts):
             names = {s for s in subscript.symbols() if env[s][0] != env[s][1]}
             if names & used:
@@ -211,10 +214,10 @@ class _Scopes:
             used |= names
             # in a row, elements of every sector are as good as all of them
             gap = self.sector_bytes // array.type.bytes if d == len(subscripts) - 1 else 1
-            if not _is_dense(subscript, env, max(gap, 1)):
-                raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
-            box.append(_interval(subscript, env))
-        return tuple(box)
+            intervals.append(_intervals(subscript, env, max(gap, 1)))
+        if prod(map(len, intervals)) > MOST_BOXES:
+            raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
+        return tuple(product(*intervals))
 
     # ---- numbers ----
 
@@ -303,19 +306,24 @@ def _interval(expression: IntExpr, env: Env) -> Interval:
     return low, high
 
 
-def _is_dense(expression: IntExpr, env: Env, gap: int) -> bool:
-    """Whether the values leave no more than `gap` from one to the next."""
+def _intervals(expression: IntExpr, env: Env, gap: int) -> list[Interval]:
+    """Intervals of values that leave no more than `gap` from one to the next inside. Raises NoAnswer for too many."""
+    low, high = _interval(expression, env)
     steps = []
     for name, factor in affine(expression).coefficients().items():
-        low, high, step = env[name]
-        if low != high:
-            steps.append((abs(factor) * step, abs(factor) * (high - low)))
-    reach = 0
-    for step, extent in sorted(steps):
-        if step > reach + gap:
-            return False
-        reach += extent
-    return True
+        first, last, step = env[name]
+        if first != last:
+            steps.append((abs(factor) * step, (last - first) // step))
+    found = [(low, low)]
+    for step, times in sorted(steps):
+        width = found[0][1] - found[0][0]
+        if len(found) == 1 and step <= width + gap:
+            found = [(low, low + width + step * times)]
+        elif len(found) * (times + 1) <= MOST_BOXES:
+            found = [(a + k * step, b + k * step) for k in range(times + 1) for a, b in found]
+        else:
+            raise NoAnswer(f"{expression} leaves gaps from {low} to {high}")
+    return found
 
 
 def _dims(array: Array) -> tuple[int, ...]:

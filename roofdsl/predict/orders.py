@@ -55,8 +55,8 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     The threads of a block are those of the kernel's tiles, otherwise of `block`, otherwise DEFAULT_THREADS. The number
     of resident blocks follows from the multiprocessor's limits, and from how many blocks the grid has.
     """
-    if machine.multiprocessor is None:
-        return Orders(kernel)
+    if machine.multiprocessor is None or not machine.caches:
+        return Orders(kernel)  # without caches, the order does not matter
     from roofdsl.loops.thread_blocks import launch_of
     from roofdsl.predict.launch_plan import as_launched
 

@@ -50,9 +50,7 @@ def scaling(
     return Scaling(single, tuple(cores), times, shared, _saturation(found, shared))
 
 
-def on_cores(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options
-) -> Prediction:
+def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options) -> Prediction:
     """The prediction on this number of the machine's cores: the bound of these, and the expected time of `scaling`.
 
     Raises CommandError for a GPU, for more cores than the machine has, for a machine that does not state what one core
@@ -97,9 +95,7 @@ def _shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str,
     own = {cache.name for cache in machine.caches} - set(shared_levels(machine))
     rates = {level.name: level.bandwidth_bytes_per_s for level in single.levels}  # of one core
     times = {
-        name: time * rates[name] / all_cores.get(name, rates[name])
-        for name, time in found.transfers
-        if name not in own
+        name: time * rates[name] / all_cores.get(name, rates[name]) for name, time in found.transfers if name not in own
     }
     return max(times.items(), key=lambda item: item[1])
 

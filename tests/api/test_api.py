@@ -194,11 +194,7 @@ def test_programs_launch_by_launch(capsys: pytest.CaptureFixture[str]) -> None:
     twice = program(TWICE)
     assert twice.name == "twice" and program(TWICE, "twice") == twice
     one = predict(TWICE, LAPTOP, n=10**6)  # the kernel, as where a text has one and nothing else
-    assert (
-        predict(twice, LAPTOP, n=10**6).bound_s
-        == 2 * one.bound_s
-        == launches(twice, LAPTOP, n=10**6).total.bound_s
-    )
+    assert predict(twice, LAPTOP, n=10**6).bound_s == 2 * one.bound_s == launches(twice, LAPTOP, n=10**6).total.bound_s
     for wrong, message in ((AXPY, "no program"), ("gemv", "no program `gemv`")):
         with pytest.raises(CommandError, match=message):
             program(wrong)

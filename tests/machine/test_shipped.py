@@ -184,3 +184,14 @@ def test_a_colon_may_belong_to_the_path(tmp_path: Path) -> None:
     assert split_target(str(path)).name is None
     assert split_target("f.roof:k").name == "k"
     assert split_target(":k").path == ":k"
+
+
+@pytest.mark.parametrize("name", ["v100", "a100_80", "a100_40", "h100_sxm", "h100_pcie", "h200", "gh200_96"])
+def test_what_a_multiprocessor_holds(name: str) -> None:
+    """CUDA C programming guide, table of technical specifications: the same for 7.0, 8.0 and 9.0 but shared memory."""
+    machine = load_machine(name)
+    own = machine.multiprocessor
+    assert own is not None
+    assert (own.warp, own.warps, own.blocks, own.block_threads, own.registers) == (32, 64, 32, 1024, 65536)
+    assert own.shared_bytes == {"v": 96, "a": 164, "h": 228, "g": 228}[name[0]] * 1024
+    assert all((c.line_bytes, c.sector_bytes) in {(128, 32), (64, 32)} for c in machine.caches)

@@ -29,9 +29,7 @@ def expected(overlap: Fraction | None, launch: int = 0) -> Expected:
 
 
 def test_bars_begin_when_they_can() -> None:
-    serial = {
-        b.name: (round(b.start, 9), round(b.start + b.length, 9)) for b in bars_of(expected(Fraction(0)), 1.0)
-    }
+    serial = {b.name: (round(b.start, 9), round(b.start + b.length, 9)) for b in bars_of(expected(Fraction(0)), 1.0)}
     assert serial == {
         "arithmetic": (0, 3), "loads, stores": (0, 2), "L2": (2, 6), "L3": (6, 12), "DRAM": (12, 17),
     }  # fmt: skip
