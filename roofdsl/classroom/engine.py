@@ -299,6 +299,24 @@ def _level(query: Query) -> Node:
     return number(level.bandwidth_bytes_per_s if query.ask == "bandwidth" else level.size_bytes)
 
 
+def _instruction(query: Query) -> Node:
+    """Cycles of an instruction: `which` is its class, type and width, as in `add f64 256`."""
+    machine = machine_of(query.machine)
+    found = {" ".join(x for x in (i.cls, i.type, str(i.bits)) if x): i for i in machine.instructions}.get(query.which)
+    cycles = None if found is None else found.latency if query.ask == "latency" else found.throughput
+    if cycles is None:
+        raise CommandError(f"machine {machine.name} states no {query.ask} of `{query.which}`")
+    return number(Fraction(cycles))
+
+
+def _clock(query: Query) -> Node:
+    """Cycles per second."""
+    clock = machine_of(query.machine).clock_hz
+    if clock is None:
+        raise CommandError(f"machine {query.machine} states no clock")
+    return number(clock)
+
+
 def _launch(query: Query) -> Node:
     """The time of one launch."""
     launch = machine_of(query.machine).launch_s
@@ -326,16 +344,11 @@ def _stream(query: Query) -> Node:
 
 @cache
 def _prediction(query: Query) -> Any:
-    from roofdsl.predict.kernel import Options, predict
+    from roofdsl.classroom.predicted import options_of
+    from roofdsl.predict.kernel import predict
     from roofdsl.predict.program import predict_program
 
-    options = Options(
-        query.traffic or None,  # type: ignore[arg-type]
-        query.option("unit"),
-        tuple(query.option("ceilings", ())),
-        query.option("levels", "all"),
-        warm=bool(query.option("warm", False)),
-    )
+    options = options_of(query.traffic, query.option)
     machine = machine_of(query.machine)
     if query.source.startswith("shipped "):
         target = shipped_model(query.source.removeprefix("shipped ").strip())
@@ -347,30 +360,10 @@ def _prediction(query: Query) -> Any:
 
 
 def _predicted(query: Query) -> Node:
-    """A term of a prediction: time, rate, compute, launch, no_overlap, memory, launches, work, bytes."""
-    found = _prediction(replace(query, which=""))
-    what = query.which or "time"
-    level = next((x for x in found.levels if x.name == what), None)
-    if level is not None:
-        return number(level.time_s)
-    terms: Mapping[str, Any] = {
-        "time": found.bound_s,
-        "rate": found.rate_per_s,
-        "bandwidth": found.bytes_per_s,
-        "compute": found.compute_s,
-        "memory": found.memory.time_s,
-        "launch": found.launch_s,
-        "no_overlap": found.no_overlap_s,
-        "launches": found.launches,
-        "work": found.work,
-        "bytes": found.memory.bytes,
-        "intensity": found.intensity,
-        "peak": found.peak_per_s,
-        "ridge": found.ridge,
-    }
-    if terms.get(what) is None:
-        raise CommandError(f"a prediction has no `{what}`", f"it has {', '.join(terms)}, and the levels")
-    return number(Fraction(terms[what]))
+    """A value of a prediction: `which` is one of `classroom.predicted`'s names, or a level."""
+    from roofdsl.classroom.predicted import value
+
+    return number(value(_prediction(replace(query, which="")), query.which or "time"))
 
 
 _ASKS: Mapping[str, Callable[[Query], Node]] = {
@@ -392,6 +385,9 @@ _ASKS: Mapping[str, Callable[[Query], Node]] = {
     "bandwidth": _level,
     "size": _level,
     "launch": _launch,
+    "latency": _instruction,
+    "throughput": _instruction,
+    "clock": _clock,
     "ceiling": _ceiling,
     "stream": _stream,
     "predict": _predicted,

@@ -117,6 +117,74 @@ def test_formulas_of_the_documents(name: str, part: str, text: str) -> None:
     assert one(version, found, text).correct
 
 
+HASWELL, SKYLAKE = 2.3, 2.4  # cycles a nanosecond
+BELOW_THE_ROOF = [
+    # chains: 3 cycles an addition; vectors: one addition of 4 or 8 numbers a cycle
+    ("reordered-sum", "strict", {"type": "f64", "n": 4096}, 3),
+    ("reordered-sum", "relaxed", {"type": "f64", "n": 4096}, 1 / 4),
+    ("reordered-sum", "relaxed", {"type": "f32", "n": 4096}, 1 / 8),
+    ("reordered-sum", "gain", {"type": "f64", "n": 4096}, 3 * 4),
+    ("reordered-sum", "gain", {"type": "f32", "n": 4096}, 3 * 8),
+    ("chain-of-adds", "one", {"type": "f64", "n": 900}, 899 * 3 / HASWELL * 1e-9),
+    ("chain-of-adds", "two", {"type": "f64", "n": 900}, 899 * 3 / HASWELL * 1e-9),
+    ("chain-of-adds", "chains", {"type": "f32", "n": 700}, 3),
+    # a store a cycle, of a number or of 32 bytes
+    ("against-the-rows", "columns", {"type": "f64", "n": 24}, 24 * 24),
+    ("against-the-rows", "columns", {"type": "f32", "n": 32}, 32 * 32),
+    ("against-the-rows", "rows", {"type": "f64", "n": 24}, 24 * 24 / 4),
+    ("against-the-rows", "rows", {"type": "f32", "n": 32}, 32 * 32 / 8),
+    ("against-the-rows", "gain", {"type": "f32", "n": 32}, 8),
+    # 16 cycles for 8 numbers of f64, 10 for 16 of f32; 4969.2 GB/s from L1
+    ("division", "each", {"type": "f64", "n": 1536}, 16 / 8),
+    ("division", "each", {"type": "f32", "n": 1536}, 10 / 16),
+    ("division", "time", {"type": "f64", "n": 1536}, 1536 * 2 / 20 / SKYLAKE * 1e-9),
+    ("division", "gain", {"type": "f64", "n": 1536}, 2 / 20 / SKYLAKE / (16 / 4969.2)),
+    ("division", "gain", {"type": "f32", "n": 1024}, 10 / 16 / 20 / SKYLAKE / (8 / 4969.2)),
+    ("short-loops", "row", {"m": 60, "r": 6}, 1 + 2),
+    ("short-loops", "row", {"m": 60, "r": 7}, 1 + 3),
+    ("short-loops", "row", {"m": 60, "r": 11}, 2 + 3),
+    ("short-loops", "time", {"m": 100, "r": 10}, 100 * (2 + 2) / HASWELL * 1e-9),
+    ("short-loops", "padded", {"m": 80, "r": 5}, 2),
+    ("taking-turns", "bound", {"type": "f64", "n": 4000000}, 64e6 / 32.35e9),
+    ("taking-turns", "loads", {"type": "f64", "n": 4000000}, 64e6 / 64 / HASWELL * 1e-9),
+    ("taking-turns", "expected", {"type": "f64", "n": 4000000},
+     64e6 * (1 / 32.35e9 + 1 / 73.6e9 + 1 / 147.2e9 + 1 / 147.2e9)),
+    ("taking-turns", "expected", {"type": "f32", "n": 6000000},
+     48e6 * (1 / 32.35e9 + 1 / 73.6e9 + 1 / 147.2e9 + 1 / 147.2e9)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "part", "values", "by_hand"), BELOW_THE_ROOF)
+def test_why_a_loop_is_below_the_roof(name: str, part: str, values: dict[str, object], by_hand: float) -> None:
+    """What a student finds on paper from the text of the exercise is accepted, and so is the engine's own value."""
+    version = StudentVersion(EXERCISES[name], values)
+    found = next(p for p in version.parts if p.part.id == part)
+    unit = f" {found.part.unit}" if found.part.unit else ""
+    in_unit = by_hand / {"": 1, "ns": 1e-9, "ms": 1e-3}[found.part.unit]
+    assert one(version, found, f"{in_unit:.9g}{unit}").correct, float(found.value)
+    assert not one(version, found, f"{in_unit * 1.25:.9g}{unit}").correct
+
+
+def test_an_expected_time_needs_a_machine_that_states_instructions() -> None:
+    from roofdsl.classroom.engine import Query, answer
+    from roofdsl.lang.diagnostics import CommandError
+
+    def ask(machine: str, which: str, **more: object) -> object:
+        return answer(Query("predict", "shipped gemv", machine, (("n", 100),), which=which, more=tuple(more.items())))
+
+    for machine, more, says in [
+        ("v100", {"math": "strict"}, "no `expected`: v100 is a GPU"),
+        ("haswell_e5_2695v3", {}, "it needs `math`"),
+        ("haswell_e5_2695v3", {"math": "fast"}, "`math` is `strict` or `relaxed`"),
+    ]:
+        with pytest.raises(CommandError, match=says):
+            ask(machine, "expected", **more)
+    with pytest.raises(CommandError, match="states no latency of `div f64 256`"):
+        answer(Query("latency", machine="haswell_e5_2695v3", which="div f64 256"))
+    with pytest.raises(CommandError, match="states no clock"):
+        answer(Query("clock", machine="v100"))
+
+
 def test_predict_measure_explain() -> None:
     """A measurement of the exercise's kernel is accepted, and judges the explanation; a different kernel's is not."""
     import json
