@@ -117,13 +117,13 @@ def table(rows: list[Row]) -> str:
     """One line a kernel: medians in seconds. Reasons of refusals stand below the table."""
     cells = []
     for r in rows:
-        refused = r.plateau_forms.result.startswith("refused")
+        refused = r.plateaus.result.startswith("refused")
         cells.append(
             (
                 r.kernel,
                 show_seconds(r.forms.median) + (" (refused)" if r.forms.result else ""),
-                show_seconds(r.plateau_forms.median),
-                "refused" if refused else r.plateau_forms.result,
+                show_seconds(r.plateaus.median),
+                "refused" if refused else r.plateaus.result,
                 show_seconds(r.value.median),
                 "refused" if r.value.result.startswith("refused") else r.value.result,
                 show_seconds(r.derive.median),
@@ -150,7 +150,7 @@ def goals(rows: list[Row]) -> str:
     lines = []
     if len(rows) > len(GOALS):
         all_of = median(r.derive.median for r in rows)
-        plateaus = median(r.plateau_forms.median for r in rows)
+        plateaus = median(r.plateaus.median for r in rows)
         spent = median(r.derive.processor_median for r in rows)
         both = (
             f"{show_seconds(all_of)} s (processor {show_seconds(spent)} s; plateaus alone {show_seconds(plateaus)} s)"
