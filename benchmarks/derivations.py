@@ -54,7 +54,7 @@ class Row:
     @property
     def complete(self) -> bool:
         """Whether W, compulsory traffic and plateaus have closed forms."""
-        return not self.forms.result and self.plateau_forms.result.isdigit()
+        return not self.forms.result and self.plateaus.result.isdigit()
 
 
 def measure(name: str, checked: CheckedFile, repeats: int = REPEATS) -> Row:
