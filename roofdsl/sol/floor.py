@@ -7,8 +7,9 @@
   compulsory loads. Stores are the elements that the kernel leaves behind.
 - The launch.
 
-The capacity in front of a boundary counts all copies of all caches there together, and elements of the smallest size.
-Real machines hold less (caches copy lines of each other), so the floor stays a floor.
+The capacity in front of a boundary counts the registers of all cores or multiprocessors, all copies of all caches there
+together, and elements of the smallest size. Real machines hold less (caches copy lines of each other), so the floor
+stays a floor.
 """
 
 from __future__ import annotations
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 COMPULSORY = "compulsory"
 MATRIX_UNIT = "tensor"
+REGISTER_BYTES = 4
+"""Of a register of a multiprocessor."""
+CORE_REGISTERS_BYTES = 32 * 64
+"""Of the vector registers of a core at most: 32 of 64 B, as x86-64 with AVX-512 has."""
 KEPT = 256
 """Bounds of kernels that a long-running process keeps."""
 
@@ -132,6 +137,13 @@ def _notes(kernel: Kernel) -> tuple[str, ...]:
     return tuple(f"no further bound on loads: {note}" for note in found.notes)
 
 
+def registers_bytes(machine: Machine) -> int:
+    """Bytes that the registers of all cores or multiprocessors hold; 2 KiB for each if the machine does not say."""
+    own = machine.multiprocessor
+    each = CORE_REGISTERS_BYTES if own is None or own.registers is None else own.registers * REGISTER_BYTES
+    return each * (machine.units or max((c.copies for c in machine.caches), default=1))
+
+
 def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list[FloorTerm]:
     """A term for each boundary behind a cache, and for that of the memory on a machine without caches."""
     from roofdsl.counts.traffic_at import traffic_at
@@ -143,7 +155,7 @@ def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list
     levels = [(c.name, c.bandwidth_bytes_per_s, c.duplex) for c in machine.caches]
     memory = machine.main_memory
     levels.append((memory.name, memory.bandwidth_bytes_per_s, memory.duplex))
-    terms, held = [], 0
+    terms, held = [], registers_bytes(machine)
     for k, (name, rate, duplex) in enumerate(levels):
         least, argument = loads, COMPULSORY
         if k and found is not None:
