@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code
@@ -37,7 +37,7 @@ def speed_of_light(
     """The answer for one launch that starts with its data in the memory. Raises what `floor` raises."""
     found = floor(kernel, parameters, machine)
     claim = None if measured_s is None else judge(measured_s, found)
-    traffic = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
+    traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
     try:
         now = predict(kernel, parameters, machine, Options(traffic=traffic, code=Code()))
     except CommandError as error:

@@ -69,6 +69,10 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert run([*line, "--math", "loose"]) == 2
     assert "`--math loose` is not known" in capsys.readouterr().err
+    both = [*line[:3], "jacobi2d", *line[3:-1], str(tmp_path / "both.svg")]
+    assert run(both) == 0
+    assert "n=100" in (tmp_path / "both.svg").read_text()  # panels do not repeat what they share
+    capsys.readouterr()
     assert run([*line[:6], "v100", "-o", str(out)]) == 2
     err = capsys.readouterr().err
     assert "left out: v100 is a GPU" in err

@@ -154,7 +154,7 @@ class Expressions:
         if name in PYTHON:
             return TypeName(PYTHON[name])
         if hasattr(builtins, name):
-            context.refuse("py-call", f"`{name}` is not read", node, "write loops over arrays, or use numpy's functions")
+            context.refuse("py-call", f"`{name}` is not read", node, "write loops, or use numpy's functions")
         known = [*frame.env, *module.functions, *module.imported, *module.constants]
         help = did_you_mean(name, known, "make it an argument, or a number at the top of the file")
         context.refuse("py-name", f"`{name}` is not known", node, help)

@@ -14,7 +14,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number, show_time
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, styled
-from roofdsl.plot.roofline_points import common_sizes, labels_of
+from roofdsl.plot.roofline_points import labels_of, sizes_of_all
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code
@@ -217,7 +217,7 @@ def _labels(found: Sequence[Prediction]) -> list[str]:
 
 def _title(machine: Machine, found: Sequence[Prediction]) -> str:
     models = dict.fromkeys(p.expected.model for p in found if p.expected is not None)
-    return "\n".join(filter(None, [machine.title or machine.name, common_sizes(found), *models]))
+    return "\n".join(filter(None, [machine.title or machine.name, sizes_of_all(found), *models]))
 
 
 def _one_of(given: str | None, usual: str, known: Sequence[str], flag: str) -> str:
