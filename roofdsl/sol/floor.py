@@ -27,7 +27,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_rate
 from roofdsl.predict.compute import ComputeTime, compute_time
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
+from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds, pipe_cost
 
 if TYPE_CHECKING:
     from roofdsl.bounds.bound import Bound
@@ -106,7 +106,7 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
     costs = {name: Fraction(value) for name, value in kernel.costs}
     unit = kernel.unit or fitting_unit(kernel, work, machine)
     compute = compute_time(work, machine, unit=unit, costs=costs)
-    terms = [_compute_term(compute, work.total, unit), *_levels(kernel, values, machine)]
+    terms = [_compute_term(compute, work.total, unit, machine), *_levels(kernel, values, machine)]
     launch = launch_seconds(machine).at({LAUNCHES: 1})
     terms.append(FloorTerm(LAUNCH, 1, launch, "1 launch", "launches"))
     held = tuple(sorted(terms, key=lambda t: -t.time_s))
@@ -120,13 +120,16 @@ def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:
     return MATRIX_UNIT if types and has and is_contraction(kernel) else None
 
 
-def _compute_term(compute: ComputeTime, work: int, unit: str | None) -> FloorTerm:
-    parts = []
+def _compute_term(compute: ComputeTime, work: int, unit: str | None, machine: Machine) -> FloorTerm:
+    """Separate pipes run beside each other, and each at its own rate; otherwise the operations take turns."""
+    parts, apart = [], machine.pipes_separate and unit is None
     for part in compute.parts:
         cls = "" if part.cls == unit else f" ({part.cls})"
-        parts.append(f"{part.operations:,} operations in {part.type}{cls} at {show_rate(part.rate_per_s)}")
+        cost = pipe_cost(part, machine) if apart else None
+        rate = part.rate_per_s if cost is None else machine.peak(part.type).per_s / 2 / cost
+        parts.append(f"{part.operations:,} operations in {part.type}{cls} at {show_rate(rate)}")
     on = f", on {unit} units" if unit else ""
-    return FloorTerm(COMPUTE, work, compute.time_s, " + ".join(parts) + on, "operations")
+    return FloorTerm(COMPUTE, work, compute.time_s, (" beside " if apart else " + ").join(parts) + on, "operations")
 
 
 def _notes(kernel: Kernel) -> tuple[str, ...]:

@@ -102,6 +102,16 @@ def test_what_is_written_counts_as_in_the_floor_where_the_kernel_counts_each_dat
     assert found.floor.time_s <= found.written.bound_s and found.floor.time_s <= found.best.time_s
 
 
+def test_separate_pipes_are_shown_at_the_rates_that_give_the_time() -> None:
+    """Half of 21.6 GFLOP/s for each pipe: four additions of a point take longer than its multiplication."""
+    target = shipped_models()["jacobi2d"]
+    found = floor(pick(load_file(target.path), target.name), {"n": 6000}, load_machine("sandy_bridge_e5_2680"))
+    (term,) = [t for t in found.terms if t.name == "compute"]
+    assert term.time_s == Fraction(4 * 5998**2) / Fraction("10.8e9")
+    adds, products = term.formula.split(" beside ")
+    assert adds.endswith("(add) at 10.8 GFLOP/s") and products.endswith("(mul) at 10.8 GFLOP/s")
+
+
 def test_registers_hold_elements_too() -> None:
     """The result of a product can stay in the registers of all multiprocessors, which hold more than their L1."""
     machine = load_machine("v100")
