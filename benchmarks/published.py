@@ -82,7 +82,7 @@ def rows_of(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
     """The rows of a CSV file. Raises CommandError if it cannot be read or lacks a column."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
-            found = list(csv.DictReader(file))
+            found = list(csv.DictReader(file, skipinitialspace=True))
     except (OSError, UnicodeDecodeError) as error:
         raise CommandError(f"{path} cannot be read: {error}", "give a CSV file with a heading") from None
     missing = [name for name in needed if not found or name not in found[0]]

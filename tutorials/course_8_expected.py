@@ -105,7 +105,7 @@ kernel rows(m, n):
         B[i, j] = c * A[i, j]
 """)
 for n in (16, 19, 40):
-    told(rows, RELAXED, m=60, n=n)
+    told(rows, RELAXED, m=40, n=n)
 
 # %% [markdown]
 # ## Levels take turns

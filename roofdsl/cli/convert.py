@@ -33,6 +33,8 @@ def convert(
     """
     from roofdsl.store.atomic import write_whole
 
+    if output is not None and Path(output).suffix != ".roof":
+        raise click.UsageError(f"-o writes a .roof file, and the name `{output}` does not end in .roof")
     text = _text(file, einsum, type_, is_torch=is_torch, verify=verify)
     if output is None:
         exact_output().write(text)
@@ -47,8 +49,14 @@ def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: 
     """The kernels of a file or of an einsum. Raises click.UsageError for both, for neither, and for options apart."""
     from roofdsl.lang.write import written
 
-    if (file is None) == (einsum is None):
+    if file is None and einsum is None:
         raise click.UsageError("give a FILE, or --einsum TEXT")
+    if file is not None and einsum is not None:
+        raise click.UsageError("give a FILE or --einsum TEXT, not both")
+    if is_torch and einsum is not None:
+        raise click.UsageError("--torch is for a Python FILE; an einsum needs no PyTorch")
+    if is_torch and not str(file).endswith(".py"):
+        raise click.UsageError(f"--torch runs a Python file, and `{file}` does not end in .py")
     if type_ is not None and einsum is None:
         raise click.UsageError("--type is for --einsum; the arrays of a file have types of their own")
     if verify and (is_torch or file is None):

@@ -40,7 +40,8 @@ def parsed(text: str, ranks: Sequence[int] | None = None) -> tuple[list[str], st
             raise ValueError(f"`{text}` is of {len(inputs)} operands, and there are {len(ranks)}")
         for k, (letters, rank) in enumerate(zip(inputs, ranks, strict=True)):
             if len(letters) != rank:
-                raise ValueError(f"operand {k + 1} has {rank} dimensions, and `{letters}` stands for {len(letters)}")
+                has = f"{rank} dimension{'s' * (rank != 1)}"
+                raise ValueError(f"operand {k + 1} has {has}, and `{letters}` stands for {len(letters)}")
     return inputs, right
 
 

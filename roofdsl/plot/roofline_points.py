@@ -125,12 +125,16 @@ def differing_sizes(p: Prediction, predictions: Sequence[Prediction]) -> str:
 
 def common_sizes(predictions: Sequence[Prediction]) -> str:
     """`gpp, bands=8, ngpown=64`: the kernel and sizes that all of them share; empty for one or none."""
+    names = {p.kernel for p in predictions} if len(predictions) > 1 else set()
+    return ", ".join(filter(None, [*(names if len(names) == 1 else ()), sizes_of_all(predictions)]))
+
+
+def sizes_of_all(predictions: Sequence[Prediction]) -> str:
+    """`bands=8, ngpown=64`: the sizes that all of them share; empty for one or none."""
     if len(predictions) < 2:
         return ""
     shared = set.intersection(*(set(p.parameters) for p in predictions))
-    sizes = [sizes_text([(n, v)]) for n, v in predictions[0].parameters if (n, v) in shared]
-    names = {p.kernel for p in predictions}
-    return ", ".join([*names, *sizes] if len(names) == 1 else sizes)
+    return ", ".join(sizes_text([(n, v)]) for n, v in predictions[0].parameters if (n, v) in shared)
 
 
 # ---- measured and cited ----

@@ -179,6 +179,8 @@ def some_cores(machine: Machine, cores: int) -> Machine:
 
 def _one_core_gets(machine: Machine) -> Fraction:
     """What a single core gets from the memory, in bytes per second. Raises CommandError if it is not stated."""
+    if machine.multiprocessor is not None:
+        raise CommandError(f"{machine.name} is a GPU; expected times are modeled for CPUs")
     memory = machine.main_memory
     if (machine.units or 1) == 1:
         return memory.bandwidth_bytes_per_s

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import resource
 import signal
 import sys
@@ -37,6 +38,9 @@ FORBIDDEN = (
     "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "shutil.rmtree",
 )  # fmt: skip
 """Events of Python that end in an error in a child."""
+
+_USAGE = re.compile(r"^(?:Usage: .*\nTry .*\n\nError: |error: )")
+"""What only the command line's users need of a message."""
 
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -66,7 +70,7 @@ class Answer(Record):
             if isinstance(found, dict):
                 return found
         why = self.err.strip() or "the call took longer than it may"
-        return {"error": {"status": self.status, "message": why[-4000:]}}
+        return {"error": {"status": self.status, "message": _USAGE.sub("", why)[-4000:]}}
 
 
 class Nursery:

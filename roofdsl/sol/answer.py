@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
+from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Prediction
@@ -18,7 +19,10 @@ from roofdsl.sol.schedule import Schedule, best
 
 
 class SpeedOfLight(Record):
-    """The floor, the kernel as written (None, with a reason, if that takes too long), the best order, and a claim."""
+    """The floor, the kernel as written (None, with a reason, if that takes too long), the best order, and a claim.
+
+    written: what is loaded and stored is counted apart, as in the floor, also where the kernel counts each datum once.
+    """
 
     floor: Floor
     written: Prediction | None
@@ -33,8 +37,9 @@ def speed_of_light(
     """The answer for one launch that starts with its data in the memory. Raises what `floor` raises."""
     found = floor(kernel, parameters, machine)
     claim = None if measured_s is None else judge(measured_s, found)
+    traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
     try:
-        now = predict(kernel, parameters, machine, Options(code=Code()))
+        now = predict(kernel, parameters, machine, Options(traffic=traffic, code=Code()))
     except CommandError as error:
         return SpeedOfLight(found, None, None, claim, error.message)
     return SpeedOfLight(found, now, best(kernel, machine, found, now), claim)

@@ -7,8 +7,9 @@
   compulsory loads. Stores are the elements that the kernel leaves behind.
 - The launch.
 
-The capacity in front of a boundary counts all copies of all caches there together, and elements of the smallest size.
-Real machines hold less (caches copy lines of each other), so the floor stays a floor.
+The capacity in front of a boundary counts the registers of all cores or multiprocessors, all copies of all caches there
+together, and elements of the smallest size. Real machines hold less (caches copy lines of each other), so the floor
+stays a floor.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_rate
 from roofdsl.predict.compute import ComputeTime, compute_time
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
+from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds, pipe_cost
 
 if TYPE_CHECKING:
     from roofdsl.bounds.bound import Bound
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 COMPULSORY = "compulsory"
 MATRIX_UNIT = "tensor"
+REGISTER_BYTES = 4
+"""Of a register of a multiprocessor."""
+CORE_REGISTERS_BYTES = 32 * 64
+"""Of the vector registers of a core at most: 32 of 64 B, as x86-64 with AVX-512 has."""
 KEPT = 256
 """Bounds of kernels that a long-running process keeps."""
 
@@ -101,7 +106,7 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
     costs = {name: Fraction(value) for name, value in kernel.costs}
     unit = kernel.unit or fitting_unit(kernel, work, machine)
     compute = compute_time(work, machine, unit=unit, costs=costs)
-    terms = [_compute_term(compute, work.total, unit), *_levels(kernel, values, machine)]
+    terms = [_compute_term(compute, work.total, unit, machine), *_levels(kernel, values, machine)]
     launch = launch_seconds(machine).at({LAUNCHES: 1})
     terms.append(FloorTerm(LAUNCH, 1, launch, "1 launch", "launches"))
     held = tuple(sorted(terms, key=lambda t: -t.time_s))
@@ -115,13 +120,16 @@ def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:
     return MATRIX_UNIT if types and has and is_contraction(kernel) else None
 
 
-def _compute_term(compute: ComputeTime, work: int, unit: str | None) -> FloorTerm:
-    parts = []
+def _compute_term(compute: ComputeTime, work: int, unit: str | None, machine: Machine) -> FloorTerm:
+    """Separate pipes run beside each other, and each at its own rate; otherwise the operations take turns."""
+    parts, apart = [], machine.pipes_separate and unit is None
     for part in compute.parts:
         cls = "" if part.cls == unit else f" ({part.cls})"
-        parts.append(f"{part.operations:,} operations in {part.type}{cls} at {show_rate(part.rate_per_s)}")
+        cost = pipe_cost(part, machine) if apart else None
+        rate = part.rate_per_s if cost is None else machine.peak(part.type).per_s / 2 / cost
+        parts.append(f"{part.operations:,} operations in {part.type}{cls} at {show_rate(rate)}")
     on = f", on {unit} units" if unit else ""
-    return FloorTerm(COMPUTE, work, compute.time_s, " + ".join(parts) + on, "operations")
+    return FloorTerm(COMPUTE, work, compute.time_s, (" beside " if apart else " + ").join(parts) + on, "operations")
 
 
 def _notes(kernel: Kernel) -> tuple[str, ...]:
@@ -130,6 +138,13 @@ def _notes(kernel: Kernel) -> tuple[str, ...]:
     if found is None:
         return ("no lower bound on loads is known beyond the compulsory ones",)
     return tuple(f"no further bound on loads: {note}" for note in found.notes)
+
+
+def registers_bytes(machine: Machine) -> int:
+    """Bytes that the registers of all cores or multiprocessors hold; 2 KiB for each if the machine does not say."""
+    own = machine.multiprocessor
+    each = CORE_REGISTERS_BYTES if own is None or own.registers is None else own.registers * REGISTER_BYTES
+    return each * (machine.units or max((c.copies for c in machine.caches), default=1))
 
 
 def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list[FloorTerm]:
@@ -143,7 +158,7 @@ def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list
     levels = [(c.name, c.bandwidth_bytes_per_s, c.duplex) for c in machine.caches]
     memory = machine.main_memory
     levels.append((memory.name, memory.bandwidth_bytes_per_s, memory.duplex))
-    terms, held = [], 0
+    terms, held = [], registers_bytes(machine)
     for k, (name, rate, duplex) in enumerate(levels):
         least, argument = loads, COMPULSORY
         if k and found is not None:

@@ -17,7 +17,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, Multiprocessor
-from roofdsl.sol.floor import lower_bound
+from roofdsl.sol.floor import REGISTER_BYTES, lower_bound
 
 if TYPE_CHECKING:
     from roofdsl.bounds.bound import Bound
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 CORE_REGISTERS_BYTES = 512
 """Of vector registers of a core: 16 of 32 B, as x86-64 with AVX2 has."""
 
-REGISTER_BYTES = 4
 MOST_REGISTERS = 255
 """Of a thread on NVIDIA's multiprocessors."""
 

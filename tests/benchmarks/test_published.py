@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import published
-from benchmarks.published import OperatorPoint, answer, machine_of, operator_errors
+from benchmarks.published import OperatorPoint, answer, machine_of, operator_errors, rows_of
 from roofdsl.lang.diagnostics import CommandError
 
 OPERATORS = """op,device,batch,m,n,k,width,time_ms,kernel,grid,block
@@ -29,6 +29,12 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     operators.write_text(OPERATORS)
     streams.write_text(STREAMS)
     return operators, streams
+
+
+def test_headings_may_have_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "o.csv"
+    path.write_text("op, device, time_ms\nadd, v100, 0.5\n")
+    assert rows_of(path, ("op", "device", "time_ms")) == [{"op": "add", "device": "v100", "time_ms": "0.5"}]
 
 
 def test_the_document_has_the_errors_of_each_device(files: tuple[Path, Path]) -> None:

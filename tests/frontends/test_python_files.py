@@ -70,6 +70,10 @@ def test_a_file_stands_for_the_functions_with_shapes(plain: Path, capsys: pytest
         (["convert", "plain.py:kernal", "--shape", "A=n"], 2, "did you mean `kernel`?"),
         (["convert", "none.py"], 2, "there is no file or shipped kernel named `none.py`"),
         (["convert"], 2, "give a FILE, or --einsum TEXT"),
+        (["convert", "plain.py", "--einsum", "ij->i"], 2, "give a FILE or --einsum TEXT, not both"),
+        (["convert", "--einsum", "ij->i", "--torch"], 2, "--torch is for a Python FILE"),
+        (["convert", "gemv", "--torch"], 2, "`gemv` does not end in .py"),
+        (["convert", "plain.py", "-o", "plain.py"], 2, "-o writes a .roof file"),
         (["convert", "plain.py", "--type", "f32"], 2, "--type is for --einsum"),
         (["convert", "--einsum", "ij->k"], 1, "the result has the dimension `k`, which no operand has"),
         (["convert", "--einsum", "ij", "--type", "f65"], 2, "there is no type `f65`"),
@@ -80,6 +84,18 @@ def test_wrong_arguments(
 ) -> None:
     assert run(arguments) == status
     assert said in capsys.readouterr().err
+
+
+def test_a_file_without_functions_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty.py").write_text("x = 3\n")
+    assert run(["convert", str(tmp_path / "empty.py")]) == 2
+    assert "has no function\n" in capsys.readouterr().err
+
+
+def test_a_file_for_pytorch_leads_to_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mlp.py").write_text("import torch\n\ndef get_inputs():\n    return [torch.rand(4, 4)]\n")
+    assert run(["convert", str(tmp_path / "mlp.py")]) == 1
+    assert "roofdsl convert FILE.py --torch" in capsys.readouterr().err
 
 
 def test_steps_quote_the_users_lines(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,10 +69,28 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     capsys.readouterr()
     assert run([*line, "--math", "loose"]) == 2
     assert "`--math loose` is not known" in capsys.readouterr().err
+    both = [*line[:3], "jacobi2d", *line[3:-1], str(tmp_path / "both.svg")]
+    assert run(both) == 0
+    assert "n=100" in (tmp_path / "both.svg").read_text()  # panels do not repeat what they share
+    capsys.readouterr()
     assert run([*line[:6], "v100", "-o", str(out)]) == 2
     err = capsys.readouterr().err
     assert "left out: v100 is a GPU" in err
     assert "there is no expected time to draw" in err
+
+
+def test_times_measured_otherwise_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A warm measurement beside bars of a cold launch would lie below the bound."""
+    result = str(tmp_path / "gemv.json")
+    assert run(["measure", "gemv", "--set", "n=20", "--repeats", "5", "--math", "strict", "-o", result]) == 0
+    line = ["plot", "ecm", "gemv", "--set", "n=20", "--machine", "haswell_e5_2695v3", "--results", result]
+    capsys.readouterr()
+    assert run([*line, "-o", str(tmp_path / "cold.svg")]) == 0
+    err = capsys.readouterr().err
+    assert "was measured with warm caches, and the bars are for cold ones: give --warm" in err
+    assert "was measured with strict math, and the bars are for relaxed math: give --math strict" in err
+    assert run([*line, "--warm", "--math", "strict", "-o", str(tmp_path / "warm.svg")]) == 0
+    assert "was measured" not in capsys.readouterr().err
 
 
 def test_a_line_of_work() -> None:

@@ -95,6 +95,11 @@ def test_a_machine_of_many_cores_states_what_one_of_them_gets() -> None:
         scaling(FIVE_POINTS, {"m": 40, "n": 40}, load_machine("skylake_gold_6148"), [1, 2], CODE)
 
 
+def test_a_gpu_has_no_cores_to_scale_over() -> None:
+    with pytest.raises(CommandError, match="v100 is a GPU"):
+        scaling(FIVE_POINTS, {"m": 40, "n": 40}, load_machine("v100"), [1, 2], CODE)
+
+
 def test_without_an_expected_time_there_is_a_reason() -> None:
     with pytest.raises(CommandError, match="states no instructions"):
         scaling(FIVE_POINTS, {"m": 40, "n": 40}, eight(), [1, 2], CODE)

@@ -112,6 +112,14 @@ def test_files_are_read_under_the_root_only(nursery: Nursery, root: Path) -> Non
     assert "secret(" not in json.dumps(outside) and (outside.get("error") or outside["diagnostics"])
 
 
+def test_messages_are_not_those_of_a_command_line(nursery: Nursery, root: Path) -> None:
+    """No `Usage:` of a command that the agent did not type, and no `error: ` before what stands under "error"."""
+    wrong = answer(nursery, root, "predict", {"file": "gemv", "machine": "v100", "set": {"n": -1}})
+    assert wrong["error"]["message"] == "Invalid value for '--set': `n` must be a positive integer, not -1"
+    wrong = answer(nursery, root, "predict", {"file": "gemv", "machine": "v10"})
+    assert wrong["error"]["message"].startswith("there is no shipped machine `v10`")
+
+
 def hostile(draw: random.Random, root: Path) -> tuple[str, dict[str, Any]]:
     """A call that is wrong in one way or another."""
     name = draw.choice([*CALLS, "exec", "", "predict\x00", "__class__", "x" * 500])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -152,6 +153,8 @@ class Expressions:
             return Named(name)
         if name in PYTHON:
             return TypeName(PYTHON[name])
+        if hasattr(builtins, name):
+            context.refuse("py-call", f"`{name}` is not read", node, "write loops, or use numpy's functions")
         known = [*frame.env, *module.functions, *module.imported, *module.constants]
         help = did_you_mean(name, known, "make it an argument, or a number at the top of the file")
         context.refuse("py-name", f"`{name}` is not known", node, help)

@@ -46,6 +46,8 @@ class Library(Arrangements):
             return self.converted(self.one(call, "x"), NUMPY[name.rpartition(".")[2]], call.node)
         short = name.replace("numpy.", "np.", 1)
         help = "its result is not a sum, product, root or other function of the language"
+        if name.startswith("torch."):
+            help = "`roofdsl convert FILE.py --torch` runs the file, and reads the PyTorch `Model` in it"
         self.context.refuse("py-call", f"`{short}` is not read", call.node, help)
 
     def method(self, base: Any, call: Call) -> Any:

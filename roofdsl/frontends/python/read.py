@@ -182,6 +182,8 @@ def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> li
             chosen = free
         chosen = [f for f in chosen if f.name not in ("main", "initialize")]
     if not chosen:
+        if not functions:
+            raise CommandError(f"`{file}` has no function", "put the loops into one: `def name(...):`")
         raise CommandError(f"`{file}` has no function that is read as a kernel", "pick one: FILE.py:FUNCTION")
     arguments = {a.arg for f in chosen for a in arguments_of(f)}
     unknown = sorted(shapes.keys() - arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 
 from roofdsl.frontends.poly import Poly, quotient
@@ -15,6 +16,9 @@ from roofdsl.lang.types import TYPES
 
 _SIZES = ("n", "m", "k", "l", "p", "q", "r", "s")
 """What sizes are called that nobody has named."""
+
+
+_LIKE_A_TYPE = re.compile(r"[a-z]+\d+")
 
 
 class Given(Record):
@@ -139,6 +143,10 @@ class Signature:
         if isinstance(node, ast.Subscript):
             type_ = self._type(node.value)
             if type_ is None:
+                base = ast.unparse(node.value)
+                if _LIKE_A_TYPE.fullmatch(base.rpartition(".")[2]):
+                    help = f"the types are {', '.join(TYPES)}"
+                    self.context.refuse("py-type", f"there is no type `{base}`", arg.annotation or arg, help)
                 return None
             items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             return Given(tuple(text for item in items for text in self._dim(item)), type_)

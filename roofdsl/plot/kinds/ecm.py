@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number, show_time
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, styled
-from roofdsl.plot.roofline_points import labels_of
+from roofdsl.plot.roofline_points import labels_of, sizes_of_all
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code
@@ -197,10 +197,23 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
         lines = lines_of_work(kernel, sizes)
         scale = 1e9 / lines if machine.clock_hz is None else float(machine.clock_hz) / lines
         measured = times.get((p.kernel, p.parameters))
+        if measured is not None:
+            for unlike in _unlike(measured, warm, code.math):
+                asked.warn(f"{label} was measured {unlike}")
         spread = () if measured is None else (measured.low_s, measured.median_s, measured.high_s)
         panels.append(_panel_of(p, label, scale, tuple(scale * t for t in spread) or None))
     unit = "ns" if machine.clock_hz is None else "cycles"
     return draw_ecm(panels, _title(machine, found), f"{unit} for a cache line of work", look=asked.look)
+
+
+def _unlike(measured: Any, warm: bool, math: str) -> Iterator[str]:
+    """How the code ran otherwise than the bars assume, and the option that makes them alike."""
+    if (measured.state == "warm") != warm:
+        option = "leave out --warm" if warm else "give --warm"
+        yield f"with {measured.state} caches, and the bars are for {'warm' if warm else 'cold'} ones: {option}"
+    ran = measured.details.get("math", math)
+    if ran != math:
+        yield f"with {ran} math, and the bars are for {math} math: give --math {ran}"
 
 
 def _panel_of(p: Prediction, label: str, scale: float, measured: Any) -> Panel:
@@ -217,7 +230,7 @@ def _labels(found: Sequence[Prediction]) -> list[str]:
 
 def _title(machine: Machine, found: Sequence[Prediction]) -> str:
     models = dict.fromkeys(p.expected.model for p in found if p.expected is not None)
-    return "\n".join([machine.title or machine.name, *models])
+    return "\n".join(filter(None, [machine.title or machine.name, sizes_of_all(found), *models]))
 
 
 def _one_of(given: str | None, usual: str, known: Sequence[str], flag: str) -> str:

@@ -12,7 +12,7 @@ from roofdsl.machine.quantities import show_number
 from roofdsl.plot.board import frame_of
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
-from roofdsl.plot.roofline_points import labels_of
+from roofdsl.plot.roofline_points import common_sizes, labels_of
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.scaling import Scaling, scaling
@@ -87,7 +87,7 @@ def _figure(asked: Asked, cores: int | None) -> Any:
         found.append(scaling(subject, sizes, machine, range(1, most + 1), options))
     labels = labels_of([s.single for s in found])
     models = dict.fromkeys(s.single.expected.model for s in found if s.single.expected is not None)
-    title = "\n".join([machine.title or machine.name, *models])
+    title = "\n".join(filter(None, [machine.title or machine.name, common_sizes([s.single for s in found]), *models]))
     return draw_scaling(found, labels, title, look=asked.look)
 
 
