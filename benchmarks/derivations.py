@@ -139,7 +139,7 @@ def refusals(rows: list[Row]) -> str:
     """What was refused and why, as a list; empty where nothing was."""
     reasons: dict[str, list[str]] = {}
     for r in rows:
-        for what, timing in (("closed forms", r.forms), ("plateaus", r.plateau_forms), ("value", r.value)):
+        for what, timing in (("closed forms", r.forms), ("plateaus", r.plateaus), ("value", r.value)):
             if timing.result.startswith("refused"):
                 reasons.setdefault(timing.result.removeprefix("refused: "), []).append(f"{r.kernel} ({what})")
     return "\n".join(f"- {', '.join(where)}: {why}" for why, where in reasons.items())

@@ -31,7 +31,7 @@ def test_the_derivations_of_a_small_kernel() -> None:
     assert all(
         float(named[c]) >= 0 for c in ("W and compulsory", "Q(Z) plateaus", "value at a size", "derive", "least")
     )
-    assert (named["plateaus"], named["way"], named["runs"]) == ("3", "integer sets", "1")
+    assert (named["plateaus"], named["way"], named["runs"]) == ("3", "stack distances", "1")
     assert derivations.refusals(rows) == ""
 
 
