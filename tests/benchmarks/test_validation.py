@@ -76,7 +76,7 @@ def test_what_the_words_say(report: Report) -> None:
     assert "Of 2 streams out of cache 1 lie between 0.75 and 1.05" in text
     assert "Not so `copy` with 1.20, bound by DRAM." in text
     assert "2% of a core busy" in text and "more than 10% in 1 runs (of `gemv`)" in text
-    assert "take turns with those behind them, as characterized: L2 (100 GB/s) and L3 (160 GB/s)." in text
+    assert "take turns with those behind them, as characterized: L2 (70 GB/s) and L3 (160 GB/s)." in text
 
 
 @pytest.mark.thorough
