@@ -11,7 +11,7 @@ import pytest
 
 from roofdsl.lang.check import check
 from roofdsl.lang.checked import CheckedFile
-from roofdsl.lang.codes import C_CODES, CODES, DEEP_CODES, RESULT_CODES
+from roofdsl.lang.codes import C_CODES, CODES, DEEP_CODES, PYTHON_CODES, RESULT_CODES
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.scope import tile_name
 from roofdsl.lang.source import Source
@@ -224,7 +224,7 @@ def test_no_other_code_is_reported() -> None:
                 if of in ("Diagnostic", "error", "_error", "warning", "_warning") and "-" in str(call.args[0].value):
                     named.add(call.args[0].value)
     assert len(named) > 50
-    assert named <= CODES.keys() | DEEP_CODES.keys() | RESULT_CODES.keys() | C_CODES.keys()
+    assert named <= CODES.keys() | DEEP_CODES.keys() | RESULT_CODES.keys() | C_CODES.keys() | PYTHON_CODES.keys()
 
 
 def test_tile_names() -> None:
