@@ -25,8 +25,8 @@ COUNTS = {
     "--words": (30, 250, "words of the headers that kernels are named after"),
     "--uniform-kernels": (100, 400, "random stencils whose stack distances in lines are walked"),
     "--uniform-forms": (40, 120, "random stencils whose closed forms in lines are compared with numbers"),
-    "--operand-kernels": (250, 5000, "random kernels with operands in any order whose stack distances are walked"),
-    "--operand-forms": (60, 300, "random kernels of this kind whose closed forms in lines are compared with numbers"),
+    "--operand-kernels": (100, 500, "random kernels with operands in any order whose stack distances are walked"),
+    "--operand-forms": (40, 120, "random kernels of this kind whose closed forms in lines are compared with numbers"),
     "--submissions": (8, 40, "how many damaged submissions are graded"),
 }
 """Option: how much without --thorough, how much with it, and what of."""
