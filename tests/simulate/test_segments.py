@@ -19,14 +19,15 @@ from tests.simulate.test_skip_repeats import REPEATING, polybench
 
 
 def by_segments(kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int) -> BySegments | None:
-    """A simulation by segments at its end; None if it does not apply."""
+    """A simulation by segments at its end; None if it does not apply, or gives up: its tables have a fixed size."""
     program = compile_kernel(kernel, size, line)
     if not BySegments.can(program, cache):
         return None
     way = BySegments(program, cache)
     while not way.done:
-        assert not way.gave_up
         way.continue_for(budget)
+        if way.gave_up:
+            return None
     return way
 
 
@@ -55,7 +56,7 @@ def test_polybench(name: str) -> None:
 @pytest.mark.spread(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_triangular_kernels(seed: int) -> None:
-    rng = Random(seed)
+    rng = Random(seed)  # most of these kernels are taken; where segments give up, lines answer
     kernel = kernel_of(triangular_kernel(seed))
     element = kernel.arrays[0].type.bytes
     for _ in range(3):
