@@ -61,16 +61,24 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
 FAR_BELOW = 0.75
 """Of the bound's performance: runs below it are listed with what is expected to keep them there."""
 
+LEAST_SHARE = 0.01
+"""Of the expected time: a smaller cause explains nothing."""
+
+UNKNOWN = "none that the model knows"
+
 
 def _below_the_roof(comparisons: Sequence[Comparison]) -> list[Block]:
     """The largest expected cause of every run that is far below the roof, or not as expected."""
     rows = []
     for c in comparisons:
-        cause = c.largest_cause
-        if cause is None or c.expected_s is None or (c.bound_ratio >= FAR_BELOW and c.verdict == "as predicted"):
+        if c.expected_s is None or (c.bound_ratio >= FAR_BELOW and c.verdict == "as predicted"):
             continue
-        share = f"{float(cause.share_s) / c.expected_s:.0%}"
-        rows.append([_kernel(c.prediction), f"{c.bound_ratio:.2f}", cause.cause, share, cause.remedy])
+        cause = c.largest_cause
+        share = 0.0 if cause is None else float(cause.share_s) / c.expected_s
+        named = [UNKNOWN, "", ""]
+        if cause is not None and share >= LEAST_SHARE:
+            named = [cause.cause, f"{share:.0%}", cause.remedy]
+        rows.append([_kernel(c.prediction), f"{c.bound_ratio:.2f}", *named])
     if not rows:
         return []
     head = ("", "of the bound", "largest cause", "of the time", "")

@@ -9,6 +9,7 @@ import pytest
 
 from roofdsl.cli.main import run
 from roofdsl.codegen.generate import generate
+from roofdsl.lang.record import replace as with_fields
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.named import kernel
 from roofdsl.measure.measurement import MATH, Measurement
@@ -48,6 +49,20 @@ def test_verdicts_are_on_the_expected_time(part: float, verdict: str) -> None:
     assert found.verdict == verdict
     assert found.ratio == pytest.approx(1 / part)
     assert found.bound_ratio == pytest.approx(float(p.bound_s) / time_s)
+
+
+def test_a_gap_without_a_cause_is_said_to_be_one() -> None:
+    """Causes below a hundredth of the expected time explain nothing of a run three times as slow."""
+    p = predicted()
+    e = p.expected
+    assert e is not None
+    slow = measured(p, 3 * float(e.expected_s))
+    cause = e.causes[0].cause
+    assert cause in "\n".join(to_text(blocks([compare(p, slow, MACHINE)])))
+    small = tuple(with_fields(c, share_s=c.share_s / 1000) for c in e.causes)
+    unexplained = with_fields(p, expected=with_fields(e, causes=small))
+    told = "\n".join(to_text(blocks([compare(unexplained, slow, MACHINE)])))
+    assert "none that the model knows" in told and cause not in told
 
 
 def test_what_is_told() -> None:
