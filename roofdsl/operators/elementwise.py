@@ -19,9 +19,9 @@ other operators need so few that the memory hides them."""
 
 def elementwise_s(operator: Operator, machine: Machine) -> float:
     """Seconds of the kernel: its bytes at the rate that the resident threads sustain."""
-    units, own = multiprocessors(machine)
+    units, _ = multiprocessors(machine)
     blocks = ceil(operator.elements / (THREADS * VECTOR))
-    resident = min(blocks, units * resident_blocks(own, THREADS))
+    resident = min(blocks, units * resident_blocks(machine, THREADS))
     arrays = 2 if operator.name in UNARY else 3
     in_flight = resident * THREADS * VECTOR * BYTES * arrays
     moved = operator.loads_bytes + operator.stores_bytes

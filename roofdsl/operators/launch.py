@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import ceil
-
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.predict.occupancy import Block, occupancy
 
 DISPATCH_S = 13e-6
 """From one call of an operator in eager PyTorch to the next, beyond the launch itself: Python, the dispatcher, and the
@@ -43,12 +42,6 @@ def instructions_per_s(machine: Machine) -> float:
     return float(units * own.schedulers * own.warp * clock)
 
 
-def resident_blocks(own: Multiprocessor, threads: int, registers: int = 32, shared_bytes: int = 0) -> int:
-    """Blocks of `threads` threads resident on one multiprocessor, at least one."""
-    warps = ceil(threads / own.warp)
-    limits = [(own.warps or 64) // warps, own.blocks or 32]
-    if own.registers is not None:
-        limits.append(own.registers // (registers * own.warp * warps))
-    if own.shared_bytes is not None and shared_bytes:
-        limits.append(own.shared_bytes // shared_bytes)
-    return max(1, min(limits))
+def resident_blocks(machine: Machine, threads: int, registers: int = 32) -> int:
+    """Blocks of `threads` threads resident on one multiprocessor. Raises CommandError for a block that does not fit."""
+    return occupancy(machine, Block(threads, registers)).blocks

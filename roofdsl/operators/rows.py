@@ -29,9 +29,9 @@ WAYS = 16
 
 def row_s(operator: Operator, machine: Machine) -> float:
     """Seconds of the kernel: the bytes of all passes that miss the caches, at the rate that resident blocks sustain."""
-    units, own = multiprocessors(machine)
+    units, _ = multiprocessors(machine)
     threads = _threads(operator)
-    resident = resident_blocks(own, threads)
+    resident = resident_blocks(machine, threads)
     again = _passes(operator) - 1
     missed = again * missing(machine, resident * operator.width * BYTES) if again else 0.0
     loads, stores = operator.loads_bytes * (1 + missed), operator.stores_bytes

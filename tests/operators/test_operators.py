@@ -10,7 +10,7 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.operators.bandwidth import rate_of_flow, stream_rate
-from roofdsl.operators.launch import multiprocessors, resident_blocks
+from roofdsl.operators.launch import resident_blocks
 from roofdsl.operators.operator import Operator
 from roofdsl.operators.products import product_s
 from roofdsl.operators.rows import WAYS, _evicted
@@ -55,10 +55,10 @@ def test_the_share_of_evicted_lines_is_that_of_a_cache_with_random_sets(filling:
 
 
 def test_blocks_are_limited_by_warps_blocks_and_registers() -> None:
-    _, own = multiprocessors(V100)  # 64 warps, 32 blocks, 65536 registers
-    assert resident_blocks(own, 128) == 16
-    assert resident_blocks(own, 32) == 32
-    assert resident_blocks(own, 256, registers=128) == 2
+    # 64 warps, 32 blocks, 65536 registers
+    assert resident_blocks(V100, 128) == 16
+    assert resident_blocks(V100, 32) == 32
+    assert resident_blocks(V100, 256, registers=128) == 2
 
 
 def test_a_tile_more_costs_a_whole_round() -> None:
