@@ -13,9 +13,7 @@ def least_memory_s(kernel: Kernel, values: Mapping[str, int], machine: Machine) 
     """Seconds for the lower bound on loads into the caches (`roofdsl bound`); None without caches or arrays."""
     from roofdsl.bounds.bound import bound
 
-    sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
-    if not machine.caches or not sizes:
+    if not machine.caches or all(a.is_scalar for a in kernel.arrays):
         return None
-    # all elements of the smallest size: the caches then hold the most, and each load moves the fewest bytes
-    loads, _ = bound(kernel, values).at(values, machine.caches[-1].size_bytes // min(sizes))
-    return Fraction(loads * min(sizes)) / Fraction(machine.main_memory.bandwidth_bytes_per_s) if loads else None
+    loads, _ = bound(kernel, values).bytes_at(values, machine.caches[-1].size_bytes)
+    return Fraction(loads) / Fraction(machine.main_memory.bandwidth_bytes_per_s) if loads else None

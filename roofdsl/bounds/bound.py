@@ -93,6 +93,16 @@ class Bound:
                 best = (int(number), name)
         return best
 
+    def bytes_at(self, params: Mapping[str, int], cache_bytes: int) -> tuple[int, str]:
+        """As `at`, in bytes of loads into a fast memory of `cache_bytes`.
+
+        All elements are taken to be of the smallest size: fast memory then holds the most of them, and each load moves
+        the fewest bytes, so that it stays a lower bound if sizes differ. The kernel has an array.
+        """
+        least = min(a.type.bytes for a in self.kernel.arrays if not a.is_scalar)
+        loads, argument = self.at(params, cache_bytes // least)
+        return loads * least, argument
+
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     """The lower bound of `kernel`. Raises InputError if its directives cannot be applied.

@@ -153,7 +153,6 @@ def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list
 
     once = traffic_at(kernel, values, None, None, "load_store")
     loads, stores = once.loads_bytes or 0, once.stores_bytes or 0
-    sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
     found = lower_bound(kernel)
     levels = [(c.name, c.bandwidth_bytes_per_s, c.duplex) for c in machine.caches]
     memory = machine.main_memory
@@ -163,9 +162,9 @@ def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list
         least, argument = loads, COMPULSORY
         if k and found is not None:
             held += machine.caches[k - 1].size_bytes * machine.caches[k - 1].copies
-            needed, why = found.at(values, held // min(sizes))
-            if needed * min(sizes) > loads:
-                least, argument = needed * min(sizes), why
+            needed, why = found.bytes_at(values, held)
+            if needed > loads:
+                least, argument = needed, why
         moved = max(least, stores) if duplex else least + stores
         formula = f"{show_bytes(least)} loaded, {show_bytes(stores)} stored, at {show_bandwidth(rate)}"
         terms.append(FloorTerm(name, moved, Fraction(moved) / rate, formula, argument))

@@ -126,11 +126,7 @@ def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> No
 
 
 def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
-    """The row with the lower bound on loads.
-
-    All elements are taken to be of the smallest size, and the cache to hold as many of them as possible, so that it
-    stays a lower bound if sizes differ.
-    """
+    """The row with the lower bound on loads."""
     from roofdsl.bounds.bound import bound
 
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
@@ -142,14 +138,14 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
         found = bound(kernel)
         if cache is None:
             return replace(row, lower_bound_bytes=_compulsory(found, values) * min(sizes), lower_bound_by="compulsory")
-        loads, argument = found.at(values, cache.size_bytes // min(sizes))
+        loads, argument = found.bytes_at(values, cache.size_bytes)
     except (CommandError, InputError) as error:
         message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
         told = message in row.notes  # a note of the prediction says it already
         return row if told else replace(row, notes=(*row.notes, f"no lower bound: {message}"))
     if not loads:
         return replace(row, notes=(*row.notes, *(f"no lower bound: {n}" for n in found.notes)))
-    return replace(row, lower_bound_bytes=loads * min(sizes), lower_bound_by=argument)
+    return replace(row, lower_bound_bytes=loads, lower_bound_by=argument)
 
 
 def _compulsory(found: Any, values: Mapping[str, int]) -> int:
