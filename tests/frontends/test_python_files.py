@@ -12,6 +12,7 @@ import pytest
 
 from roofdsl.api import einsum, from_python, predict
 from roofdsl.cli.main import run
+from roofdsl.frontends.python.signature import size_of
 from roofdsl.lang.codes import PYTHON_CODES
 from roofdsl.lang.diagnostics import CommandError, InputError
 
@@ -200,3 +201,21 @@ def test_the_examples_of_the_page(
     Path("filter.py").write_text("\n".join([*lines, "        x[x > limit] = limit", ""]))
     assert run(["check", "filter.py"]) == 1
     assert masked[1].strip() in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f'def f(A: "f64[{"-" * 50_000}n]"):\n    A[0] = 1\n', f'def f(A: "f64[n]"):\n    A[0] = {"-" * 50_000}1\n'],
+    ids=["annotation", "statement"],
+)
+def test_what_is_nested_too_deeply_is_an_error_of_the_file(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "deep.py"
+    path.write_text(text)
+    with pytest.raises(InputError) as refused:
+        from_python(str(path))
+    assert refused.value.diagnostics[0].code == "py-syntax"
+
+
+def test_a_size_that_is_nested_too_deeply_is_refused() -> None:
+    with pytest.raises(CommandError, match="is not a size of `A`"):
+        size_of("-" * 50_000 + "n", "A")

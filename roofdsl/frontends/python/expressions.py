@@ -64,10 +64,8 @@ class Expressions:
         self.indexing = Indexing(context, self.arithmetic)
         self.reductions = Reductions(context, self.nests, self.arithmetic)
         self.library = Library(context, self.nests, self.arithmetic, self.indexing, self.reductions)
-        self.follow: Callable[[ast.FunctionDef, Sequence[Any], dict[str, Any], ast.Call], Any] = self._unset
-
-    def _unset(self, function: ast.FunctionDef, args: Sequence[Any], named: dict[str, Any], node: ast.Call) -> Any:
-        raise NotImplementedError
+        # Reads a call of a function of the file; statements set it, since they read what that function does.
+        self.follow: Callable[[ast.FunctionDef, Sequence[Any], dict[str, Any], ast.Call], Any]
 
     def named(self, node: ast.expr, wish: str) -> Any:
         """The value of an expression; what it makes is called `wish`."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from roofdsl.frontends.python.context import BUILT_IN, Module
 from roofdsl.frontends.python.kernel import kernel
+from roofdsl.frontends.python.parsing import parse_module
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.signature import Given, arguments_of, shape_option
 from roofdsl.frontends.python.users import Reading
@@ -88,7 +89,7 @@ def read_function(
 def module_of(source: Source) -> Module:
     """The functions, imports and constants of a file. Raises InputError for a text that is not Python."""
     try:
-        parsed = ast.parse(source.text.replace("\f", " "))
+        parsed = parse_module(source.text.replace("\f", " "))
     except SyntaxError as error:
         line, column = error.lineno or 1, error.offset or 1
         if isinstance(error, IndentationError):

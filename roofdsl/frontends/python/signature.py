@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.python.context import Context
+from roofdsl.frontends.python.parsing import parse_expression
 from roofdsl.frontends.python.types import NUMPY
 from roofdsl.frontends.python.values import Buffer, Value, Whole
 from roofdsl.lang.diagnostics import CommandError
@@ -62,9 +63,9 @@ def given_of(text: str, name: str) -> Given:
 def size_of(text: str, name: str) -> Poly:
     """A size such as `n + 4`. Raises CommandError."""
     try:
-        return _size(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, ValueError):
-        message = f"`{text}` is not a size of `{name}`"
+        return _size(parse_expression(text))
+    except (SyntaxError, ValueError, RecursionError):
+        message = f"`{text[:80]}` is not a size of `{name}`"
         raise CommandError(message, "sizes are names and numbers, such as n, 2*n + 1 or n//2") from None
 
 
@@ -135,7 +136,7 @@ class Signature:
         node = arg.annotation
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             try:
-                node = ast.parse(node.value.strip(), mode="eval").body
+                node = parse_expression(node.value)
             except SyntaxError:
                 self.context.refuse("py-syntax", "this annotation is not an expression", node)
         if node is None:
