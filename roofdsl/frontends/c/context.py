@@ -12,6 +12,7 @@ from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.writing import Writing
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
@@ -88,16 +89,15 @@ class Program(Record):
     nodes: tuple[Any, ...]
 
 
-class Context:
+class Context(Writing):
     """The state of one run over one function."""
 
     def __init__(self, program: Program, learnt: Learnt, spans: Callable[[Any], Span]) -> None:
+        super().__init__()
         self.program, self.learnt, self.spans = program, learnt, spans
         self.scopes = Scopes()
         self.env: dict[Variable, State | Value] = {}
         self.sizes: dict[Variable, Poly] = {}  # integers that nothing has changed: parameters of the kernel
-        self.facts = Facts()
-        self.out: list[tree.Item] = []
         self.accesses: list[Access] = []
         self.variables: dict[object, Variable] = {}
         self.parameters: dict[str, Span] = {}  # names of integers, in the order of their use
@@ -112,7 +112,6 @@ class Context:
         self.calls: list[Any] = []  # the calls whose functions are being put in
         self.choosing = False  # inside an `if` on data, whose statements are written as one choice
         self.dry = False  # only integers are followed; nothing is written
-        self.fresh = 0
 
     # ---- names ----
 
@@ -148,11 +147,6 @@ class Context:
         self.inner.add(name)
         return name
 
-    def symbol(self) -> Poly:
-        """A name for a value that is not known yet."""
-        self.fresh += 1
-        return Poly.name(f"@{self.fresh}")
-
     # ---- blocks ----
 
     @contextmanager
@@ -169,24 +163,6 @@ class Context:
         """A block of the kernel: what is written inside goes into its list."""
         with self.visible(), self.collected() as items:
             yield items
-
-    @contextmanager
-    def collected(self) -> Iterator[list[tree.Item]]:
-        """What is written inside goes into a list of its own, in the same block."""
-        before, self.out = self.out, []
-        try:
-            yield self.out
-        finally:
-            self.out = before
-
-    @contextmanager
-    def within(self, facts: Facts) -> Iterator[None]:
-        """More is known inside."""
-        before, self.facts = self.facts, facts
-        try:
-            yield
-        finally:
-            self.facts = before
 
     def emit(self, item: tree.Item, node: Any) -> None:
         """Writes a statement."""

@@ -14,6 +14,7 @@ from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.types import stored
 from roofdsl.frontends.python.values import Buffer, Shape, Value, View, whole_view
 from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.writing import Writing
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source, Span
@@ -97,14 +98,13 @@ class Frame:
         return (*self.path, name)
 
 
-class Context:
+class Context(Writing):
     """The state of one run over a function."""
 
     def __init__(self, module: Module, learnt: Learnt, words: set[str]) -> None:
+        super().__init__()
         self.module, self.learnt = module, learnt
         self.words = words  # names that the file uses for something other than loops
-        self.facts = Facts()
-        self.out: list[tree.Item] = []
         self.assumed: dict[Poly, ast.AST] = {}  # polynomials in sizes that are not negative
         self.buffers: dict[Key, Buffer] = {}
         self.parameters: dict[str, ast.AST] = {}
@@ -117,7 +117,6 @@ class Context:
         self.path: Key = ()
         self.root: ast.AST | None = None  # the expression whose value gets a name
         self.wish = ""  # that name
-        self.fresh = 0
         self.exact = True  # whether numpy rounds every operation as the kernel's code does
         self.known: tuple[Poly, ...] = ()  # polynomials in sizes that are not negative here
         self.guarded = 0  # how many `if`s on sizes and loop variables are around
@@ -181,11 +180,6 @@ class Context:
         """The type of a scalar: the one learnt, or this one."""
         return self.learnt.types.get(key, (type_, weak))
 
-    def symbol(self) -> Poly:
-        """A name for an integer that is not known yet."""
-        self.fresh += 1
-        return Poly.name(f"@{self.fresh}")
-
     def wished(self, node: ast.AST, otherwise: str) -> str:
         """What an array that an expression makes is called: as the variable that it is assigned to."""
         return self.wish if node is self.root and self.wish else otherwise
@@ -239,24 +233,6 @@ class Context:
             yield
         finally:
             self.blocks.pop()
-
-    @contextmanager
-    def collected(self) -> Iterator[list[tree.Item]]:
-        """What is written inside goes into a list of its own."""
-        before, self.out = self.out, []
-        try:
-            yield self.out
-        finally:
-            self.out = before
-
-    @contextmanager
-    def within(self, facts: Facts) -> Iterator[None]:
-        """More is known inside."""
-        before, self.facts = self.facts, facts
-        try:
-            yield
-        finally:
-            self.facts = before
 
     # ---- integers ----
 
