@@ -141,7 +141,7 @@ class Integers:
 
     def _data(self, name: str, span: Span, place: Place, kind: str) -> None:
         if place is VALUE:
-            message = "`//` and `%` apply only to integers, but this is a computed value"
+            message = "`//` and `%` apply to integers known before the data, but this is a computed value"
             self.report.error(
                 "integer-only", message, span, "their operands are parameters, loop variables and integers"
             )
