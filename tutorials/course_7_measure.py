@@ -95,3 +95,5 @@ print("checked")
 # - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine mine.roof --plot overlay.svg`.
 # - With a GPU: `pip install 'roofdsl[gpu12]'`, and the same commands with `--backend gpu`.
 # - `roofdsl exercise show measure-triad`.
+#
+# Next: `course_8_expected.py`.

@@ -47,9 +47,9 @@ kernel dot(n):
 strict = told(dot, n=1500)
 
 # %% [markdown]
-# Two causes lie above the bound. Without vectors, each instruction handles one element instead of four. And every
-# addition needs the result of the one before: this core takes 3 cycles for an addition, so an element takes 3 cycles,
-# whatever else is free.
+# Two causes explain the time above the bound. Without vectors, each instruction handles one element instead of four.
+# And every addition needs the result of the one before: this core takes 3 cycles for an addition, so an element takes
+# 3 cycles, whatever else is free.
 
 # %%
 cycles = float(strict.expected.core_s) * 2.3e9 / 1500
@@ -94,7 +94,7 @@ for name in ("matmul_ijk", "matmul_ikj"):
 # ## Short inner loops
 #
 # Sixteen iterations are four vectors. With nineteen, three are left over for scalar code, which takes almost as long
-# as the vectors. A longer loop also ends unforeseen, which costs the core 15 cycles each time.
+# as the vectors. The end of a longer loop is also mispredicted, which costs the core 15 cycles each time.
 
 # %%
 rows = kernel("""
@@ -136,7 +136,7 @@ save_figure(Path("course_8_ecm.png"), draw_ecm(panels, haswell.title, "cycles fo
 # <summary>Answer</summary>
 #
 # No. 3 cycles an element are 24 cycles for a line of each array. From memory, the two lines take about 17 cycles with
-# relaxed math, so the gain is 1.4 and not 12: behind the chain, the next cause waits.
+# relaxed math, so the gain is 1.4 and not 12: once the chain is gone, the next cause shows.
 #
 # </details>
 #
@@ -146,8 +146,8 @@ save_figure(Path("course_8_ecm.png"), draw_ecm(panels, haswell.title, "cycles fo
 # <details>
 # <summary>Answer</summary>
 #
-# No: shifted accesses are shifted in every order. Fewer loads are one, such as a stencil that keeps its row in
-# registers.
+# No: shifted accesses are shifted in every order. The remedy is fewer loads: a stencil can keep its row in
+# registers, for example.
 #
 # </details>
 

@@ -21,7 +21,7 @@ def shell(command):
 # %% [markdown]
 # ## A C file, in three commands
 #
-# A stencil as one writes it in C: an array of pointers is a matrix with linearized subscripts, and there is a macro.
+# A stencil as it is often written in C: a pointer stands for a matrix, and a macro computes the linearized subscript.
 
 # %%
 Path("stencil.c").write_text("""\

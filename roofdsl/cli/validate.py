@@ -101,14 +101,14 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
     type=click.FloatRange(0, 1),
     default=DEFAULTS.tolerance,
     show_default=True,
-    help="How far performance may fall below the prediction.",
+    help="How far performance may fall below the prediction; how much shorter a time may be than expected.",
 )
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1),
     default=DEFAULTS.margin,
     show_default=True,
-    help="How far performance may exceed the prediction.",
+    help="How far performance may exceed the bound.",
 )
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
 @math_option
@@ -140,10 +140,10 @@ def validate(
 ) -> int:
     """Measure the kernels and programs of FILEs on this computer, and compare with a machine's predictions.
 
-    The exit status is 1 if a measurement is above the roof, is slower than predicted by more than --tolerance, or has
-    results that cannot be verified. For a profiler's points, it is also 1 if the bytes of a level differ by more than
-    --tolerance. A run that other programs slowed down is measured again at the end. If it stays slow, it is
-    inconclusive, and the exit status is 2 if nothing else is wrong.
+    The exit status is 1 if a measurement is above the roof, is slower or faster than predicted by more than
+    --tolerance, or has results that cannot be verified. For a profiler's points, it is also 1 if the bytes of a level
+    differ by more than --tolerance. A run that other programs slowed down is measured again at the end. If it stays
+    slow, it is inconclusive, and the exit status is 2 if nothing else is wrong.
     """
     _check_variants(variants, backend)
     if plot is not None:

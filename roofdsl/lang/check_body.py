@@ -85,7 +85,7 @@ class Body:
 
     def _target(self, target: tree.Ref | tree.Index) -> Symbol | None:
         if isinstance(target, tree.Index):
-            return self.values.element(target)
+            return self.values.element(target, "out")
         name = tree.Name(target.name, target.span)
         symbol = self.scope.find(name, f"declare it (`out {target.name}: f64`), or write `let {target.name} = ...`")
         if symbol is None:

@@ -43,7 +43,7 @@ class Shape(Record):
 
 
 UNSURE = Shape(True)
-_A_SIZE = "a size is a parameter of the kernel: put it in the parentheses after the kernel's name"
+_A_SIZE = "a size is a parameter: put it in the parentheses after the name of the kernel or program"
 _GATHER = "copy the used elements into an array in the order of their use, and subscript that array with loop variables"
 _COUNTED = "a count that depends on data is unknown: give its average as a parameter"
 SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_GATHER)

@@ -103,10 +103,13 @@ class Values:
         self.read.add(symbol.name)
         return symbol.type
 
-    def element(self, index: tree.Index) -> Symbol | None:
-        """Checks `A[i, j]`, read or written; the array, None where there is none of that name."""
+    def element(self, index: tree.Index, intent: str = "in") -> Symbol | None:
+        """Checks `A[i, j]`, read or written; the array, None where there is none of that name.
+
+        intent: what the help declares an unknown array as.
+        """
         dims = ", ".join("n" for _ in index.subscripts)
-        symbol = self.scope.find(index.name, f"declare it: `in {index.name.text}: f64[{dims}]`", ("array",))
+        symbol = self.scope.find(index.name, f"declare it: `{intent} {index.name.text}: f64[{dims}]`", ("array",))
         for subscript in index.subscripts:
             self.integers.require(subscript, SUBSCRIPT)
         if symbol is None:

@@ -112,7 +112,7 @@ C_CODES: dict[str, str] = {
     "c-loop": "A `for` loop whose bounds, step or counter are not affine.",
     "c-condition": "A condition that the language cannot express, such as one on data around a loop.",
     "c-index": "A subscript, bound or offset that does not follow from loop variables and sizes.",
-    "c-pointer": "A pointer whose array is not known, or that reads an array as something else.",
+    "c-pointer": "A pointer whose array is not known, or that reads an array as one of another type or shape.",
     "c-type": "A type, or a mixture of types, in which the language cannot compute.",
     "c-integer": "Integer arithmetic that may wrap around, or that rounds differently in the language.",
     "c-effect": "A side effect inside an expression.",
@@ -125,13 +125,13 @@ C_CODES: dict[str, str] = {
 PYTHON_CODES: dict[str, str] = {
     "py-syntax": "A text that is not Python.",
     "py-statement": "A statement or expression that is not read, such as `while` or a list comprehension.",
-    "py-loop": "A `for` loop whose bounds, step or counter are not affine, or that makes new arrays of old ones.",
-    "py-condition": "A condition that the language cannot say, such as one on data around a loop.",
+    "py-loop": "A `for` loop whose bounds, step or counter are not affine, or that makes new arrays from old ones.",
+    "py-condition": "A condition that the language cannot express, such as one on data around a loop.",
     "py-index": "A subscript, slice or size that does not follow from loop variables and sizes, or may be negative.",
     "py-shape": "An array whose shape is not known, or does not fit.",
     "py-type": "A type, a mixture of types or an operation in which the language does not compute.",
     "py-effect": "A side effect that is not a store into an array.",
-    "py-call": "A call of a function that is not known, or not simple enough to be put in.",
+    "py-call": "A call of a function that is not known, or not simple enough to be inlined.",
     "py-name": "A name that has no value here, or stands for two things.",
 }
 """Of files in Python (docs/python.md)."""

@@ -149,11 +149,11 @@ ATTRIBUTES = (
         example="32", shown="loops of up to {number} predicted",
     ),
     Attribute(
-        "varied", _CORE, "count", "varied", "the same where the number of iterations differs from time to time",
+        "varied", _CORE, "count", "varied", "the same for a loop whose number of iterations varies",
         example="32", shown="{number} where their number varies",
     ),
     Attribute(
-        "left", _CORE, "cycles", "left", "lost where a loop is left, even as predicted", example="3 cycles",
+        "left", _CORE, "cycles", "left", "lost when a loop ends, even if its end was predicted", example="3 cycles",
         shown="{text} to leave a loop",
     ),
     Attribute(
@@ -165,20 +165,20 @@ ATTRIBUTES = (
         example="0.25 cycles", shown="{text} lost by a taken jump",
     ),
     Attribute(
-        "mispredict", _CORE, "cycles", "mispredict", "lost by a jump that was predicted wrong", example="17 cycles",
+        "mispredict", _CORE, "cycles", "mispredict", "lost by a mispredicted jump", example="17 cycles",
         shown="{text} a wrong prediction",
     ),
     Attribute(
-        "blocked", _CORE, "cycles", "blocked", "that a load waits for stores of parts of its bytes",
+        "blocked", _CORE, "cycles", "blocked", "that a load waits if an earlier store wrote only part of its bytes",
         example="12 cycles", shown="{text} for a load of several stores",
     ),
     Attribute(
         "indexed", _CORE, "count", "indexed",
-        "instructions that vector arithmetic with an indexed address counts as", example="2",
+        "how many instructions vector arithmetic with an indexed address counts as", example="2",
         shown="{number} for arithmetic on an indexed address",
     ),
     Attribute(
-        "closes", _CORE, None, "closes", "vectors of 512 bits close the units they do not use to narrower ones",
+        "closes", _CORE, None, "closes", "512-bit vectors close the units that cannot execute them to narrower vectors",
         value=True, shown="512 bits close units",
     ),
     Attribute(
@@ -198,7 +198,7 @@ ATTRIBUTES = (
         example="4 cycles", shown="across pages {text}",
     ),
     Attribute(
-        "mixed", _INSTRUCTION, "cycles", "mixed", "what a load or store takes of that which both share",
+        "mixed", _INSTRUCTION, "cycles", "mixed", "how long a load or store occupies what both share",
         example="0.25 cycles", shown="{text} of what loads and stores share",
     ),
     Attribute(

@@ -72,7 +72,7 @@ def to_page(content: Content) -> str:
     page = re.sub(r"\{\{(\w+)\}\}", lambda m: filled[m[1]], asset("index.html"))
     if len(page.encode("utf-8")) > LARGEST_BYTES:
         raise CommandError(
-            f"the page would have {len(page.encode('utf-8')) // 1000} kB, and {LARGEST_BYTES // 1000} kB is the most",
+            f"the page would have {len(page.encode('utf-8')) // 1000} kB, but the limit is {LARGEST_BYTES // 1000} kB",
             "use fewer kernels, machines or types",
         )
     return page

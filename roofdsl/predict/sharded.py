@@ -277,7 +277,7 @@ def predict_sharded(
     kernel, name, p = sharding.kernel, sharding.parameter, network.devices
     values = numbers(kernel, parameters)
     if values[name] % p:
-        raise CommandError(f"{p} devices do not share {name} = {values[name]} evenly", f"{name} is a multiple of {p}")
+        raise CommandError(f"{p} devices do not share {name} = {values[name]} evenly", f"make {name} a multiple of {p}")
     device = predict(kernel, {**values, name: values[name] // p}, machine, options)
     done = tuple((t.array.name, collective(t.kind, _bytes(t.array, values), network)) for t in sharding.transfers)
     found = () if over is None else _break_evens(sharding, machine, network, values, options, parameter=over)

@@ -189,7 +189,7 @@ def merged(a: dict[Variable, State | Value], b: dict[Variable, State | Value]) -
     for variable in {**a, **b}:
         first, second = a.get(variable), b.get(variable)
         if first is None or second is None:
-            found[variable] = Unknown("it is set on one of two ways only")
+            found[variable] = Unknown("it is set in only one of two branches")
         elif first == second:
             found[variable] = first
         else:

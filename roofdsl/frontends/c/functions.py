@@ -41,7 +41,7 @@ class Functions:
         if name in ("abs", "labs") and len(args) == 1:
             value = self.values.value(args[0])
             if value.own is None or not is_integer(value.own):
-                what = "an index is not affine" if value.own is None else f"a {word(value.own)} cuts its fraction off"
+                what = "an index is not affine" if value.own is None else f"a {word(value.own)} drops its fraction"
                 help = "split the loop" if value.own is None else "write `fabs`"
                 raise Refused("c-type", f"`{name}` of {what}", node, help)
             if name == "abs" and value.own == "i64":

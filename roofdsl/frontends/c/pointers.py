@@ -176,7 +176,7 @@ class Pointers:
             split = subscripts_of(subscripts[0], inner, context.facts)
             if split is None:
                 dims = " x ".join(["?", *map(str, inner)])
-                message = f"nothing shows that `{array.name}`, read as {dims}, is not left by this subscript"
+                message = f"nothing shows that this subscript stays within `{array.name}`, read as {dims}"
                 raise Refused("c-index", message, node, "declare the array with its dimensions, `double A[n][m]`")
             subscripts = split
         index = tree.Index(tree.Name(name, span), tuple(s.tree(span) for s in subscripts), span)

@@ -99,7 +99,7 @@ class Values:
             return value
         self.exact(value, type_, node)
         if is_integer(type_) and not is_integer(value.type):
-            message = f"storing a {word(value.type)} in an integer cuts its fraction off"
+            message = f"storing a {word(value.type)} in an integer drops the fraction"
             raise Refused("c-type", message, node, "keep it in a floating-point variable")
         if value.type[0] == "c" and type_[0] != "c":
             raise Refused("c-type", "storing a complex value in a real variable drops a part", node, "write `creal(x)`")

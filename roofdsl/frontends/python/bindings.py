@@ -76,11 +76,11 @@ class Bindings:
             return self.expressions.nests.materialized(found, node, name, ("bound", name))
         target = whole_view(home)
         if self.expressions.nests.overlaps(target, found):
-            message = f"`{name}` is a new array in every iteration, made of the old one"
+            message = f"`{name}` is a new array in every iteration, made from the old one"
             context.refuse("py-loop", message, node, f"write `{name}[:] = ...`, which changes the array itself")
         others = [n for f in context.frames for n, v in f.env.items() if n != name and self._is_of(v, home)]
         if others:
-            message = f"`{name}` is a new array in every iteration, and `{others[0]}` still is the old one"
+            message = f"`{name}` is a new array in every iteration, and `{others[0]}` is still the old one"
             context.refuse("py-loop", message, node, f"write `{name}[:] = ...`, which changes the array itself")
         self.expressions.library.store(target, "=", found, node)
         return context.read(target, node)
@@ -143,7 +143,7 @@ class Bindings:
         if a == b:
             return a, a_weak and b_weak
         if "bool" in (a, b):
-            message = f"`{name}` is a truth value and a number"
+            message = f"`{name}` is a truth value in one place and a number in another"
             self.context.refuse("py-type", message, node, "use two names")
         if a_weak and b_weak:
             return promoted(a, b), True

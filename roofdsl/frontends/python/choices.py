@@ -135,11 +135,11 @@ def merged(frame: Frame, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]
     for name in {**a, **b}:
         first, second = a.get(name), b.get(name)
         if first is None or second is None:
-            found[name] = Unknown(f"`{name}` is set on one of two ways only", _key(frame, name, first or second))
+            found[name] = Unknown(f"`{name}` is set in only one of two branches", _key(frame, name, first or second))
         elif first == second:
             found[name] = first
         else:
-            found[name] = Unknown(f"`{name}` is different on two ways", _key(frame, name, first))
+            found[name] = Unknown(f"`{name}` means different things in two branches", _key(frame, name, first))
     return found
 
 

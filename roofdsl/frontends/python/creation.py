@@ -111,7 +111,7 @@ class Creation:
         """The only argument, of one dimension."""
         value = self.arithmetic.value(call.bound(self.context, ["x"], 1)["x"], call.node)
         if len(value.shape) != 1:
-            self.context.refuse("py-shape", "Python's `sum` is read of vectors", call.node, "use `np.sum`")
+            self.context.refuse("py-shape", "Python's `sum` is read only for vectors", call.node, "use `np.sum`")
         return value
 
     def wished(self, node: ast.AST) -> str:
@@ -199,16 +199,16 @@ class Creation:
         """Stores a value as numpy does. Raises Refused where it would be converted to another kind."""
         type_ = target.buffer.type
         if kind(type_) in ("int", "bool") and kind(value.type) in ("float", "complex") and value.number is None:
-            message = f"floating-point values are cut off when they are stored in {type_}"
+            message = f"floating-point values lose their fractions when they are stored in {type_}"
             self.context.refuse("py-type", message, node, "use an array of floating-point numbers")
         if kind(value.type) == "complex" and kind(type_) != "complex":
             message = f"the imaginary part is lost when this is stored in {type_}"
             self.context.refuse("py-type", message, node, "write `.real`, or use a complex array")
         number = value.number
         if number is not None and kind(type_) in ("int", "bool") and number != int(number.real):
-            self.context.refuse("py-type", f"{number} is cut off when it is stored in {type_}", node)
+            self.context.refuse("py-type", f"{number} loses its fraction when it is stored in {type_}", node)
         if kind(type_) == "bool" and value.type != "bool" and number not in (0, 1):
-            self.context.refuse("py-type", "numbers become truth values here", node, "compare them with 0")
+            self.context.refuse("py-type", "numbers are stored as truth values here", node, "compare them with 0")
         if op == "=" and not value.own and not value.simple and type_ != "f64" and value.type == "f64":
             value = self.nests.stored(value, "f64", node, "settled")
         self.nests.store(target, op, value, node)
@@ -245,7 +245,9 @@ class Creation:
         rank = len(parts[0].shape)
         axis = 1 if name == "hstack" and rank > 1 else self.axes(given.get("axis", Whole(ZERO)), rank, node)[0]
         if name == "stack" and axis:
-            self.context.refuse("py-shape", "`np.stack` is read along the first axis", node, "use `np.concatenate`")
+            self.context.refuse(
+                "py-shape", "`np.stack` is read only along the first axis", node, "use `np.concatenate`"
+            )
         if any(len(p.shape) != rank for p in parts) or not rank:
             self.context.refuse("py-shape", "these do not have the same number of dimensions", node)
         for p in parts[1:]:
@@ -284,7 +286,7 @@ class Creation:
         value = self.arithmetic.value(given["m"], node)
         k = self.arithmetic.integer(given.get("k", Whole(ZERO)), node, "`k`")
         if len(value.shape) != 2 or not self.context.same(*value.shape) or k.value is None:
-            self.context.refuse("py-shape", "a triangle is read of square matrices, with a number for `k`", node)
+            self.context.refuse("py-shape", "a triangle is read only of a square matrix, with a number as `k`", node)
         n = value.shape[0]
         found = self._made(value.shape, value.type, Whole(ZERO), node)
         assert found.view is not None
@@ -292,7 +294,7 @@ class Creation:
         # rows with something in them, so that no bound needs a minimum
         rows = (ZERO, n - max(shift, 0)) if upper else (Poly.number(max(0, -shift)), n)
         if (upper and shift < 0) or (not upper and shift > 0):
-            self.context.refuse("py-shape", "this triangle has more than a half of the matrix", node)
+            self.context.refuse("py-shape", "this triangle is more than half of the matrix", node)
 
         def write(at: Any) -> None:
             i = at[0] + rows[0]

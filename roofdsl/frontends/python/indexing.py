@@ -108,7 +108,7 @@ class Indexing:
             message = "this subscript multiplies loop variables or sizes, and is not affine"
             context.refuse("py-index", message, node, "give the array more dimensions, and write `a[i, j]`")
         index = self.position(index, extent, node, "this subscript")
-        context.expect(extent - index - 1, node, f"this lies behind the end: there are {extent} elements")
+        context.expect(extent - index - 1, node, f"this is beyond the end: there are {extent} elements")
         return Part(index)
 
     def position(self, index: Poly, extent: Poly, node: ast.AST, what: str) -> Poly:
@@ -150,7 +150,7 @@ class Indexing:
         return stop
 
     def _within(self, stop: Poly, extent: Poly, node: ast.AST) -> None:
-        message = f"this may lie behind the end, where Python cuts the slice off: there are {extent} elements"
+        message = f"this may be beyond the end, where Python cuts the slice off: there are {extent} elements"
         self.context.need(extent - stop, node, message, "let the slice end within the array")
 
     def _integer(self, found: Any, node: ast.AST | None) -> Poly:
@@ -178,7 +178,7 @@ class Indexing:
     def diagonal(self, base: Value, node: ast.AST) -> Value:
         """The main diagonal of a matrix."""
         if len(base.shape) != 2 or not self.context.same(*base.shape):
-            self.context.refuse("py-shape", "a diagonal is read of square matrices only", node)
+            self.context.refuse("py-shape", "a diagonal is read only of a square matrix", node)
         if base.view is None:
             at = lambda indices: base.at([indices[0], indices[0]])  # noqa: E731
             return _like(base, base.shape[:1], at)

@@ -235,14 +235,14 @@ class Library(Arrangements):
     def outer(self, op: str, call: Call) -> Any:
         a, b = (self.arithmetic.shaped(v, call.node) for v in self.two(call))
         if len(a.shape) != 1 or len(b.shape) != 1:
-            self.context.refuse("py-shape", "an outer product is read of two vectors", call.node)
+            self.context.refuse("py-shape", "an outer product is read only of two vectors", call.node)
         column = self.indexing.taken(a, [Part(ZERO, a.shape[0]), None], call.node)
         return self.arithmetic.operate(op, column, b, call.node)
 
     def inner(self, call: Call) -> Any:
         a, b = (self.arithmetic.shaped(v, call.node) for v in self.two(call))
         if len(a.shape) != 1 or len(b.shape) != 1:
-            self.context.refuse("py-shape", "`np.inner` is read of two vectors", call.node, "use `@`")
+            self.context.refuse("py-shape", "`np.inner` is read only for two vectors", call.node, "use `@`")
         return self.reductions.matmul(a, b, call.node)
 
     def einsum(self, call: Call) -> Any:

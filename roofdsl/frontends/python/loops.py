@@ -269,7 +269,7 @@ class Loops:
             if mark.value.shape == old.dims and place not in context.learnt.homes:
                 context.learnt.homes[place] = keys[old]
                 raise Again
-        message = f"`{name}` is a new array in every iteration, made of the old one"
+        message = f"`{name}` is a new array in every iteration, made from the old one"
         help = f"write `{name}[:] = ...`, which changes the array itself"
         context.refuse("py-loop", message, _where(node.body, name), help)
 
@@ -289,7 +289,7 @@ class Loops:
             if isinstance(found, Carried):
                 env[n] = (found.outer or found.value) if found is loop.carried.get(n) else found
             elif n in targets:
-                env[n] = self._last(found, "a loop has counted with it", last, trips - 1 if simple else None, None)
+                env[n] = self._last(found, "it was the counter of a loop", last, trips - 1 if simple else None, None)
             elif n in adds:
                 total = Whole(before[n].poly + adds[n] * trips)
                 key = context.frame.key(n)

@@ -91,7 +91,7 @@ class Nests:
         self.nest(target.shape, starts, node, body)
 
     def _in_order(self, target: View, op: str, value: Value, node: ast.AST) -> None:
-        """Refuses a copy in which numpy 2 overwrites what it is still to read.
+        """Refuses a copy in which numpy 2 overwrites elements before it reads them.
 
         numpy copies vectors of one array without a temporary if both run forwards, and takes their strides for equal.
         """
@@ -102,7 +102,7 @@ class Nests:
         own, other = (next((k, a.step) for k, a in enumerate(v.axes) if a.axis == 0) for v in (target, value.view))
         opposite = (own[1].value or 1) * (other[1].value or 1) < 0
         if own != other and not opposite:
-            message = "numpy overwrites here what it is still to read: both are parts of one array"
+            message = "numpy would overwrite elements here before it reads them: both sides are parts of one array"
             self.context.refuse("py-effect", message, node, "copy the right side first, by `.copy()`")
 
     def written(self, value: Value, e: tree.Expr, node: ast.AST) -> tree.Expr:

@@ -103,7 +103,7 @@ class Statements:
             return
         sizes = isinstance(found, Known) and found.holds and all(map(self.context.is_size, found.holds))
         if not isinstance(found, Known) or not sizes or found.value is False:
-            message = "an assertion is read of comparisons of sizes only"
+            message = "only an assertion that compares sizes is read"
             self.context.refuse("py-statement", message, node, "leave it out")
         for difference in found.holds:
             self.context.assumed.setdefault(difference, node)
@@ -143,13 +143,13 @@ class Statements:
                 value = self.expressions.arithmetic.value(found, source)
                 arithmetic = self.expressions.arithmetic
                 if arithmetic.broadcast([view.shape, value.shape], node) != view.shape:
-                    self.context.refuse("py-shape", "this does not have the shape that it is stored in", node)
+                    self.context.refuse("py-shape", "the value does not have the shape of its target", node)
                 if not value.simple and value.shape != view.shape:
                     value = self.expressions.nests.materialized(value, node, "t", ("once", id(target)))
                 self.expressions.library.store(view, "=", self._narrowed(value, view, node), node)
             case ast.Tuple(elts) | ast.List(elts):
                 if not isinstance(found, Items) or len(found.values) != len(elts):
-                    self.context.refuse("py-shape", "this is not as many values as there are names", node)
+                    self.context.refuse("py-shape", "there are not as many values as names", node)
                 for part, value in zip(elts, found.values, strict=True):
                     self._to(part, value, node, source)
             case ast.Attribute():
@@ -200,7 +200,7 @@ class Statements:
                 context.refuse("py-type", f"numpy does not store {type_} in {old.type}", node, "use one type")
             change = arithmetic.fitted([old, change], type_, node)[1]
         if arithmetic.broadcast([old.shape, change.shape], node) != old.shape:
-            context.refuse("py-shape", "this does not have the shape that it is stored in", node)
+            context.refuse("py-shape", "the value does not have the shape of its target", node)
         if not change.simple and change.shape != old.shape:
             change = self.expressions.nests.materialized(change, node, "c" if change.is_scalar else "t", ("once",))
         self.expressions.library.store(old.view, f"{word}=", change, node)
@@ -347,7 +347,9 @@ class Statements:
     ) -> dict[str, Any]:
         spec = function.args
         if spec.vararg or spec.kwarg or spec.kwonlyargs or spec.posonlyargs:
-            self.context.refuse("py-call", f"`{function.name}` is read with plain arguments only", node)
+            self.context.refuse(
+                "py-call", f"`{function.name}` has `*` or keyword-only arguments, which are not read", node
+            )
         names = [a.arg for a in spec.args]
         given = dict(zip(names, args, strict=False))
         wrong = len(args) > len(names) or any(n not in names or n in given for n in named)
@@ -357,7 +359,7 @@ class Statements:
             if name not in given and name in defaults:
                 default = defaults[name]
                 if not isinstance(default, ast.Constant | ast.UnaryOp):
-                    self.context.refuse("py-call", "a default is a number here", default)
+                    self.context.refuse("py-call", "a default that is not a number is not read", default)
                 given[name] = self.expressions.read(default)
         if wrong or set(given) != set(names):
             message = f"these are not the arguments of `{function.name}`"
