@@ -1,8 +1,8 @@
 """How much processor time and memory a command may take, shared by all that it does.
 
-A command line begins one budget; who imports roofdsl has none. What is long and can be left out runs in a `region`,
-where `Spent` is raised once nothing is left; the region's caller turns that into a note. A command that does nothing
-but analyze is stopped altogether some time later, wherever it is.
+A command line begins one budget; programs that import roofdsl have none. Work that is long and can be left out runs in
+a `region`, where `Spent` is raised once nothing is left; the region's caller turns that into a note. A command that
+does nothing but analyze is stopped altogether some time later, wherever it is.
 """
 
 from __future__ import annotations

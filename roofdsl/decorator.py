@@ -1,4 +1,4 @@
-"""`@roofdsl.kernel`: a Python function that stays callable and tells its counts, times and measurements.
+"""`@roofdsl.kernel`: a Python function that stays callable and has methods for its counts, times and measurements.
 
     import numpy as np
     import roofdsl
@@ -11,8 +11,8 @@
     gemv.derive()                     # W, Q and I in closed form
     gemv.predict("v100", n=4096, m=4096)
 
-The function's text is parsed where it stands. What is not read is an InputError of the first of these methods, so that
-a function can always be called.
+The function's text is parsed where it stands. Code that cannot be read raises InputError only in these methods, so the
+function itself can always be called.
 """
 
 from __future__ import annotations

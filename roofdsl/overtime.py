@@ -1,4 +1,4 @@
-"""Ends this process where nothing else does: while it is in native code that takes minutes, Python handles no signal.
+"""Ends this process when its time is over, even inside native code, where Python handles no signals for minutes.
 
 A small copy of the process sleeps beside it and looks at its processor time once a second, where the system tells that
 in /proc. `budget` says when its time is over, and moves that time on while it can.

@@ -1,4 +1,4 @@
-"""What `-D`, `-I`, `--shape` and `--fused` say of the files in other languages that this process reads."""
+"""What `-D`, `-I`, `--shape` and `--fused` state about the files in other languages that this process reads."""
 
 from __future__ import annotations
 

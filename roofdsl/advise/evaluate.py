@@ -15,8 +15,8 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.kernel import Options, predict, predict_counts
-from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.level_traffic import nearer_levels
+from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.orders import Orders, orders_of
 from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.predict.time_model import larger_direction

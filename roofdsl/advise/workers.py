@@ -1,4 +1,4 @@
-"""Tasks in child processes, a few at a time. Each is ended when its time is up; its last report counts.
+"""Tasks in child processes, a few at a time. Each is stopped when its time is up; its last report counts.
 
 Time limits are in processor time, so that the answer does not depend on what else runs. A wall-clock limit ends tasks
 that only wait.

@@ -4,7 +4,7 @@ The executions of one time step form a slice of Z^m. Slice u reads slice u - 1 a
 K1, and itself at offsets K0. Let E be what a stretch of the run computes, and e_u the size of its slice u. Everything
 that is read but not computed in the stretch is in fast memory at its beginning or arrives: at most X = S + T values.
 
-- Without K0: sum over u of (|E_u + K1| - e_(u-1)) <= X. With |A + K1| >= |A| + c |A|^((m-1)/m) (`growth`), the
+- Without K0: sum over u of (|E_u + K1| - e_(u-1)) <= X. With |A + K1| >= |A| + c |A|^((m-1)/m) (`lattice_growth`), the
   potential k z^((m+1)/m), k = m / (c (m+1)), of z = e_u + what may still arrive falls by at least e_u from slice to
   slice: |E| <= k X^((m+1)/m). For three points in a row: |E| <= X^2 / 4, and loads >= |V| / S.
 - With K0, both growing by c: slice u needs max(|E_u + K0|, |E_(u+1) + K1|) - e_u values of its own. That is the rise to

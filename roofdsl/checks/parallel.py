@@ -1,6 +1,6 @@
 """Which loops of a kernel have independent iterations, for all sizes that its assumptions allow.
 
-What a code generator may spread over cores and threads. A reduction into one element is a dependence here: it stays
+A code generator may spread these over cores and threads. A reduction into one element is a dependence here: it stays
 inside one thread.
 """
 

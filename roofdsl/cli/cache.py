@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from roofdsl.cli.options import json_option, show_json
+from roofdsl.lang.cache_folder import folder, is_off
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.place import folder, is_off
 from roofdsl.machine.quantities import group, show_size
 from roofdsl.store import entries
 from roofdsl.tell.blocks import figures, line

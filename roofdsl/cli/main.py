@@ -21,8 +21,8 @@ from roofdsl.cli.code_options import take_reading_options
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
 from roofdsl.cli.safe_streams import visible_output
+from roofdsl.lang.cache_folder import turn_off
 from roofdsl.lang.diagnostics import CommandError, InputError
-from roofdsl.lang.place import turn_off
 
 # name -> (module:attribute, one line of help)
 COMMANDS: Mapping[str, tuple[str, str]] = {

@@ -1,4 +1,4 @@
-"""The C compiler of the system: found, run, and its faults told in one line."""
+"""Finds and runs the system's C compiler, and reports its errors in one line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Closed forms in which some parameters are numbers, derived with symbols first.
 
-With a symbolic tile size, the loops over tiles stay affine (docs/rules.md, step 6). So reuse is derived with symbols,
+With a symbolic tile size, the loops over tiles stay affine (docs/rules.md, step S6). So reuse is derived with symbols,
 and the numbers are inserted into its distances before misses are counted. For example, 16*b*n is a product of two
 unknown sizes; at b = 16 it becomes 256*n, and a cache of a given size then has a closed form in n.
 """

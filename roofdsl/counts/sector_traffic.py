@@ -215,7 +215,7 @@ def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ..
 
 
 def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | None) -> Totals:
-    """By simulation, in which at most `walked` accesses are gone through one by one; with sectors, all of them are. In
+    """By simulation, in which at most `walked` accesses are made one by one; with sectors, all of them are. In
     `once` a stored sector is not counted again. Raises NoAnswer, TooHard.
     """
     from roofdsl.sets.library import limited

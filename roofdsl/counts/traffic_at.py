@@ -44,8 +44,8 @@ BRIEF_OPERATIONS = 100_000
 """Integer-set operations (a twentieth of a second) that suffice for kernels which only stream through their arrays."""
 
 BRIEFLY_WALKED = 20_000_000
-"""Accesses (half a second or so) that a brief simulation goes through one by one. Most executions, however long, repeat
-themselves after fewer: what repeats is not gone through."""
+"""Accesses (half a second or so) that a brief simulation makes one by one. Most executions, however long, repeat
+themselves after fewer: what repeats is not simulated."""
 
 BRIEF_LINES = 64_000_000
 """Lines of a kernel's arrays, at most, for a brief simulation, whose tables have 15 bytes for each that it touches."""

@@ -1,4 +1,4 @@
-"""A process of its own that calls compiled functions on data in files: code that may crash, and takes nobody along.
+"""Calls compiled functions on data in files, in a separate process, since a crash of theirs must not end the caller.
 
 Run as a script with the name of a folder. `calls.json` in it lists calls: the library, the function, the `.npz` file of
 its arrays, their names in the order of addresses, and the file for what the call leaves; `given` names arrays that the

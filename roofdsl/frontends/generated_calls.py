@@ -1,4 +1,4 @@
-"""Calls of the code that is generated of a kernel, beside those of a user's function, in a child process."""
+"""Calls of the code that is generated from a kernel, beside those of a user's function, in a child process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Refused`: C that cannot be read, as the node, one sentence about it, and what to write instead."""
+"""`Refused`: code in another language that cannot be read: the node, one sentence about it, what to write instead."""
 
 from __future__ import annotations
 

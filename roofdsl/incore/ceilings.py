@@ -1,6 +1,7 @@
 """Bounds on the time of what a launch executes, one cause after another: each is a ceiling that one can draw.
 
-All are sums over the instructions executed; what waits for what, and where loops are short, only the clock knows.
+All are sums over the instructions executed. They leave out what waits for what, and the ends of short loops: only the
+clock (`window.py`) models these.
 """
 
 from __future__ import annotations

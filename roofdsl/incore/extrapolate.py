@@ -1,7 +1,8 @@
 """How long a loop goes on as it did, and what its registers hold then.
 
-A register that grew by the same number in the last iterations is taken to grow so further; one whose growth grew evenly
-(a packed triangle's index) too. Anything else is unknown, and a jump that depends on it ends the walk.
+A register that grew by the same number in each of the last iterations is assumed to go on growing by it. So is one
+whose growth itself grew evenly (the index of a packed triangle). Anything else is unknown, and a jump that depends on
+it ends the walk.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Active:
     written: set[tuple[int, int]] = field(default_factory=set)
     parts: list[int] = field(default_factory=list)  # lengths of the parts that are still to be sampled
     first: tuple[object, ...] = ()  # the path of the first iteration
-    into: int = 0  # the iterations of the present part that were gone through before its sample
+    into: int = 0  # the iterations of the present part that were walked before its sample
 
 
 def grown(a: int | None, b: int | None) -> int | None:

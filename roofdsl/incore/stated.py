@@ -1,8 +1,8 @@
 """In-core time for a machine that is not here: from the kernel, and from what the machine states of its instructions.
 
-The compiler is a strict one: it vectorizes a loop if all accesses move by one element or stay, if no iteration needs a
-value of another, and if there are no calls and no conditions. It does not reorder sums, does not fuse a product with a
-sum, and keeps what inner loops do not change in registers. With relaxed math it reorders and fuses.
+The compiler is assumed to be strict: it vectorizes a loop if all accesses move by one element or stay, if no iteration
+needs a value of another, and if there are no calls and no conditions. It does not reorder sums, does not fuse a product
+with a sum, and keeps what inner loops do not change in registers. With relaxed math it reorders and fuses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """In-core time from other tools where they are installed, each a process of its own: llvm-mca and OSACA.
 
 Both analyse one loop as if it never ended. Each innermost loop of the compiled function is given to the tool, and its
-cycles an iteration are multiplied by the iterations of a launch, which the walk counts. What is between the loops and
-what entering them costs is left out, as these tools have no part for it. OSACA is AGPL: it is run, never imported.
+cycles an iteration are multiplied by the iterations of a launch, which the walk counts. The code between the loops and
+the cost of entering them are left out, because these tools do not model them. OSACA is AGPL: it is run, never imported.
 """
 
 from __future__ import annotations

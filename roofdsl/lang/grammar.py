@@ -10,8 +10,8 @@ from pathlib import Path
 from lark import Lark
 
 from roofdsl.lang import machine_attributes as machine
+from roofdsl.lang.cache_folder import folder
 from roofdsl.lang.layout import Layout
-from roofdsl.lang.place import folder
 
 GRAMMAR = Path(__file__).with_name("grammar.lark")
 

@@ -1,4 +1,4 @@
-"""Collecting diagnostics, and finding the name that was meant."""
+"""Collects diagnostics, and suggests the name that a misspelled one was meant to be."""
 
 from __future__ import annotations
 

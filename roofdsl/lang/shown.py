@@ -1,6 +1,6 @@
-"""Values that people see written, without words of their own: what writes them is registered from above.
+"""Values that are printed for people but contain no text: `roofdsl.tell` registers how they are written.
 
-`roofdsl.tell` registers how a derivation reads as text, HTML and LaTeX. The analyses below it import nothing of that.
+It registers how a derivation reads as text, HTML and LaTeX, and the analyses import nothing of that.
 """
 
 from __future__ import annotations

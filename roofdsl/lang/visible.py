@@ -1,7 +1,7 @@
 """Other people's text, such as names, titles and paths, made safe to show.
 
-Control characters (terminal escapes among them) and those that turn the direction of writing are written as JSON does,
-`\\u001b`: so documents stay valid JSON and mean the same.
+Control characters (terminal escapes among them) and characters that change the direction of writing are written as in
+JSON, `\\u001b`, so documents stay valid JSON and mean the same.
 """
 
 from __future__ import annotations

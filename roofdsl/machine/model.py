@@ -1,6 +1,6 @@
 """A machine as predictions see it: exact numbers, units in the names, and where each came from.
 
-Rates fall back by docs/rules.md, rule 12; every fallback used is handed on as an assumption in words.
+Rates fall back by docs/rules.md, rule 12; every fallback that is used becomes an assumption, in words, of the result.
 """
 
 from __future__ import annotations

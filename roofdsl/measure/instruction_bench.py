@@ -1,4 +1,4 @@
-"""Loops in assembly that are measured together, in cycles of one round."""
+"""Loops in assembly that are measured together; results are in cycles of one round."""
 
 from __future__ import annotations
 

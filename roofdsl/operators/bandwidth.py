@@ -1,8 +1,9 @@
 """The bandwidth of the memory as more bytes are in flight: a smooth law instead of the smaller of two bounds.
 
-By Little's law, L bytes in flight over the latency give the rate F = L / latency. The level sustains B. Where both are
-near, queues form long before the smaller one is reached: the rate is (F^-p + B^-p)^(-1/p), with the exponent p as the
-machine states it. Ernst's gpu-benches publishes the curves that latency, bandwidth and exponent are read off.
+By Little's law, L bytes in flight over the latency give the rate F = L / latency. The level sustains B. If F and B are
+close to each other, queues form long before the smaller one is reached: the rate is (F^-p + B^-p)^(-1/p), with the
+exponent p as the machine states it. Ernst's gpu-benches publishes the curves that latency, bandwidth and exponent are
+read off.
 """
 
 from __future__ import annotations

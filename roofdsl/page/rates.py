@@ -1,4 +1,4 @@
-"""The time of a kernel on a machine for a page: `predict.time_model` in the counts for which a page has forms.
+"""The time of a kernel on a machine for a page: `predict.time_model`, in those counts for which a page has forms.
 
 `predict.compute` decides which operations run at which rate, and the expression becomes a JavaScript function.
 """

@@ -1,7 +1,7 @@
 """The planes of the time-based roofline: complexity (W over Q), time, and both in one figure with four axes.
 
-Closed symbols are complexity (W and Q) or the times W / P and Q / beta; open symbols are run time, divided by rule 17.
-An open symbol is on its closed one's diagonal, further out by the factor by which the run time is longer.
+Filled symbols are complexity (W and Q) or the times W / P and Q / beta; hollow symbols are run time, split by rule 17.
+A hollow symbol is on its filled one's diagonal, farther out by the factor by which the run time is longer.
 """
 
 from __future__ import annotations

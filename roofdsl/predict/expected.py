@@ -1,11 +1,6 @@
-"""The expected time: what the code takes inside the core, and the transfers of all levels, by the machine's own rule.
+"""The expected time of code, and the causes that put it above the bound.
 
-This is the Execution-Cache-Memory model (Stengel, Treibig, Hager, Wellein, "Quantifying performance bottlenecks of
-stencil computations using the Execution-Cache-Memory model", ICS 2015): T = max(T_OL, T_nOL + the transfers' times).
-T_OL is what runs beside transfers (arithmetic, chains), T_nOL the loads and stores between registers and the nearest
-cache. On newer processors transfers may overlap with these and with each other (Laukemann, Hager, Wellein,
-"Microarchitectural comparison and in-core modeling of state-of-the-art CPUs", arXiv:2409.08108: they do on Genoa and
-Grace, and not on Sapphire Rapids). The machine says which (`transfers`).
+It is made of the time inside the core and of the transfers of all levels, combined by the machine's own rule (`ecm`).
 
 The roofline's bound comes first, and one cause after the other is added. The shares of the causes are the differences,
 so they add up to the expected time minus the bound.
@@ -19,8 +14,8 @@ from typing import Any
 
 from roofdsl.incore.model import InCore
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Cache, Machine, Memory
-from roofdsl.predict.level_overlap import in_turn
+from roofdsl.machine.model import Machine
+from roofdsl.predict.ecm import combined, is_nearest, measured_turns_s, nearest_first, transfer_s, turns_s
 from roofdsl.predict.level_time import LevelTime
 
 
@@ -143,41 +138,22 @@ def expected(
     as_compiled: the bound counts the accesses of compiled code, so nothing is faster than the bound. Otherwise it may
     count accesses to the nearest cache that compiled code does not make.
     """
-    levels = sorted(levels, key=lambda level: _distance(level, machine))
-    behind = [level for level in levels if not _is_nearest(level)]
+    levels = nearest_first(levels, machine)
+    behind = [level for level in levels if not is_nearest(level)]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
-    times = [level.time_s for level in behind]
-    # what no rule of this page changes: links, and levels that take turns in the bound already
-    turns = in_turn(_without_registers(levels, machine), machine)
-    floor = bound_s if as_compiled else Fraction(0)
-    least = max([floor, launch_s, *times, sum((t for _, t in turns), Fraction(0))])
-
-    def roof(overlapping_s: float, loads_s: float) -> Fraction:
-        """Everything at the same time, as in the bound."""
-        return max(least, Fraction(overlapping_s), Fraction(loads_s))
-
-    ladder, before = [], bound_s
-    for step in core.steps:
-        now = roof(step.overlapping_s, step.loads_s)
-        ladder.append(Rung(step.cause or _unnamed(now, before), step.remedy, now))
-        before = now
     last = core.steps[-1]
     core_s, loads_s = Fraction(last.overlapping_s), Fraction(last.loads_s)
-
-    transfers = tuple((level.name, _seconds(level, machine)) for level in behind)
-    slower = [level.name for level, (_, time) in zip(behind, transfers, strict=True) if time > level.time_s]
-    if slower:
-        before = max(before, *(time for _, time in transfers))
-        ladder.append(Rung(f"stores to {' and '.join(slower)} are slower than loads", "", before))
-
+    transfers = tuple((level.name, transfer_s(level, machine)) for level in behind)
     data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
     data_s = max(data_s, measured_turns_s(levels, machine))
-    before = max(before, data_s)
-    ladder.append(Rung(_taking_turns(behind, machine), "a working set that fits into a nearer cache", before))
-
     # a launch comes before the work, not beside it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0))
-    shorter = work_s + called < before
+
+    # what no cause below changes: the launch, links, and levels that take turns in the bound already
+    least = max([bound_s if as_compiled else Fraction(0), launch_s, *(level.time_s for level in behind)])
+    ladder = _core_rungs(core, bound_s, max(least, turns_s(levels, machine)))
+    ladder += _transfer_rungs(behind, transfers, data_s, ladder[-1].reached_s, machine)
+    shorter = work_s + called < ladder[-1].reached_s
     of_launch = "launches with these arguments are shorter" if shorter else "the launch does not overlap with the work"
     ladder.append(Rung(of_launch, "", work_s + called))
     notes = () if machine.transfer_overlap is not None else (f"{machine.name}: transfers of all levels overlap",)
@@ -197,54 +173,43 @@ def expected(
     )
 
 
+def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:
+    """The steps inside the core, while transfers still overlap with everything, as in the bound; none is below `least`.
+
+    The first step may be below the bound, which counts accesses that the code does not make.
+    """
+    ladder, before = [], bound_s
+    for step in core.steps:
+        now = max(least, Fraction(step.overlapping_s), Fraction(step.loads_s))
+        ladder.append(Rung(step.cause or _unnamed(now, before), step.remedy, now))
+        before = now
+    return ladder
+
+
+def _transfer_rungs(
+    behind: Sequence[LevelTime],
+    transfers: Sequence[tuple[str, Fraction]],
+    data_s: Fraction,
+    reached_s: Fraction,
+    machine: Machine,
+) -> list[Rung]:
+    """Slower stores, if there are any, and then the rule by which transfers take turns or overlap."""
+    ladder = []
+    slower = [level.name for level, (_, time) in zip(behind, transfers, strict=True) if time > level.time_s]
+    if slower:
+        reached_s = max(reached_s, *(time for _, time in transfers))
+        ladder.append(Rung(f"stores to {' and '.join(slower)} are slower than loads", "", reached_s))
+    # The cause before may hide what transfers take: then this one adds nothing, rather than a negative share.
+    reached_s = max(reached_s, data_s)
+    ladder.append(Rung(_taking_turns(behind, machine), "a working set that fits into a nearer cache", reached_s))
+    return ladder
+
+
 def causes_of(bound_s: Fraction, ladder: Sequence[Rung]) -> tuple[Cause, ...]:
     """What each rung adds to the one before, the first to the bound; together they reach the last rung."""
     below = (bound_s, *(rung.reached_s for rung in ladder))
     steps = zip(ladder, below, strict=False)
     return joined([Cause(rung.cause, rung.reached_s - before, rung.remedy) for rung, before in steps])
-
-
-def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
-    """The time of the levels that take turns, at the rates that the machine states for it; 0 if there are none."""
-    turns = in_turn(_without_registers(levels, machine), machine, as_measured=True)
-    return sum((time for _, time in turns), Fraction(0))
-
-
-def combined(times: Sequence[Fraction], overlap: Fraction | None) -> Fraction:
-    """The time of loads and transfers together: their sum where none overlap (0), the longest where all do (1, None).
-
-    In between, that part of what could overlap does: max + (1 - overlap) (sum - max).
-    """
-    longest, together = max(times), sum(times, Fraction(0))
-    return longest if overlap is None else longest + (1 - overlap) * (together - longest)
-
-
-def _distance(level: LevelTime, machine: Machine) -> int:
-    order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
-    return order.index(level.name) if level.name in order else len(order)
-
-
-def _without_registers(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
-    """The levels that may take turns; the accesses to the nearest cache are the in-core time's, unless it states so."""
-    takes_turns = {cache.name for cache in machine.caches if cache.beside_bytes_per_s is not None}
-    return [level for level in levels if not _is_nearest(level) or level.name in takes_turns]
-
-
-def _is_nearest(level: LevelTime) -> bool:
-    """Whether it is the cache next to the registers, whose accesses are in-core time."""
-    return level.kind == "cache" and level.nearer == "registers"
-
-
-def _seconds(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of a level's transfers, with stores at their own rate where the machine states one."""
-    parts: list[Cache | Memory] = [*machine.caches, machine.main_memory]
-    part = next((part for part in parts if part.name == level.name), None)
-    slow = None if part is None else part.stores_bytes_per_s
-    if part is None or slow is None or level.loads_bytes is None or level.stores_bytes is None:
-        return level.time_s
-    capped = level.bandwidth_bytes_per_s / part.bandwidth_bytes_per_s  # a ceiling lowers both
-    loads, stores = level.loads_bytes / level.bandwidth_bytes_per_s, level.stores_bytes / (slow * capped)
-    return max(loads, stores) if level.duplex_bytes is not None else loads + stores
 
 
 def _unnamed(now: Fraction, before: Fraction) -> str:

@@ -19,9 +19,9 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code, with_expected
-from roofdsl.predict.level_overlap import in_turn
 from roofdsl.predict.level_traffic import Hierarchy, link_level_time, nearer_levels
-from roofdsl.predict.occupancy import Block, LatencyCeiling, latency_ceilings, occupancy
+from roofdsl.predict.levels_in_turn import in_turn
+from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
@@ -94,10 +94,7 @@ def predict(
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
     values = numbers(kernel, parameters)
     boundary = memory_boundary(kernel, machine, options.traffic)
-    resident = None if options.block is None else occupancy(machine, options.block)
-    latency: tuple[LatencyCeiling, ...] = ()
-    if resident is not None and options.in_flight_bytes is not None:
-        latency = latency_ceilings(machine, resident, options.in_flight_bytes)
+    resident, latency = _occupancy(machine, options)
     work = work_at(kernel, values)
     crossing = _crossing(kernel, values, machine, options, boundary)
     boundary = crossing.boundary
@@ -137,6 +134,16 @@ def predict(
     return with_expected(found, kernel, values, machine, options.code, as_compiled=options.accesses == "compiled")
 
 
+def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:
+    """The occupancy, and the ceilings that the bytes in flight put on levels; each only if the options ask for it."""
+    if options.block is None:
+        return None, ()
+    resident = occupancy(machine, options.block)
+    if options.in_flight_bytes is None:
+        return resident, ()
+    return resident, latency_ceilings(machine, resident, options.in_flight_bytes)
+
+
 def _warnings(
     kernel: Kernel, machine: Machine, options: Options, footprint: int, latency: tuple[LatencyCeiling, ...]
 ) -> tuple[str, ...]:
@@ -166,6 +173,11 @@ class _Crossing(Record):
 def _crossing(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> _Crossing:
+    """Count the bytes across every boundary, with caches that are cold at the start of the launch, or warm.
+
+    A warm launch is counted in the order of the loops. Its traffic is that of two launches in a row minus that of one,
+    and thread blocks are counted without a state of the caches that a second launch could start from.
+    """
     from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
 
     orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
@@ -241,7 +253,7 @@ def _at_memory(
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
-    from roofdsl.predict.launch_traffic import launch_transfers
+    from roofdsl.predict.thread_block_traffic import launch_transfers
 
     cache = machine.last_cache
     if orders.launch is not None and cache is not None:
@@ -275,7 +287,7 @@ def predict_counts(
 
     `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps the levels that it limits. The time
     is max(T_comp, all T_level, T_launch), and without overlap their sum (rule 15). Levels that take turns according to
-    the machine are added (`predict.level_overlap`). Raises CommandError for a type that the machine lacks and for a
+    the machine are added (`predict.levels_in_turn`). Raises CommandError for a type that the machine lacks and for a
     ceiling that it does not name.
     """
     if isinstance(memory, int):

@@ -15,9 +15,9 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
-from roofdsl.predict.launch_traffic import NEARER_ACCESSES
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.orders import Orders
+from roofdsl.predict.thread_block_traffic import NEARER_ACCESSES
 from roofdsl.predict.time import LevelTime
 from roofdsl.predict.time_model import larger_direction
 
@@ -47,7 +47,7 @@ def nearer_levels(
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
-    from roofdsl.predict.launch_traffic import launch_transfers
+    from roofdsl.predict.thread_block_traffic import launch_transfers
 
     kernel = orders.kernel
     levels: list[LevelTime] = []

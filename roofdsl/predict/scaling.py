@@ -14,7 +14,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
-from roofdsl.predict.expected import Expected, Rung, causes_of, measured_turns_s
+from roofdsl.predict.ecm import measured_turns_s
+from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.time import Cores, LevelTime, Prediction
 

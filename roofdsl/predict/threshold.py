@@ -1,7 +1,7 @@
 """What bounds a kernel or program as one parameter grows, and from which value on.
 
 The terms of the time (rule 15) become functions of the parameter: exact closed forms of W and of compulsory Q over
-their rates, and the launches. Their crossings are found over all integers (`crossings`). On a machine with caches, Q is
+their rates, and the launches. `largest_of` finds, over all integers, where they cross. On a machine with caches, Q is
 the traffic behind a cache; there, the terms are predicted at sizes, and the changes are found by bisection.
 """
 

@@ -48,7 +48,7 @@ class Prediction(Record):
     kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread block; latency: what its
     requests in flight allow, by level. parts: the operations by type and class, each with its rate, that make up
     compute_s. in_turn: levels that take turns instead of running at the same time, farthest first, if the machine says
-    so (`predict.level_overlap`). links: of a program's collectives, by link. collective: which one this is the time of.
+    so (`levels_in_turn`). links: of a program's collectives, by link. collective: which one this is the time of.
     expected: what the code will take, with the causes of its distance from the bound; None if there is no such time, or
     if nobody asked for it, and no_expected says why, or is empty. cores: if a number of cores was asked for.
     """

@@ -3,7 +3,7 @@
 A *nursery* process is forked before anything else happens in the server. It has imported the analyses, has one thread,
 and does nothing but fork a child for each call, so a call costs a fork and not a start of Python. The child gives up
 what it must not do by an audit hook (PEP 578), which Python code cannot take back: it opens no file outside the root,
-roofdsl's own files and Python's, starts no program and no connection.
+roofdsl's own files and Python's, starts no program and opens no connection.
 """
 
 from __future__ import annotations

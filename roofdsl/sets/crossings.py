@@ -1,6 +1,6 @@
 """The number of accesses with a reuse distance greater than Z, for symbolic Z and sizes: terms with integer roots.
 
-See docs/rules.md, step 4. If all accesses of a piece have the same distance, their count gets the condition Z <
+See docs/rules.md, step S4. If all accesses of a piece have the same distance, their count gets the condition Z <
 distance, whatever its degree in the sizes. If the distance grows along one affine form of the loop variables, it passes
 Z at an integer root, which becomes an ordinary parameter of the count. A smaller part that depends on other variables
 (16*n*i + 8*j with 8*j < 16*n) matters only at the root itself; there, the rest of Z becomes another parameter. A

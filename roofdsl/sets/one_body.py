@@ -3,8 +3,9 @@
 A stencil touches x[i + o] for some dozens of offsets o. From an access back to the one before it on its line, always as
 many iterations away, lie whole iterations, which are the same for all accesses that far apart, and two parts of
 iterations, after the one and before the other. Of these, an element that no whole iteration touches counts once, which
-is a condition on the iteration: nothing is counted for it. An array whose elements do not move along, such as a mask
-`M[k % 2, i]`, is counted once for all windows that have the same of its references in their parts of iterations.
+is a condition on the iteration: nothing is counted for it. The elements of some arrays do not move along, as those of a
+mask `M[k % 2, i]`. Such an array is counted once for all windows whose parts of iterations contain the same references
+to it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plateaus of Q(Z): where the leading terms of the reuse distances lie.
 
-See docs/rules.md, step 7. Over its accesses, each piece of a reuse distance ranges from a least to a greatest leading
+See docs/rules.md, step S7. Over its accesses, each piece of a reuse distance ranges from a least to a greatest leading
 term. Overlapping ranges form one step of Q(Z), which ends at the greatest term. Between steps, Q(Z) is flat to leading
 order. Parameters are ordered by size: tile sizes are far below all others, and the others are of about one size.
 """

@@ -1,6 +1,6 @@
 """The previous access to the same location, and the certificate that it is.
 
-docs/rules.md, step 2.
+See docs/rules.md, step S2.
 """
 
 from __future__ import annotations

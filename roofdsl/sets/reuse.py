@@ -1,6 +1,6 @@
 """Reuse: the previous access to the same location, certified, and the reuse distance in bytes.
 
-docs/rules.md, steps 2 and 3. The reuse distance of an access is the number of bytes of distinct lines touched
+See docs/rules.md, steps S2 and S3. The reuse distance of an access is the number of bytes of distinct lines touched
 from the previous access to its line up to just before it, its own line included: it misses in a cache of Z bytes
 exactly when the distance exceeds Z (LRU; lines of several sizes keep this property, see docs/model.md).
 """

@@ -3,7 +3,7 @@
 Under `n % b == 0` a symbolic tile size b is made affine by writing n = b*N and every loop variable that runs in
 tiles as b*K + k (0 <= k < b). Under `(n - 2) % b == 0` it is n = b*N + 2, and a variable whose tiles begin at 1 is
 b*K + k + 1. Expressions of such variables are pairs (H, L) that stand for b*H + L, and the dimensions of arrays that
-they subscript become two, H and L (docs/rules.md, step 6). With a number in
+they subscript become two, H and L (docs/rules.md, step S6). With a number in
 place of b, n = b*N alone makes everything affine.
 """
 

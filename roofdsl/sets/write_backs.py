@@ -1,7 +1,8 @@
 """The longest reuse distance in a window of accesses, which decides whether a written line is stored before the end.
 
-See docs/rules.md, step 5. A write is the last one of its residency exactly if an access to its line after it, up to and
-including the next write, misses. In a cache of Z bytes, that is the case if the longest of their distances exceeds Z.
+See docs/rules.md, step S5. A write is the last one of its residency exactly if an access to its line after it, up to
+and including the next write, misses. In a cache of Z bytes, that is the case if the longest of their distances exceeds
+Z.
 """
 
 from __future__ import annotations

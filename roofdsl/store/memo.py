@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from roofdsl import __version__, reproducibility
-from roofdsl.lang.place import folder, is_off
+from roofdsl.lang.cache_folder import folder, is_off
 from roofdsl.lang.record import Record
 from roofdsl.store import entries
 from roofdsl.store.codec import Damaged, NotStorable, meaning, read, write

@@ -98,7 +98,7 @@ def test_size(page: str) -> None:
 
 def test_a_page_that_grows_too_large_is_refused() -> None:
     content = content_of(Asked("x" * LARGEST_BYTES, ((kernel_of("dot"), {}),), (machine_of("plain"),)))
-    with pytest.raises(CommandError, match="kB is the most"):
+    with pytest.raises(CommandError, match="but the limit is"):
         to_page(content)
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from roofdsl.cli.main import run
 from roofdsl.incore.core_ceilings import core_ceilings
-from roofdsl.incore.work import lines_of_work
+from roofdsl.incore.lines_of_work import lines_of_work
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.kinds.ecm import Bar, Panel, bars_of, draw_ecm
 from roofdsl.plot.look import USUAL, Look
 from roofdsl.plot.roofs import roofs_of
-from roofdsl.predict.expected import Expected, combined
+from roofdsl.predict.ecm import combined
+from roofdsl.predict.expected import Expected
 from tests.plot.drawn import beyond, collisions
 from tests.predict.machines import kernel_of
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roofdsl.lang.place import folder
+from roofdsl.lang.cache_folder import folder
 from roofdsl.store import entries
 
 KEY = "ab" * 32

@@ -1,4 +1,4 @@
-"""Stack distances in lines as they are told: how many visits of lines find how much touched since the last one."""
+"""Stack distances as the result of an analysis: how many visits to a line come at each distance from the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a computation on parts of iterations, cut until each comparison comes out alike in each of them."""
+"""Runs a computation on parts of the iterations, which are cut until every comparison has one result in each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distances in parts whose coordinates are tied to one another: how many exceed a limit, by integer sets."""
+"""Parts whose coordinates depend on one another: how many of their distances exceed a limit, by integer sets."""
 
 from __future__ import annotations
 

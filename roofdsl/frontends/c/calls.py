@@ -1,4 +1,4 @@
-"""Calls of functions of the program: their statements are put in the place of the call."""
+"""Calls of functions in the same file: they are inlined, statement by statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`if` on data: both ways are computed, and each scalar or element takes its value by a `select`."""
+"""`if` on data: both branches are computed, and each scalar or element takes its value by a `select`."""
 
 from __future__ import annotations
 

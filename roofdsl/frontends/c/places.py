@@ -1,7 +1,7 @@
 """Where a node of pycparser's tree stands in the user's own file.
 
-pycparser tells where in the preprocessed text a node begins. Each line of that text is laid beside the line of the
-file that it came from; what a macro has put there points at the macro's use.
+pycparser tells where in the preprocessed text a node begins. Each line of that text is matched with the line of the
+file that it came from; what a macro expands to is placed where the macro is used.
 """
 
 from __future__ import annotations

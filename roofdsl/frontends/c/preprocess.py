@@ -1,7 +1,7 @@
 """The preprocessor: `cc -E` where there is a compiler, pcpp otherwise.
 
-Headers of the system are passed over: each `#include <...>` that no folder of the user has gets an empty stub, or one
-with the types and constants that programs take from it.
+System headers are not read: each `#include <...>` that none of the user's folders has gets a stub, which is empty or
+has the types and constants that programs take from that header.
 """
 
 from __future__ import annotations

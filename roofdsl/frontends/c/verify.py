@@ -1,4 +1,4 @@
-"""`convert --verify` of C: the user's function, compiled as it is, beside the code that is generated of the kernel."""
+"""`convert --verify` of C: the user's function, compiled as it is, beside the code generated from the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process of its own that runs a user's Python function on data in files; it may do anything, and takes nobody along.
+"""Runs a user's Python function on data in files, in a separate process: whatever it does, the caller goes on.
 
 `user.json` in the folder names the file, the function and the cases; what is known of arguments and results is a
 `Reading` without its tree. The results of case k are put into `theirs{k}.npz`, in the place of its data.

@@ -1,4 +1,4 @@
-"""`convert --verify` of Python: the user's function, executed, beside the code that is generated of the kernel."""
+"""`convert --verify` of Python: the user's function, executed, beside the code that is generated from the kernel."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from roofdsl.incore.work import lines_of_work
+from roofdsl.incore.lines_of_work import lines_of_work
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace as with_fields
 from roofdsl.loops.model import Kernel

@@ -1,4 +1,4 @@
-"""Where what was derived before is kept, and whether it is."""
+"""The folder of the on-disk cache of derivations, and whether the cache is on (docs/cache.md)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-SWITCH, PLACE = "ROOFDSL_CACHE", "ROOFDSL_CACHE_DIR"
-"""Environment variables: "off" keeps and reads nothing; the folder to use."""
+SWITCH, FOLDER = "ROOFDSL_CACHE", "ROOFDSL_CACHE_DIR"
+"""Environment variables: `off` turns the cache off; the folder to use."""
 
 _OFF = ("off", "0", "no", "false")
 
 
 def is_off() -> bool:
-    """Whether nothing is kept or read."""
+    """Whether the cache is off: nothing is stored in it or read from it."""
     return os.environ.get(SWITCH, "").strip().lower() in _OFF
 
 
 def turn_off() -> None:
-    """From now on nothing is kept or read, in this process and those it starts."""
+    """Turn the cache off in this process and those it starts."""
     os.environ[SWITCH] = "off"
 
 
 def folder(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path | None:
-    """The folder of the cache: $ROOFDSL_CACHE_DIR, else the platform's own; None where there is no home."""
+    """The folder of the cache: $ROOFDSL_CACHE_DIR, else the platform's own; None if there is no home."""
     known = os.environ if environment is None else environment
-    if known.get(PLACE):
-        return Path(known[PLACE])
+    if known.get(FOLDER):
+        return Path(known[FOLDER])
     if platform == "win32":
         local = known.get("LOCALAPPDATA")
         return Path(local) / "roofdsl" / "Cache" if local else None

@@ -1,4 +1,4 @@
-"""The amount of work that in-core times are told for: a cache line's worth of iterations."""
+"""The amount of work for which in-core times are stated: a cache line's worth of iterations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What crosses the boundary behind a cache in a launch: accesses gone through where they are few, else by scopes."""
+"""Traffic behind a cache if a kernel runs in thread blocks: simulated if the accesses are few, otherwise by scopes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEARER_ACCESSES = 300_000_000
 """Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
 
 FEW_ACCESSES = 3_000_000
-"""Accesses up to which a launch that only the generated code has is gone through."""
+"""Accesses up to which a launch is simulated if the kernel declares no `parallel for`: the generated code chose it."""
 
 BY_SCOPES = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
 

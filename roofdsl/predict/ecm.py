@@ -1,0 +1,67 @@
+"""How the time inside the core and the transfers of all levels combine: the Execution-Cache-Memory rule of a machine.
+
+T = max(T_OL, T_nOL + the transfers' times) (Stengel, Treibig, Hager, Wellein, "Quantifying performance bottlenecks of
+stencil computations using the Execution-Cache-Memory model", ICS 2015). T_OL is what runs beside transfers (arithmetic,
+chains), T_nOL the loads and stores between registers and the nearest cache. On newer processors transfers may overlap
+with these and with each other (Laukemann, Hager, Wellein, "Microarchitectural comparison and in-core modeling of
+state-of-the-art CPUs", arXiv:2409.08108: they do on Genoa and Grace, and not on Sapphire Rapids). The machine says
+which (`transfers`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.predict.level_time import LevelTime
+from roofdsl.predict.levels_in_turn import in_turn
+
+
+def combined(times: Sequence[Fraction], overlap: Fraction | None) -> Fraction:
+    """The time of loads and transfers together: their sum where none overlap (0), the longest where all do (1, None).
+
+    In between, that part of what could overlap does: max + (1 - overlap) (sum - max).
+    """
+    longest, together = max(times), sum(times, Fraction(0))
+    return longest if overlap is None else longest + (1 - overlap) * (together - longest)
+
+
+def turns_s(levels: Sequence[LevelTime], machine: Machine, *, as_measured: bool = False) -> Fraction:
+    """The time of the levels that take turns according to their `beside` rates; 0 if there are none."""
+    turns = in_turn(_without_registers(levels, machine), machine, as_measured=as_measured)
+    return sum((time for _, time in turns), Fraction(0))
+
+
+def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
+    """As `turns_s`, at the measured rates, which may be below what the bound allows."""
+    return turns_s(levels, machine, as_measured=True)
+
+
+def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
+    """The time of a level's transfers, with stores at their own rate where the machine states one."""
+    parts: list[Cache | Memory] = [*machine.caches, machine.main_memory]
+    part = next((part for part in parts if part.name == level.name), None)
+    slow = None if part is None else part.stores_bytes_per_s
+    if part is None or slow is None or level.loads_bytes is None or level.stores_bytes is None:
+        return level.time_s
+    capped = level.bandwidth_bytes_per_s / part.bandwidth_bytes_per_s  # a ceiling lowers both
+    loads, stores = level.loads_bytes / level.bandwidth_bytes_per_s, level.stores_bytes / (slow * capped)
+    return max(loads, stores) if level.duplex_bytes is not None else loads + stores
+
+
+def nearest_first(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
+    """The levels from the nearest cache to the main memory, and links at the end."""
+    order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
+    return sorted(levels, key=lambda level: order.index(level.name) if level.name in order else len(order))
+
+
+def is_nearest(level: LevelTime) -> bool:
+    """Whether it is the cache next to the registers, whose accesses are in-core time."""
+    return level.kind == "cache" and level.nearer == "registers"
+
+
+def _without_registers(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
+    """The levels that may take turns; the accesses to the nearest cache are the in-core time's, unless it states so."""
+    takes_turns = {cache.name for cache in machine.caches if cache.beside_bytes_per_s is not None}
+    return [level for level in levels if not is_nearest(level) or level.name in takes_turns]
