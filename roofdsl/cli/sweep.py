@@ -32,7 +32,7 @@ from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 from roofdsl.sweep.run import sweep as run
 from roofdsl.sweep.single_points import ConnectionLost, on_cluster, on_cores
-from roofdsl.tell.sweep import blocks, views_of
+from roofdsl.tell.sweep import Views, blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
 if TYPE_CHECKING:
@@ -151,15 +151,9 @@ def sweep(
     """
     ranges = {name: values for text in texts for name, values in parse_ranges(text).items()}
     caches = parse_sizes(cache_text) if cache_text else ()
-    if output is not None:
-        check_output(Path(output))
+    _check_files(output, figure)
     machines = _machines(machine_names)
     variants, ranges = _variants(file, ranges)
-    if figure is not None:
-        from roofdsl.plot.board import check_format
-
-        check_format(Path(figure))
-
     runner, journal = _runner(jobs, scheduler, journal_name or (f"{output}.journal" if output else None))
     options = Options(traffic, unit, ceilings, levels, warm=warm)
     with _kept_in(journal), progress_bar("counting points") as move:
@@ -174,18 +168,36 @@ def sweep(
     if output is not None:
         write_table(Path(output), found)
     if figure is not None:
-        from roofdsl.plot.board import save_figure
-        from roofdsl.plot.sweep_map import draw_sweep_figure
-
-        over = _names(over_text)
-        save_figure(Path(figure), draw_sweep_figure(found.table, shown or views.rated, over, name, look=look))
+        _draw(Path(figure), found, shown or views.rated, _names(over_text), name, look)
     if as_json:
-        for piece in json_pieces(to_json(found, name, views), found.table, 2):
-            click.echo(piece, nl=False)
-        click.echo()
+        _print_json(found, name, views)
     elif output is None or best_by or pareto_text or per:
         show_blocks(blocks(found, name, views))
     return _tell_troubles(found, journal)
+
+
+def _check_files(output: str | None, figure: str | None) -> None:
+    """Raise CommandError for a file that could not be written, before anything is computed."""
+    if output is not None:
+        check_output(Path(output))
+    if figure is not None:
+        from roofdsl.plot.board import check_format
+
+        check_format(Path(figure))
+
+
+def _draw(path: Path, found: Sweep, column: str, over: tuple[str, ...], name: str, look: Look) -> None:  # noqa: PLR0917
+    from roofdsl.plot.board import save_figure
+    from roofdsl.plot.sweep_map import draw_sweep_figure
+
+    save_figure(path, draw_sweep_figure(found.table, column, over, name, look=look))
+
+
+def _print_json(found: Sweep, name: str, views: Views) -> None:
+    """Print the document piece by piece, since a table of millions of points does not fit into one text."""
+    for piece in json_pieces(to_json(found, name, views), found.table, 2):
+        click.echo(piece, nl=False)
+    click.echo()
 
 
 def _machines(names: Sequence[str]) -> list[Machine]:

@@ -145,21 +145,11 @@ def validate(
     differ by more than --tolerance. A run that other programs slowed down is measured again at the end. If it stays
     slow, it is inconclusive, and the exit status is 2 if nothing else is wrong.
     """
-    _check_variants(variants, backend)
-    if plot is not None:
-        check_format(Path(plot))
-    for path in (plot, output):
-        if path is not None:
-            check_writable(Path(path))
+    _check(variants, backend, math, plot, output)
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
-    refuse_strict(backend, math)
-    documents = [points_named(path) for path in results if holds_points(path)]
-    if point_names and not documents:
-        raise click.UsageError("--point names the stored point of a kernel: pass the points with --results")
-    names = dict(_point_of(text) for text in point_names)
-    stored = [m for path in results if not holds_points(path) for m in load(Path(path))]
+    stored, documents, labels = _stored(results, point_names)
     limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
 
     def against(found: list[Measurement], machine: Machine, at: Mapping[str, int] | None = None) -> list[Comparison]:
@@ -171,35 +161,46 @@ def validate(
         found = _measured(runs, How(backend, compiler, cold, budget, math=math), machines, against)
         if output is not None:
             save(Path(output), found)
-    of_kernels = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)]
-    checks = [
-        c
-        for machine in machines
-        for c in compare_points(of_kernels, documents, names, machine, options=options, limits=limits)
-    ]
+    points = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)], documents, labels
+    checks = [c for m in machines for c in compare_points(*points, m, options=options, limits=limits)]
     if documents and not checks and not stored:
         raise _no_point(kernels, documents)
-    fixed = settings if results else {}  # results measured just now have these sizes anyway
-    steps = [fixed | at for at in parse_steps(sizes)] if found else []
-    compared = _each_once(c for machine in machines for at in steps for c in against(found, machine, at))
+    # results measured just now have the sizes of `settings` anyway
+    steps = [(settings if results else {}) | at for at in parse_steps(sizes)] if found else []
+    compared = _each_once(c for m in machines for at in steps for c in against(found, m, at))
     check_work(kernels, compared)
-    if as_json:
-        show_json(to_json(compared, checks))
-    else:
-        show_blocks(*([blocks(compared)] if compared else []), *([of_points(checks)] if checks else []))
-    if plot is not None:
-        _draw(Path(plot), compared, checks, machines, look)
+    _show(compared, checks, as_json)
+    _draw(plot, compared, checks, machines, look)
     for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
         warn(message)
     return _status(compared, checks)
 
 
-def _check_variants(variants: Sequence[str], backend: Backend) -> None:
-    """Raise click.BadParameter for a variant that the backend does not have."""
+def _check(variants: Sequence[str], backend: Backend, math: Math, plot: str | None, output: str | None) -> None:
+    """Raise click.UsageError for a variant or a math mode that the backend does not have, and CommandError for a file
+    that cannot be written: all before anything is measured.
+    """
+    refuse_strict(backend, math)
     for name in variants:
         if name not in VARIANTS[backend]:
             message = f"there is no variant `{name}` on the {backend.upper()}; there are {', '.join(VARIANTS[backend])}"
             raise click.BadParameter(message, param_hint="--variant")
+    if plot is not None:
+        check_format(Path(plot))
+    for path in (plot, output):
+        if path is not None:
+            check_writable(Path(path))
+
+
+def _stored(
+    results: Sequence[str], point_names: Sequence[str]
+) -> tuple[list[Measurement], list[Points], dict[str, str]]:
+    """(measurements, documents of points, label of the point of each kernel that `--point` names) from files."""
+    documents = [points_named(path) for path in results if holds_points(path)]
+    if point_names and not documents:
+        raise click.UsageError("--point names the stored point of a kernel: pass the points with --results")
+    labels = dict(_point_of(text) for text in point_names)
+    return [m for path in results if not holds_points(path) for m in load(Path(path))], documents, labels
 
 
 def _measured(
@@ -234,14 +235,27 @@ def _no_point(kernels: Sequence[Subject], documents: Sequence[Points]) -> Comman
     )
 
 
+def _show(compared: Sequence[Comparison], checks: Sequence[PointCheck], as_json: bool) -> None:
+    if as_json:
+        show_json(to_json(compared, checks))
+    else:
+        show_blocks(*([blocks(compared)] if compared else []), *([of_points(checks)] if checks else []))
+
+
 def _draw(
-    path: Path, compared: Sequence[Comparison], checks: Sequence[PointCheck], machines: Sequence[Machine], look: Look
+    path: str | None,
+    compared: Sequence[Comparison],
+    checks: Sequence[PointCheck],
+    machines: Sequence[Machine],
+    look: Look,
 ) -> None:
-    """The measured points on the rooflines of the machines."""
+    """Draw the measured points on the rooflines of the machines, if a file is named."""
+    if path is None:
+        return
     predictions = [c.prediction for c in compared] + [c.prediction for c in checks]
     types = tuple(dict.fromkeys(p.type for p in predictions if p.type is not None))
     points = [p for c in compared for p in overlay(c)] + [p for c in checks for p in overlay_point(c)]
-    save_figure(path, draw_roofline([roofs_of(m, types) for m in machines], points, look=look))
+    save_figure(Path(path), draw_roofline([roofs_of(m, types) for m in machines], points, look=look))
 
 
 def _status(compared: Sequence[Comparison], checks: Sequence[PointCheck]) -> int:

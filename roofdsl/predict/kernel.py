@@ -98,9 +98,6 @@ def predict(
     work = work_at(kernel, values)
     crossing = _crossing(kernel, values, machine, options, boundary)
     boundary = crossing.boundary
-    beyond = (
-        () if options.data is None else (link_level_time(kernel, values, machine, options.data, boundary.convention),)
-    )
     prediction = predict_counts(
         kernel.name,
         dict(kernel.constants) | values,
@@ -111,7 +108,7 @@ def predict(
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
         nearer=crossing.nearer,
-        beyond=beyond,
+        beyond=crossing.beyond,
         latency=latency,
     )
     counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
@@ -157,13 +154,15 @@ def _warnings(
 
 
 class _Crossing(Record):
-    """What crosses the boundaries of a hierarchy: those of the levels nearer than the memory, and the memory's.
+    """What crosses the boundaries of a hierarchy: those of the levels nearer than the memory, the memory's, and that of
+    the further memory in which the data lie, if there is one.
 
     in_sets: what is assumed of sets, which is said last.
     """
 
     nearer: tuple[LevelTime, ...]
     memory: LevelTime
+    beyond: tuple[LevelTime, ...]
     boundary: Boundary
     assumptions: tuple[str, ...]
     in_sets: tuple[str, ...]
@@ -198,8 +197,12 @@ def _crossing(
     elif options.conflicts and not options.warm:
         near = machine if options.levels == "all" else replace(machine, caches=machine.caches[-1:])
         sets = WithSets((), warnings=conflict_warnings(kernel, values, near))
+    beyond: tuple[LevelTime, ...] = ()
+    if options.data is not None:
+        beyond = (link_level_time(kernel, values, machine, options.data, boundary.convention),)
     assumed = nearer.assumptions + boundary.assumptions + orders.assumptions
-    return _Crossing(levels[:-1], levels[-1], boundary, assumed, sets.assumptions, nearer.warnings + sets.warnings)
+    warnings = nearer.warnings + sets.warnings
+    return _Crossing(levels[:-1], levels[-1], beyond, boundary, assumed, sets.assumptions, warnings)
 
 
 def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.simulate.compiled_kernel import compile_kernel
+from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 from roofdsl.simulate.hierarchy import Progress
 from roofdsl.simulate.lru_traffic import DEFAULT_MEMORY_BYTES, check_inside
 
@@ -125,41 +125,14 @@ def miss_curve(
     """
     import numpy as np
 
-    from roofdsl.simulate.stack import NEVER, run_distances
-    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
-
     program = compile_kernel(kernel, params, line_bytes)
-    layouts, lines = program.layouts, program.lines
+    layouts = program.layouts
+    # Distances are counted in units of the greatest common divisor of the lengths of lines, so that they are small.
     unit = gcd(*(a.line_bytes for a in layouts)) or 1
-    weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
-    whole = sum(a.count * a.line_bytes // unit for a in layouts)  # the longest possible distance
-    if sets > 1:
-        whole = -(-lines // sets)
     _check(sets, {a.line_bytes for a in layouts})
-    room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
-    _check_memory(kernel, lines, whole, sets, memory_bytes)
-    owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
-    trees = np.zeros((sets, room), dtype=np.int64)
-    at = np.full((sets, room), -1, dtype=np.int64)
-    last = np.zeros(lines, dtype=np.int64)
-    written = np.full(lines, NEVER, dtype=np.int64)
-    histogram = np.zeros((whole + 2, 4), dtype=np.int64)
-    clocks = np.zeros((sets, 2), dtype=np.int64)
-    tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
-    cursor = cursor_of(program)
-    accesses = 0
-    while cursor[7][STATUS] == RUNNING:
-        with first_call(run_distances):
-            made, _ = run_distances(tables, cursor, CHUNK, weights, owner, trees, at, last, written, histogram, clocks)
-        accesses += made
-        if progress is not None:
-            progress(accesses)
-    check_inside(cursor, program, kernel.name)
-
-    temporary = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
-    dropped = np.zeros(whole + 2, dtype=np.int64)
-    if temporary.any():
-        _add_dropped(dropped, temporary, weights, owner, at, last, written, clocks)
+    longest = sum(a.count * a.line_bytes // unit for a in layouts) if sets == 1 else -(-program.lines // sets)
+    _check_memory(kernel, program.lines, longest, sets, memory_bytes)
+    accesses, histogram, dropped = _one_pass(program, kernel.name, unit, longest, sets, progress)
     some = np.nonzero(histogram[:-1].any(axis=1) | (dropped[:-1] != 0))[0]
     cold = [int(histogram[-1, c]) * (unit if c else 1) for c in range(4)]
     return MissCurve(
@@ -176,6 +149,47 @@ def miss_curve(
         (cold[0], cold[1], cold[2], cold[3]),
         *scalar_bytes(kernel),
     )
+
+
+def _one_pass(  # noqa: PLR0917
+    program: Program, name: str, unit: int, longest: int, sets: int, progress: Progress | None
+) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
+    """(accesses, histogram, dropped) of a whole execution; its rows are distances in units, up to `longest`.
+
+    The columns of the histogram are those of `stack.run_distances`, and its last row is what misses in every cache.
+    """
+    import numpy as np
+
+    from roofdsl.simulate.stack import NEVER, run_distances
+    from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
+
+    layouts, lines = program.layouts, program.lines
+    weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
+    owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
+    # Twice the lines, so that times are renewed only after as many new ones as there are lines, at a small cost each.
+    room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
+    trees = np.zeros((sets, room), dtype=np.int64)
+    at = np.full((sets, room), -1, dtype=np.int64)
+    last = np.zeros(lines, dtype=np.int64)
+    written = np.full(lines, NEVER, dtype=np.int64)
+    histogram = np.zeros((longest + 2, 4), dtype=np.int64)
+    clocks = np.zeros((sets, 2), dtype=np.int64)
+    tables = tables_of(program, [a.first for a in layouts], [a.per_line for a in layouts])
+    cursor = cursor_of(program)
+    accesses = 0
+    while cursor[7][STATUS] == RUNNING:
+        with first_call(run_distances):
+            made, _ = run_distances(tables, cursor, CHUNK, weights, owner, trees, at, last, written, histogram, clocks)
+        accesses += made
+        if progress is not None:
+            progress(accesses)
+    check_inside(cursor, program, name)
+
+    temporary = np.array([a.array.intent == "temp" for a in layouts], dtype=bool)
+    dropped = np.zeros(longest + 2, dtype=np.int64)
+    if temporary.any():
+        _add_dropped(dropped, temporary, weights, owner, at, last, written, clocks)
+    return accesses, histogram, dropped
 
 
 def _check_memory(kernel: Kernel, lines: int, longest: int, sets: int, memory_bytes: int) -> None:
