@@ -104,6 +104,8 @@ class _Scopes:
             if isinstance(only, For):
                 return self._iterations(only, env, cold)
             return Counted({name: self._moved(name, t) for name, t in sets.items()}, {}, {})
+        # Each part is counted as if it found nothing. What the part before it has left is then subtracted: only of its
+        # last sets that fit, since what came earlier is evicted.
         parts = [self.of((node,), env) for node in nodes if not isinstance(node, Count)]
         units = _sum((part.units, 1) for part in parts)
         shared = _sum((self._shared(a.last, b.first), 1) for a, b in pairwise(parts))
@@ -124,10 +126,14 @@ class _Scopes:
                 parts[k] = self.of(loop.body, {**env, loop.var: (at, at, 1)}, max(0, cold - 1))
             return parts[k]
 
+        # Iteration k stands for n iterations of the same alignment. They are counted as if they found nothing, and what
+        # the iterations before k have left is subtracted as often.
         terms: list[tuple[Units, int]] = [(part(k).units, n) for k, n in times.items()]
         if not cold:
             for k, n in times.items():
                 if k:
+                    # An iteration that fits as a whole leaves room for earlier ones: what as many of them as fit have
+                    # touched is found again (the layer condition). One that does not fit leaves only its own end.
                     left = self._left_by(loop, env, values[:k]) if part(k).fits else None
                     terms.append((self._shared(left or part(k - 1).last, part(k).first), -n))
         return Counted(_sum(terms), part(0).first, part(count - 1).last)
@@ -139,6 +145,7 @@ class _Scopes:
             values = before[len(before) - n :]
             return self.sets(loop.body, {**env, loop.var: (values[0], values[-1], loop.step.evaluate({}))})
 
+        # More iterations never touch less, so the largest number that fits is found by bisection.
         try:
             fits = bisect_right(range(1, len(before) + 1), False, key=lambda n: self._exceeds(latest(n)))
             return latest(fits) if fits else None

@@ -257,6 +257,8 @@ class _Walk:
 
     def _skip_steady(self, loop: Active) -> None:
         """Skip what is left of an innermost loop once the core's window is full of it."""
+        # The pace is taken from as many iterations as fill the window, after as many others have filled it. The last
+        # iteration is walked: it leaves by another jump.
         each = max(1, (loop.boundaries[-1].instructions - loop.boundaries[0].instructions) // max(1, loop.since))
         warm = max(LEAST_WARM, self.rates.window // each + 1)
         if loop.since < 2 * warm or loop.since % 8:
@@ -279,12 +281,16 @@ class _Walk:
         b = loop.boundaries
         if left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
             return
+        # Iterations of one path run the same instructions, and the second of them begins as the first left the window.
         if b[-1].path == b[-2].path == b[-3].path:
             self.paces[loop.number] = pace_of(b[-2], b[-1])
             self._skip(loop, left, 2)
             return
         if loop.since < SAMPLE:
             return
+        # Otherwise they change along the loop, as the rows of a triangle do. The rest is cut into equal parts, and the
+        # SAMPLE iterations in the middle of each stand for it. Only the outermost loop gets many parts, since those of
+        # nested loops multiply.
         each = (b[-1].instructions - b[-1 - SAMPLE].instructions) / SAMPLE
         outermost = len(self.active) == 1
         parts = int(min(MOST_PARTS, WORTH / (SAMPLE * each))) if outermost else FEW_PARTS
@@ -303,6 +309,8 @@ class _Walk:
             return
         if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
             return
+        # Three boundaries are needed to tell how many iterations are left, and only two are known. The one before them
+        # follows from the pace of the earlier entry.
         before = replace(
             first,
             registers={n: earlier_value(v, pace.registers.get(n)) for n, v in first.registers.items()},

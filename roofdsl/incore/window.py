@@ -46,7 +46,8 @@ class Step(Record):
     wide: bool
 
 
-_DIVIDER, _LOADS, _STORES, _MIX = 4, 5, 6, 7
+_LOADS, _STORES, _MIX = 5, 6, 7
+"""Places in `Clock.free` behind those of the vector units and the DIVIDER: loads, stores, and what these two share."""
 
 
 class Clock:
@@ -92,8 +93,11 @@ class Clock:
         self.instructions += 1
         ready, free = self.ready, self.free
         begun = self.dispatched + step.slots * self.per_slot
+        # The ring holds when each of the last `window` instructions retired. The place that this one will take is that
+        # of the oldest of them: it has to retire before there is room for another.
         oldest = self.ring[self.position]
         begun = max(oldest, begun)
+        # Only instructions that need a port wait in this queue: plain loads and stores have queues of their own.
         if step.ports:
             waiting = self.waiting
             while waiting and waiting[0] <= begun:
@@ -108,10 +112,13 @@ class Clock:
         if step.loads:
             start = max(start, self._loaded(step, address, begun, crosses))
         if step.ports:
+            # Counted in instructions and not in cycles: one of 512 bits closes units for those queued along with it.
             if step.wide:
                 self.closed_until = self.instructions + self.rates.waiting
             ports = step.open_ports if self.instructions < self.closed_until else step.ports
             port = min(ports, key=free.__getitem__) if len(ports) > 1 else ports[0]
+            # The port is reserved from dispatch on, not from the start: it is a rate, and while this instruction waits
+            # for its operands, the port serves others that are ready, which a reservation at `start` would hold up.
             free[port] = max(free[port], begun) + step.busy
             start = max(start, free[port] - step.busy)
             heappush(self.waiting, start)
@@ -124,9 +131,11 @@ class Clock:
             busy = step.mix_split if crosses else step.mix
             free[_MIX] = max(free[_MIX], begun) + busy
             done = max(done, free[_MIX] - busy)
+        # In order: an instruction retires after those before it, however early it is done.
         self.retired = max(self.retired + 1 / (RETIRED_EARLY * self.rates.dispatch), done)
         self.ring[self.position] = self.retired
         self.position = (self.position + 1) % len(self.ring)
+        # By 8 bytes: a load looks up which stores wrote its first and its last 8 bytes.
         if step.stores and address is not None:
             for part in range(address >> 3, (address + step.bytes + 7) >> 3):
                 self.stores[part] = (address, step.bytes, done, self.retired)
@@ -158,7 +167,7 @@ class Clock:
                 continue  # in the cache already, or beside it
             if begin <= address and address + step.bytes <= begin + size:
                 found = max(found, done + self.rates.forwarded(step.bytes))
-            else:
+            else:  # the store has some of the bytes only: the load has to wait until it is in the cache
                 found = max(found, retired + self.rates.blocked)
         return found
 

@@ -22,17 +22,8 @@ from roofdsl.measure.measurement import now
 from roofdsl.measure.microkernels import nothing, stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
 from roofdsl.measure.other_load import BUSY, Others, taken_by_others
-from roofdsl.measure.peaks import (
-    DTYPES,
-    MOST_SPREAD,
-    Peak,
-    at_least_one_core,
-    measure_peak,
-    misfits_of,
-    settled,
-    wanted,
-)
-from roofdsl.measure.timing import median, pinned, time_calls, usable_cores
+from roofdsl.measure.peaks import DTYPES, Peak, at_least_one_core, measure_peak, misfits_of, settled, wanted
+from roofdsl.measure.timing import MOST_SPREAD, median, pinned, time_calls, usable_cores
 
 Progress = Callable[[float, str], None]
 """Called with the part done (0 to 1) and what is being measured."""

@@ -26,8 +26,8 @@ from roofdsl.measure.gpu_microkernels import (
 from roofdsl.measure.levels_of_curve import plateaus
 from roofdsl.measure.measurement import now
 from roofdsl.measure.multicore_timing import Rate
-from roofdsl.measure.peaks import AGAIN, MOST_SPREAD, truer
-from roofdsl.measure.timing import median, quantile
+from roofdsl.measure.peaks import AGAIN, truer
+from roofdsl.measure.timing import MOST_SPREAD, median, quantile
 
 Progress = Callable[[float, str], None]
 

@@ -1,4 +1,4 @@
-"""Which numbers of a characterization are written: none whose samples spread so far that it would mislead."""
+"""Which numbers of a characterization are written: none that is too noisy (`timing.MOST_SPREAD`) to be trusted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import GpuCharacterization
-from roofdsl.measure.peaks import MOST_SPREAD
+from roofdsl.measure.timing import MOST_SPREAD
 
 _VITAL = ("fma",)
 """Classes without which a type's rates cannot be predicted; the others have fallbacks, which are stated."""

@@ -14,15 +14,11 @@ from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, operands, shapes
 from roofdsl.measure.multicore_timing import QUICK, Effort, Rate, rate
 from roofdsl.measure.other_load import wait_until_calm
+from roofdsl.measure.timing import MOST_SPREAD
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", *SPECIAL_FUNCTIONS)
 _INTEGER_CLASSES = ("add", "mul", "min")
-
-MOST_SPREAD = 0.25
-"""If (90th - 10th percentile) / median of a number's samples exceeds this, it is not written. It equals the tolerance
-by which `validate` lets a measurement fall below its prediction.
-"""
 
 AGAIN = 2
 """Rounds in which doubtful numbers are measured again."""

@@ -30,8 +30,11 @@ LEAST_REPEATS = 5
 MOST = 3
 """The maximum number of samples, as a multiple of the repeats wanted, even if some were disturbed."""
 
-NOISY = 0.25
-"""If (high - low) / median is above this, a measurement is called noisy."""
+MOST_SPREAD = 0.25
+"""The limit of noise: if (90th - 10th percentile) / median of the samples is above it, a measurement is called noisy,
+and `characterize` does not write the number (noise_filter.py). It equals the tolerance by which `validate` lets a
+measurement fall below its prediction.
+"""
 
 _READINGS = 5_000_000
 """After this many readings without progress, a clock is given up."""
@@ -102,7 +105,7 @@ class Times:
 
     @property
     def noisy(self) -> bool:
-        return self.spread > NOISY
+        return self.spread > MOST_SPREAD
 
     def warning(self) -> str | None:
         """The warning about a noisy measurement; None for a calm one."""

@@ -174,6 +174,8 @@ def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> 
     r = visitors[x, FIRST]
     iteration = max(0, visitors[x, BEGIN_VISITS] + visitors[x, EVERY] * (pieces[p, VISIT] + w))
     time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + pieces[p, WAY] * w), segments[CAP, g])
+    # All lines of newer frames, then those of the line's own frame that were touched after it, then what the sweep
+    # itself has touched before this visit.
     since = pieces[p, ABOVE]
     h, frame = pieces[p, NEWEST], segments[FRAME, g]
     while segments[FRAME, h] == frame:
@@ -182,7 +184,8 @@ def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> 
     for y in range(n):
         started[0, y] = begun(visitors, y, iteration, r)
         since += started[0, y]
-    # Those that the sweep has touched again are counted once.
+    # A line that the sweep has touched again was counted twice: here and in its newer frame, where it always counts, or
+    # in the own frame, where it counts only if it was later.
     for q in range(pieces[p, SAME]):
         again = started[0, pieces[q, VISITOR]] - pieces[q, VISIT]
         if again > 0:
@@ -301,9 +304,14 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
     pieces = sweep.pieces
     length, g = pieces[p, LENGTH] - w, pieces[p, SEGMENT_OF]
     forward, hit = pieces[p, WAY] > 0, distance < lines
+    # A piece that runs backwards comes to lines that were touched ever longer ago, so its distance only grows: after a
+    # miss, all of it misses.
     if length == 1 or not (forward or hit):
         return int(length)
+    # A hit remains one while the distance grows by `gap` at most, a miss while it shrinks by `gap` at most.
     gap = lines - distance - 1 if hit else distance - lines
+    # First the bound on the whole rest of the piece: if sweeps repeat each other it is small, and one distance decides
+    # the piece. Otherwise, the change per visit bounds how many visits are decided, however far apart their ends are.
     if forward:
         time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + w), segments[CAP, g])
         if hit:
