@@ -54,6 +54,26 @@ def main() -> None:
         help="misses, plateaus: results go to this file at once, validation: to this folder; those in it are taken up; "
         "incore: what is measured of the core goes to this file",
     )
+    sets = parser.add_mutually_exclusive_group()
+    for name, what in (("polybench", "PolyBench at MEDIUM"), ("blind", "the kernels of benchmarks/blind")):
+        help_text = f"validation: {what} instead of the shipped kernels"
+        sets.add_argument(f"--{name}", dest="of", action="store_const", const=name, default="shipped", help=help_text)
+    sets.add_argument(
+        "--again",
+        type=Path,
+        metavar="FOLDER",
+        help="validation: compare what was measured into this folder with today's predictions; with --keep, the report "
+        "goes there",
+    )
+    parser.add_argument(
+        "--math",
+        action="append",
+        choices=("relaxed", "strict"),
+        help="validation: what compilers may do (default relaxed; repeatable: every run with each)",
+    )
+    parser.add_argument(
+        "--machine", type=Path, metavar="FILE", help="validation: a characterization of this computer made before"
+    )
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust, plateaus: compared with brute force")
     parser.add_argument("--seed", type=int, default=100_000, help="trust, plateaus: of the first of them")
     parser.add_argument("--operators", type=Path, metavar="CSV", help="published: measured times of operators on GPUs")
@@ -98,7 +118,7 @@ def main() -> None:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:
         try:
-            path = report.write_validation(options.kernel or (), options.seconds, before, options.keep)
+            path = report.write_validation(_validation(options), before)
         except (CommandError, InputError) as error:
             parser.exit(2 if isinstance(error, CommandError) else 1, f"{error}\n")
         print(f"wrote {path}")
@@ -132,6 +152,18 @@ def main() -> None:
         print("\n\n".join(sections))
     else:
         print(f"wrote {report.write(sections, (before, os.getloadavg()[0]))}")
+
+
+def _validation(options: argparse.Namespace) -> report.Validation:
+    return report.Validation(
+        options.kernel or (),
+        options.of,
+        tuple(dict.fromkeys(options.math or ("relaxed",))),
+        options.seconds,
+        options.keep,
+        options.machine,
+        options.again,
+    )
 
 
 if __name__ == "__main__":

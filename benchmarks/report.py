@@ -7,12 +7,15 @@ import platform
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
+from math import inf
 from pathlib import Path
 
 from benchmarks.kernels import ROOT
 from benchmarks.measure import markdown
+from roofdsl.codegen.math_mode import Math
 
 REPORTS = Path(__file__).resolve().parent / "reports"
 PACKAGES = ("islpy-barvinok", "sympy", "numba", "numpy", "click", "lark")
@@ -73,22 +76,47 @@ def write(sections: list[str], load: tuple[float, float], folder: Path = REPORTS
     return path
 
 
-def write_validation(
-    names: Sequence[str], seconds: float, before: float, keep: Path | None = None, folder: Path = REPORTS
-) -> Path:
-    """Runs the validation and writes `folder`/validation-YYYY-MM-DD/: report, figure, machine and all results.
+@dataclass(frozen=True)
+class Validation:
+    """What a validation is asked for: a set of kernels (or those of its `names`), math modes, seconds, and folders.
 
-    before: the load average before it. keep: a folder to write instead; an interrupted run in it goes on.
+    keep: a folder to write; an interrupted run in it goes on. machine: a file to take instead of characterizing.
+    again: a folder whose measurements are compared again; nothing is measured.
     """
-    from benchmarks import validation, validation_report
+
+    names: Sequence[str] = ()
+    of: str = "shipped"
+    maths: Sequence[Math] = ("relaxed",)
+    seconds: float = inf
+    keep: Path | None = None
+    machine: Path | None = None
+    again: Path | None = None
+
+
+def write_validation(asked: Validation, before: float, folder: Path = REPORTS) -> Path:
+    """Runs the validation and writes a folder with the report, the figure, and what was measured.
+
+    It is the one to keep, or the one to compare again, or `folder`/validation-YYYY-MM-DD/ (with the name of the set,
+    if it is not the shipped one). before: the load average before the run.
+    """
+    from benchmarks import validation, validation_figure, validation_kept, validation_report
 
     today = date.today().isoformat()
-    own = keep or folder / f"validation-{today}"
-    found = validation.run_all(own, names, tell=True, seconds=seconds, resume=keep is not None)
+    name = "validation" if asked.of == "shipped" else f"validation-{asked.of}"
+    own = asked.keep or asked.again or folder / f"{name}-{today}"
+    if asked.again is not None:
+        found = validation.compare_again(asked.again, asked.names, seconds=asked.seconds, tell=True)
+        own.mkdir(parents=True, exist_ok=True)
+    else:
+        found = validation.run_all(
+            own, asked.names, of=asked.of, maths=asked.maths, machine=asked.machine, tell=True, seconds=asked.seconds,
+            resume=asked.keep is not None,
+        )  # fmt: skip
+        validation_kept.save_refusals(own, found.refusals)
     load = (before, os.getloadavg()[0])
-    validation_report.draw(found, own / "ratios.svg")
-    picture = "![Ratio of measured to predicted performance against the size of the data](ratios.svg)"
-    parts = [f"# Validation, {today}", machine(load), picture, validation_report.section(found)]
+    validation_figure.draw(found, own / "ratios.svg")
+    title = "Validation" if asked.of == "shipped" else f"Validation, {asked.of} kernels"
+    parts = [f"# {title}, {today}", machine(load), validation_figure.PICTURE, validation_report.section(found)]
     path = own / "README.md"
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path

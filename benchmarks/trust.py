@@ -108,13 +108,18 @@ def brute_force_section(found: BruteForce) -> str:
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One row of the table of runs in a validation report; `ratio` is measured over predicted performance."""
+    """One row of the table of runs in a validation report; `ratio` is measured performance over the bound's."""
 
     kernel: str
     size: str
     data_in: str
     bound: str
     ratio: float
+
+
+_BOUNDS = ("bound by", "bound/measured")
+_OLDER = ("bound", "ratio")
+"""The same columns in reports before 2026-11-23."""
 
 
 def stored_runs(report: Path) -> tuple[StoredRun, ...]:
@@ -126,13 +131,17 @@ def stored_runs(report: Path) -> tuple[StoredRun, ...]:
     found = []
     for line in report.read_text(encoding="utf-8").splitlines():
         cells = [c.strip() for c in line.strip("|").split("|")] if line.startswith("|") else []
-        if {"kernel", "size", "in", "bound", "ratio"} <= set(cells):
+        if {"kernel", "size", "in", *_BOUNDS} <= set(cells):
             head = cells
+        elif {"kernel", "size", "in", *_OLDER} <= set(cells):
+            head = [dict(zip(_OLDER, _BOUNDS, strict=True)).get(cell, cell) for cell in cells]
         elif not cells:
             head = []
         elif head and not set(line) <= set("|-: "):
             row = dict(zip(head, cells, strict=True))
-            found.append(StoredRun(row["kernel"], row["size"], row["in"], row["bound"], float(row["ratio"])))
+            found.append(
+                StoredRun(row["kernel"], row["size"], row["in"], row["bound by"], float(row["bound/measured"]))
+            )
     if not found:
         raise ValueError(f"{report} has no table of runs")
     return tuple(found)

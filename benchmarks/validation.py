@@ -1,45 +1,49 @@
-"""Predictions against measurements on this computer: every shipped kernel, at sizes from the first cache to memory.
+"""Predictions against measurements on this computer: sets of kernels, at sizes from the first cache to memory.
 
-One core is characterized, then every kernel is measured on it as generated (variant `loops`), warm, and predicted
-warm: a launch right after another. All runs are in the report, none is left out or repeated until it looks better.
+One core is characterized, then every kernel of the set is measured on it as generated (variant `loops`), warm, and
+predicted warm: a launch right after another. All runs are in the report, none is left out or repeated until it looks
+better.
 
 On a computer that others share, the bandwidth of its memory moves by a fifth between minutes. Runs whose data lie in
-memory therefore have the streams of the characterization measured again right before and after them; the report gives
-both ratios, the one by the machine file and the one by the better of these two. Results are kept kernel by kernel.
+memory therefore have the streams of the characterization measured again right before and after them; the report
+predicts these runs by the better of the two. Results are kept kernel by kernel.
 
 What other programs run meanwhile is read from the system. A run beside which they took more than DISTURBED of a core,
 or the memory became faster or slower by more than MOVED, is made again, whatever came out of it; the calmest counts.
 
-A run above the roof is made REPEATS times more at once. All of these are in the report; the first one counts.
+A run above the bound is made REPEATS times more at once. All of these are in the report; the first one counts.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.kernels import fresh, shipped
+from benchmarks.kernel_class import class_of
 from benchmarks.sizes import accesses_at, is_legal, sizes_for
-from benchmarks.validation_kept import Origin, Stored, noted, origin_now, stored_in, with_notes
-from benchmarks.validation_report import DISTURBED, STREAMS, Beside, Refusal, Report, is_above
+from benchmarks.validation_cases import MOST_ACCESSES, SETS, Case
+from benchmarks.validation_kept import Origin, Stored, kept_in, machine_in, noted, origin_now, stored_in, with_notes
+from benchmarks.validation_runs import DISTURBED, Ran, Refusal, Report
+from roofdsl.codegen.math_mode import Math
+from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import BandwidthCeiling, Machine
+from roofdsl.machine.model import Machine
+from roofdsl.machine.processor import processor_name
 from roofdsl.measure.bandwidth_curve import Counts, bandwidth
 from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu
-from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
-from roofdsl.measure.measurement import Measurement, save
+from roofdsl.measure.machine_file import machine_text, save_machine
+from roofdsl.measure.measurement import MATH, Measurement, save
 from roofdsl.measure.multicore_timing import FULL
 from roofdsl.measure.other_load import Others
 from roofdsl.measure.timing import usable_cores
-from roofdsl.predict.kernel import Options
-from roofdsl.validate.compare import Comparison
 from roofdsl.validate.run import How, Run, compare_all, measure_runs
 
 BEYOND = 8
@@ -50,29 +54,10 @@ as much a cache that does not replace strictly the least recently used keeps eno
 TRIES = 3
 
 REPEATS = 4
-"""How often a run above the roof is made again."""
+"""How often a run above the bound is made again."""
 
 MOVED = 0.1
 """Part by which the bandwidth of memory may differ before and after a calm run."""
-
-MOST_ACCESSES = 300_000_000
-"""Of one launch: more would take too long to verify and to repeat."""
-
-FIRST = (
-    *STREAMS,
-    "matmul",
-    "matmul_blocked",
-    "minplus",
-    "jacobi3d",
-    "stencil27",
-    "transpose",
-    "trsv",
-    "lu",
-    "cholesky",
-    "dot",
-    "dot_bf16",
-)
-"""Kernels that are run before the others, which may be left out for want of time."""
 
 
 def targets(machine: Machine) -> list[int]:
@@ -85,38 +70,114 @@ def run_all(
     folder: Path,
     names: Sequence[str] = (),
     *,
+    of: str = "shipped",
+    maths: Sequence[Math] = ("relaxed",),
+    machine: Path | None = None,
     quick: bool = False,
     tell: bool = False,
     seconds: float = inf,
     resume: bool = False,
 ) -> Report:
-    """Characterizes one core, measures and compares; machine and results are kept in `folder`.
+    """Characterizes one core, measures the kernels of the set `of` and compares; machine and results are kept in
+    `folder`.
 
-    Once `seconds` are over no more kernels are begun, and the report says which; FIRST come first. With `resume` the
-    machine and the kernels whose results are in `folder` are taken up, not measured again; without, they are replaced.
-    Raises what `stored_in` raises where that cannot be done.
+    maths: what the compiler may do; every run is made with each. machine: a file to take instead of characterizing.
+    Once `seconds` are over no more kernels are begun, and the report says which. With `resume` the machine and the
+    kernels whose results are in `folder` are taken up, not measured again; without, they are replaced.
+    Raises what `stored_in` raises where that cannot be done; CommandError where the machine is another processor's.
     """
     begun = time.monotonic()
     stored = stored_in(folder) if resume else None
     if stored is None:
-        found = characterize_cpu(quick, 1, None)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "results.json").unlink(missing_ok=True)  # of another run, with another machine
-        text = machine_text(found)
+        text = machine_text(characterize_cpu(quick, 1, None)) if machine is None else _text_of(machine)
         save_machine(folder / "machine.roof", text)
-        stored = Stored(to_machine(found), origin_now(text), {})
-    session = _Session(stored, tell)
-    every = shipped()
-    for name in [*FIRST, *(n for n in every if n not in FIRST)]:
-        is_stored = name in stored.results
-        if names and name not in names and not is_stored:
+        stored = Stored(machine_in(folder, text), origin_now(text), {})
+        if machine is not None and stored.machine.processor != processor_name():
+            whose = stored.machine.processor or "an unnamed processor"
+            raise CommandError(f"`{machine}` was measured on {whose}, and this is {processor_name()}")
+    session = _Session(stored, tuple(maths), tell)
+    for name, case in SETS[of]().items():
+        if names and name not in names and name not in stored.results:
             continue
-        if not is_stored and time.monotonic() - begun > seconds:
+        if not session.has_all(name) and time.monotonic() - begun > seconds:
             session.refusals.append(Refusal(name, "", "the time given was over"))
             continue
-        if session.run(fresh(every[name], name)):
+        if session.run(case):
             save(folder / "results.json", [m for own in session.results.values() for m in own])
     return session.report(time.monotonic() - begun)
+
+
+def _text_of(machine: Path) -> str:
+    """Raises CommandError where the file cannot be read."""
+    try:
+        return machine.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"`{machine}` cannot be read: {error}") from None
+
+
+def compare_again(folder: Path, names: Sequence[str] = (), *, seconds: float = inf, tell: bool = False) -> Report:
+    """The report of the measurements kept in `folder`, with the predictions of the code as it is now.
+
+    The machine is that of the folder's file as it is now. Kernels whose text has changed since are refused. Once
+    `seconds` are over, no more are compared. Raises what `kept_in` raises.
+    """
+    begun = time.monotonic()
+    kept = kept_in(folder)
+    every = [cases() for cases in SETS.values()]
+    runs: list[Ran] = []
+    refusals = list(kept.refusals)
+    for name, measurements in kept.stored.results.items():
+        if names and name not in names:
+            continue
+        if time.monotonic() - begun > seconds:
+            refusals.append(Refusal(name, "", "the time given was over"))
+            continue
+        known = [cases[name].kernel() for cases in every if name in cases]
+        kernel = next((k for k in known if not measurements[0].is_stale(k)), None)
+        if kernel is None:
+            why = "its text has changed since it was measured" if known else "no kernel has this name now"
+            refusals.append(Refusal(name, "", why))
+            continue
+        for own in _with_repeats(measurements):
+            try:
+                runs.append(_compared(kernel, own, kept.stored.machine))
+            except (CommandError, InputError) as error:
+                refusals.append(Refusal(name, _sizes(dict(own[0].parameters)), str(error).split("\n")[0]))
+                continue
+            if tell:
+                print(f"{name} {runs[-1].sizes}: {_told(runs[-1])}", flush=True)
+    return Report(kept.stored.machine, tuple(runs), tuple(refusals), notes=kept.notes)
+
+
+def _with_repeats(measurements: Sequence[Measurement]) -> Iterator[list[Measurement]]:
+    """Each first run with its repeats, which are kept right after it."""
+    own: list[Measurement] = []
+    for m in measurements:
+        if own and noted(m).repeat == 0:
+            yield own
+            own = []
+        own.append(m)
+    if own:
+        yield own
+
+
+def _compared(kernel: Kernel, measurements: Sequence[Measurement], machine: Machine) -> Ran:
+    """A run and its repeats by the machine, and by the memory beside each where that was measured."""
+    found = []
+    for m in measurements:
+        notes = noted(m)
+        (compared,) = compare_all([kernel], [m], machine)
+        by_memory = None
+        if notes.memory_per_s is not None:
+            (by_memory,) = compare_all([kernel], [m], with_memory(machine, max(notes.memory_per_s)))
+        found.append(Ran(compared, class_of(kernel), by_memory, notes.memory_per_s, notes.others))
+    return dataclasses.replace(found[0], repeats=tuple(found[1:]))
+
+
+def _sizes(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{n}={v}" for n, v in sizes.items())
 
 
 class _Try(NamedTuple):
@@ -140,84 +201,80 @@ class _Try(NamedTuple):
 class _Session:
     """The runs of one session, on one machine; `results` are those of each kernel, stored ones among them."""
 
-    def __init__(self, stored: Stored, tell: bool) -> None:
-        self.machine, self.tell = stored.machine, tell
+    def __init__(self, stored: Stored, maths: tuple[Math, ...], tell: bool) -> None:
+        self.machine, self.maths, self.tell = stored.machine, maths, tell
         self.origin: Origin = stored.origin
         self.results = {name: list(own) for name, own in stored.results.items()}
         self.streams = MemoryStreams(stored.machine)
-        self.comparisons: list[Comparison] = []
+        self.runs: list[Ran] = []
         self.refusals: list[Refusal] = []
-        self.beside: list[tuple[Comparison, Beside]] = []
-        self.others: list[tuple[Comparison, float]] = []
-        self.repeats: list[tuple[Comparison, tuple[Comparison, ...]]] = []
         self.taken_up = 0
 
     def report(self, seconds: float) -> Report:
-        return Report(
-            self.machine,
-            tuple(self.comparisons),
-            tuple(self.refusals),
-            seconds,
-            tuple(self.beside),
-            tuple(self.others),
-            tuple(self.repeats),
-            self.taken_up,
-        )
+        return Report(self.machine, tuple(self.runs), tuple(self.refusals), seconds, self.taken_up)
 
-    def run(self, kernel: Kernel) -> bool:
+    def has_all(self, name: str) -> bool:
+        """Whether the kernel's results were stored, with every math mode that is asked for."""
+        return {m.details.get(MATH) for m in self.results.get(name, ())} >= set(self.maths)
+
+    def run(self, case: Case) -> bool:
         """One kernel at all sizes; what cannot be run is a refusal. Whether there are results that were not stored."""
-        done: list[dict[str, int]] = []
+        kernel = case.kernel()
         before = len(self.results.get(kernel.name, ()))
-        for target in targets(self.machine):
-            sizes = sizes_for(kernel, target)
-            if sizes is None or sizes in done:
-                continue
-            done.append(sizes)
-            text = ", ".join(f"{n}={v}" for n, v in sizes.items())
+        for sizes in self._sizes(kernel, case):
             if not is_legal(kernel, sizes):
-                self.refusals.append(Refusal(kernel.name, text, "its assumptions do not allow such sizes"))
+                self._refuse(kernel, sizes, "its assumptions do not allow such sizes")
                 continue
-            if (count := accesses_at(kernel, sizes)) > MOST_ACCESSES:
-                self.refusals.append(Refusal(kernel.name, text, f"{count:.3g} accesses would take too long"))
+            if case.sizes is None and (count := accesses_at(kernel, sizes)) > MOST_ACCESSES:
+                self._refuse(kernel, sizes, f"{count:.3g} accesses would take too long")
                 continue
-            try:
-                self._measure(kernel, sizes, target)
-            except (CommandError, InputError) as error:
-                self.refusals.append(Refusal(kernel.name, text, str(error).split("\n")[0]))
+            for math in self.maths:
+                try:
+                    self._measure(kernel, sizes, math)
+                except (CommandError, InputError) as error:
+                    self._refuse(kernel, sizes, str(error).split("\n")[0])
         return len(self.results.get(kernel.name, ())) > before
 
-    def _measure(self, kernel: Kernel, sizes: dict[str, int], target: int) -> None:
-        in_memory = not self.machine.caches or target > self.machine.caches[-1].size_bytes
-        runs = [m for m in self.results.get(kernel.name, ()) if sizes.items() <= dict(m.parameters).items()]
+    def _sizes(self, kernel: Kernel, case: Case) -> list[dict[str, int]]:
+        """Those of the case, else those that fill each cache and memory."""
+        if case.sizes is not None:
+            return [dict(sizes) for sizes in case.sizes]
+        found = [sizes_for(kernel, target) for target in targets(self.machine)]
+        return [sizes for k, sizes in enumerate(found) if sizes is not None and sizes not in found[:k]]
+
+    def _refuse(self, kernel: Kernel, sizes: Mapping[str, int], why: str) -> None:
+        self.refusals.append(Refusal(kernel.name, _sizes(sizes), why))
+
+    def _measure(self, kernel: Kernel, sizes: dict[str, int], math: Math) -> None:
+        caches = self.machine.caches
+        in_memory = not caches or footprint_at(kernel, sizes) > caches[-1].size_bytes
+        stored = [m for m in self.results.get(kernel.name, ()) if sizes.items() <= dict(m.parameters).items()]
+        runs = [m for m in stored if m.details.get(MATH) == math]
         is_stored = bool(runs)
         if not is_stored:
-            runs = [self._calmest(kernel, sizes, in_memory)]
-        first = self._compare(kernel, runs[0])
-        if is_above(first.fair_ratio) and not is_stored:
-            runs += [self._noted(self._once(kernel, sizes, in_memory), k + 1) for k in range(REPEATS)]
-        found = [first, *(self._compare(kernel, m) for m in runs[1:])]
-        self.comparisons.append(first.compared)
-        if found[1:]:
-            self.repeats.append((first.compared, tuple(f.compared for f in found[1:])))
-        self.beside += [(f.compared, f.beside) for f in found if f.beside is not None]
-        self.others += [(f.compared, f.others) for f in found]
+            runs = [self._calmest(kernel, sizes, math, in_memory)]
+        ran = _compared(kernel, runs, self.machine)
+        if ran.is_above and not is_stored:
+            runs += [self._noted(self._once(kernel, sizes, math, in_memory), k + 1) for k in range(REPEATS)]
+            ran = _compared(kernel, runs, self.machine)
+        self.runs.append(ran)
         if is_stored:
             self.taken_up += 1
         else:
             self.results.setdefault(kernel.name, []).extend(runs)
         if self.tell:
-            print(f"{kernel.name} {sizes}: {_told(found)}{', taken up' if is_stored else ''}", flush=True)
+            print(f"{kernel.name} {ran.sizes} {math}: {_told(ran)}{', taken up' if is_stored else ''}", flush=True)
 
-    def _calmest(self, kernel: Kernel, sizes: dict[str, int], in_memory: bool) -> Measurement:
+    def _calmest(self, kernel: Kernel, sizes: dict[str, int], math: Math, in_memory: bool) -> Measurement:
         tries: list[_Try] = []
         while len(tries) < TRIES and not any(t.calm for t in tries):
-            tries.append(self._once(kernel, sizes, in_memory))
+            tries.append(self._once(kernel, sizes, math, in_memory))
         return self._noted(min(tries, key=lambda t: (t.others > DISTURBED, t.moved)), 0)
 
-    def _once(self, kernel: Kernel, sizes: dict[str, int], in_memory: bool) -> _Try:
+    def _once(self, kernel: Kernel, sizes: dict[str, int], math: Math, in_memory: bool) -> _Try:
         before = self.streams.bytes_per_s() if in_memory else 0.0
         others = Others()
-        (run,) = measure_runs([Run(kernel, sizes, "loops")], How(budget_s=1.0))
+        (run,) = measure_runs([Run(kernel, sizes, "loops")], How(budget_s=1.0, math=math))
         busy = others.cores() or 0.0
         return _Try(run, busy, before, self.streams.bytes_per_s() if in_memory else 0.0)
 
@@ -225,50 +282,14 @@ class _Session:
         memory = (done.before, done.after) if done.before else None
         return with_notes(done.run, self.origin, done.others, memory, repeat)
 
-    def _compare(self, kernel: Kernel, run: Measurement) -> _Found:
-        """By the machine, and by the memory beside it where that was measured."""
-        notes = noted(run)
-        (compared,) = compare_all([kernel], [run], self.machine)
-        if notes.memory_per_s is None:
-            return _Found(compared, None, notes.others)
-        now = with_memory(self.machine, max(notes.memory_per_s))
-        (by_memory,) = compare_all([kernel], [run], now)
-        names = ceilings_beside(self.machine)
-        capped = compare_all([kernel], [run], now, options=Options(ceilings=names)) if names else [None]
-        return _Found(compared, Beside(by_memory, capped[0], notes.memory_per_s), notes.others)
 
-
-class _Found(NamedTuple):
-    """One measurement beside its predictions, and the cores that others kept busy meanwhile."""
-
-    compared: Comparison
-    beside: Beside | None
-    others: float
-
-    @property
-    def fair_ratio(self) -> float:
-        return self.compared.ratio if self.beside is None else self.beside.by_memory.ratio
-
-
-def _told(found: Sequence[_Found]) -> str:
+def _told(ran: Ran) -> str:
     """A run, and its repeats, in a line."""
-    first = found[0]
-    text = f"{first.compared.ratio:.2f} of {first.compared.prediction.bound}"
-    if first.beside is not None:
-        text += f", {first.fair_ratio:.2f} by the memory beside it"
-    if found[1:]:
-        text += f"; again: {', '.join(f'{f.fair_ratio:.2f}' for f in found[1:])}"
+    expected = "no expected time" if ran.of_expected is None else f"expected/measured {ran.of_expected:.2f}"
+    text = f"{expected}, bound/measured {ran.of_bound:.2f} ({ran.fair.prediction.bound})"
+    if ran.repeats:
+        text += f"; again: {', '.join(f'{again.of_bound:.2f}' for again in ran.repeats)}"
     return text
-
-
-def ceilings_beside(machine: Machine) -> tuple[str, ...]:
-    """The names of the ceilings that `characterize` writes of caches beside farther levels."""
-    caches = {c.name for c in machine.caches}
-    return tuple(
-        c.name
-        for c in machine.ceilings
-        if isinstance(c, BandwidthCeiling) and c.level in caches and " beside " in c.name
-    )
 
 
 def memory_counts(machine: Machine) -> Counts:

@@ -4,20 +4,24 @@ how busy others were, the memory's bandwidth, and the machine file and code it b
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.report import engine
+from benchmarks.validation_runs import Refusal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
+from roofdsl.machine.processor import processor_name
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.measurement import Measurement, load, text_hash
+from roofdsl.store.atomic import write_whole
 
 NOTES = "validation"
 """The key in a measurement's details."""
@@ -91,6 +95,27 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and isfinite(value) and value >= 0
 
 
+def machine_in(folder: Path, text: str) -> Machine:
+    """The machine of the folder's file, whose text this is. Raises InputError for a damaged one."""
+    return machine_of(load_file(Source(str(folder / "machine.roof"), text)), None)
+
+
+def _read(folder: Path) -> tuple[str, tuple[Measurement, ...]]:
+    """The folder's machine file and results. Raises InputError for damaged results, CommandError for missing files."""
+    measurements = load(folder / "results.json")
+    try:
+        return (folder / "machine.roof").read_text(encoding="utf-8"), measurements
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"`{folder / 'machine.roof'}` cannot be read: {error}", _ELSE) from None
+
+
+def _by_kernel(measurements: Sequence[Measurement]) -> dict[str, list[Measurement]]:
+    results: dict[str, list[Measurement]] = {}
+    for m in measurements:
+        results.setdefault(m.kernel, []).append(m)
+    return results
+
+
 def stored_in(folder: Path) -> Stored | None:
     """The interrupted session in `folder`; None where it holds no results.
 
@@ -99,12 +124,8 @@ def stored_in(folder: Path) -> Stored | None:
     """
     if not (folder / "results.json").exists():
         return None
-    measurements = load(folder / "results.json")
-    try:
-        text = (folder / "machine.roof").read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise CommandError(f"`{folder / 'machine.roof'}` cannot be read: {error}", _ELSE) from None
-    machine = machine_of(load_file(Source(str(folder / "machine.roof"), text)), None)
+    text, measurements = _read(folder)
+    machine = machine_in(folder, text)
     here = origin_now(text)
     if "commit unknown" in here.engine or "not committed" in here.engine:
         raise CommandError(
@@ -112,7 +133,6 @@ def stored_in(folder: Path) -> Stored | None:
             f"what is not committed may have changed since: {_ELSE}",
         )
     device = {k: v for k, v in describe_cpu().to_json().items() if k != "clock_hz"}  # which moves
-    results: dict[str, list[Measurement]] = {}
     for m in measurements:
         origin = noted(m).origin
         pairs = {
@@ -125,8 +145,65 @@ def stored_in(folder: Path) -> Stored | None:
             if then != now:
                 differ = "" if isinstance(then, str) and what != "other code" else f": {_difference(then, now)}"
                 raise CommandError(f"the result of `{m.kernel}` in `{folder}` is of {what}{differ}", _ELSE)
-        results.setdefault(m.kernel, []).append(m)
-    return Stored(machine, here, results)
+    return Stored(machine, here, _by_kernel(measurements))
+
+
+class Kept(NamedTuple):
+    """Measurements of another time: a session, what it refused, and what a report has to say of where they are from."""
+
+    stored: Stored
+    refusals: tuple[Refusal, ...]
+    notes: tuple[str, ...]
+
+
+def kept_in(folder: Path) -> Kept:
+    """The finished session in `folder`, to be compared with the predictions of the code here.
+
+    Raises InputError for a damaged file, CommandError where there is none, or where a result has no notes.
+    """
+    if not (folder / "results.json").exists():
+        raise CommandError(f"`{folder}` holds no results of a validation")
+    text, measurements = _read(folder)
+    machine = machine_in(folder, text)
+    here = origin_now(text)
+    days = sorted({m.when.partition("T")[0] for m in measurements})
+    devices = sorted({str(m.device.get("name", "an unknown processor")) for m in measurements})
+    engines = sorted({noted(m).origin.engine for m in measurements})
+    notes = [
+        f"The measurements were made on {_several(days)} on {_several(devices)} with the code of {_several(engines)}; "
+        f"bounds and expected times are those of the code of {here.engine}."
+    ]
+    if any(noted(m).origin.machine_sha256 != here.machine_sha256 for m in measurements):
+        notes.append("The machine file has changed since the measurements.")
+    if machine.processor != processor_name():
+        notes.append(
+            f"This report was made on {processor_name()}, so the time inside the core is made from the instructions "
+            "that the machine file states, not from the compiled code."
+        )
+    refused = folder / "refusals.json"
+    if not refused.exists():
+        notes.append("Which runs were refused in that session is not kept.")
+    return Kept(Stored(machine, here, _by_kernel(measurements)), _refusals(refused), tuple(notes))
+
+
+def save_refusals(folder: Path, refusals: Sequence[Refusal]) -> None:
+    """Writes what was not run beside the results."""
+    document = [asdict(refusal) for refusal in refusals]
+    write_whole(folder / "refusals.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _refusals(path: Path) -> tuple[Refusal, ...]:
+    """Raises CommandError for a damaged file."""
+    if not path.exists():
+        return ()
+    try:
+        return tuple(Refusal(**{name: str(row[name]) for name in row}) for row in json.loads(path.read_text("utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise CommandError(f"`{path}` cannot be read: {error}") from None
+
+
+def _several(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _difference(then: Any, now: Any) -> str:

@@ -1,132 +1,50 @@
-"""The report of a validation: what its figures say in words, distributions, every run, and what was not run.
+"""The report of a validation: its figures in words, how far expected times are off, every run, what was not run.
 
-Every sentence is made of the figures of the run at hand.
+Every sentence is made of the figures of the run at hand. Where the bandwidth of memory was measured beside a run, its
+bound and expected time are by that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
 
+from benchmarks.kernel_class import CLASSES
 from benchmarks.measure import markdown
-from roofdsl.machine.model import Machine
+from benchmarks.validation_runs import CLOSE, DISTURBED, Errors, Ran, Refusal, Report, errors, groups, is_above
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.timing import median
-from roofdsl.validate.compare import DEFAULTS, Comparison, distribution
+from roofdsl.validate.compare import distribution
 
-STREAMS = ("triad", "vector_add", "copy", "scale", "daxpy", "dot_f64", "gemv", "jacobi2d")
-"""Kernels with long rows, which memory bounds out of cache; expected at EXPECTED of the prediction there.
+LEAST_SHARE = 0.01
+"""A cause with a smaller share of the expected time is none."""
 
-Those in half precision are not among them: a processor without its arithmetic spends the time on conversions.
-"""
-
-EXPECTED = (0.75, 1.05)
-
-DISTURBED = 0.1
-"""Processor time of other programs, in cores, from which the report names a run as disturbed."""
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """A run that was not made, and why."""
-
-    kernel: str
-    sizes: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class Beside:
-    """The same run by the bandwidth of memory that was measured beside it, and by that under the ceilings that were
-    measured of caches beside farther levels (None where the machine has none). per_s: the memory's bandwidth before
-    and after the run, of which the higher one counts.
-    """
-
-    by_memory: Comparison
-    under_ceilings: Comparison | None = None
-    per_s: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
-class Report:
-    """All comparisons of one session, and what was refused.
-
-    beside: for runs with data in memory. others: cores that other programs kept busy meanwhile. repeats: of runs above
-    the roof, which are no comparisons of their own, but have `beside` and `others` as these do. taken_up: how many
-    comparisons are of an earlier, interrupted process; `seconds` are of the last one.
-    """
-
-    machine: Machine
-    comparisons: tuple[Comparison, ...]
-    refusals: tuple[Refusal, ...]
-    seconds: float
-    beside: tuple[tuple[Comparison, Beside], ...] = ()
-    others: tuple[tuple[Comparison, float], ...] = ()
-    repeats: tuple[tuple[Comparison, tuple[Comparison, ...]], ...] = ()
-    taken_up: int = 0
-
-    def others_of(self, comparison: Comparison) -> float | None:
-        return next((cores for run, cores in self.others if run is comparison), None)
-
-    def beside_of(self, comparison: Comparison) -> Beside | None:
-        return next((found for run, found in self.beside if run is comparison), None)
-
-    def repeats_of(self, comparison: Comparison) -> tuple[Comparison, ...]:
-        return next((found for run, found in self.repeats if run is comparison), ())
-
-    def fair_ratio(self, comparison: Comparison) -> float:
-        """By the memory beside the run where that was measured."""
-        found = self.beside_of(comparison)
-        return comparison.ratio if found is None else found.by_memory.ratio
-
-    @property
-    def streams(self) -> tuple[Comparison, ...]:
-        """The runs of STREAMS with data in memory."""
-        memory = self.machine.main_memory.name
-        return tuple(
-            c
-            for name in STREAMS
-            for c in self.comparisons
-            if c.prediction.kernel == name and level_of(c, self.machine) == memory
-        )
-
-    @property
-    def above(self) -> tuple[Comparison, ...]:
-        """The runs above the roof, by the memory beside them where that was measured."""
-        return tuple(c for c in self.comparisons if is_above(self.fair_ratio(c)))
-
-
-def is_above(ratio: float) -> bool:
-    return DEFAULTS.verdict(ratio) == "above the roof"
-
-
-def level_of(comparison: Comparison, machine: Machine) -> str:
-    """The nearest cache that holds the data; memory where none does."""
-    held = comparison.prediction.footprint_bytes or 0
-    return next((c.name for c in machine.caches if held <= c.size_bytes), machine.main_memory.name)
+_PLACE = re.compile(r" \(line \d+ of the assembly\)")
+"""Where in its assembly a kernel has no expected time: another place in every kernel, for the same reason."""
 
 
 def section(report: Report, what: str = "one core") -> str:
-    """The report as Markdown: what the figures say, distributions, then every run, then what was not run."""
+    """The report as Markdown."""
     machine = report.machine
     beta = show_bandwidth(float(machine.main_memory.bandwidth_bytes_per_s))
-    parts = [
-        f"## Predicted and measured on {what}",
+    head = (
         f"{machine.title}: f64 {show_rate(float(machine.peak('f64').per_s))} fused, memory {beta}; "
-        f"{len(report.comparisons)} runs, {len(report.refusals)} refusals"
+        f"{len(report.runs)} runs, {len(report.refusals)} refusals"
         f"{f', in {report.seconds:.0f} s' if report.seconds else ''}"
         f"{f', {report.taken_up} of the runs taken up from before an interruption' if report.taken_up else ''}. "
-        "Ratio: measured over predicted performance"
-        f"{'; in figure, words and distributions by the memory beside runs with data there' if report.beside else ''}.",
-        " ".join(in_words(report)),
-    ]
-    if report.streams:
-        parts += ["### Streams out of cache", _streams(report)]
+        "`bound` is the time that no code with these accesses can beat, `expected` what the code should take."
+    )
+    parts = [f"## Predicted and measured on {what}", head, *report.notes, " ".join(in_words(report))]
+    if report.expected:
+        parts += ["### Error of the expected times", _errors(report)]
+        parts += ["### Error by class and by where the data lie", _classes(report)]
+        parts += [f"### Expected times off by more than {CLOSE:.0%}", _outside(report)]
     if report.above:
-        parts += ["### Above the roof", _above(report)]
-    parts += ["### Ratios", _distributions(report), "### Every run", _runs(report)]
+        parts += ["### Above the bound", _above(report)]
+    parts += ["### Measured rate over the bound's", _distributions(report)]
+    if len(report.expected) < len(report.runs):
+        parts += ["### Without an expected time", _without(report)]
+    parts += ["### Every run", _runs(report)]
     if report.refusals:
         parts += ["### Not run", _refusals(report.refusals)]
     return "\n\n".join(parts)
@@ -134,31 +52,20 @@ def section(report: Report, what: str = "one core") -> str:
 
 def in_words(report: Report) -> list[str]:
     """What the figures say, in sentences."""
-    ratios = {id(c): report.fair_ratio(c) for c in report.comparisons}
-    verdicts = [DEFAULTS.verdict(ratio) for ratio in ratios.values()]
-    by_memory = ", by the memory beside them where their data lie there" if report.beside else ""
-    found = [
-        f"Of {len(verdicts)} runs {verdicts.count('as predicted')} are as predicted (ratios from "
-        f"{1 - DEFAULTS.tolerance:.2f} to {1 + DEFAULTS.margin:.2f}{by_memory}), "
-        f"{verdicts.count('slower than predicted')} slower, {verdicts.count('above the roof')} above the roof."
-    ]
-    found += _repeated(report)
-    streams = [(c, ratios[id(c)]) for c in report.streams]
-    if streams:
-        inside = [c for c, ratio in streams if EXPECTED[0] <= ratio <= EXPECTED[1]]
+    found = [_error_in_words(report), _above_in_words(report)]
+    beside = [per_s for run in report.runs for per_s in run.memory_per_s or ()]
+    if beside:
         found.append(
-            f"Of {len(streams)} streams out of cache {len(inside)} lie between {EXPECTED[0]} and {EXPECTED[1]}, as "
-            "streams with long rows are expected to."
+            f"Memory was measured right before and after each run with data there, at {show_bandwidth(min(beside))} to "
+            f"{show_bandwidth(max(beside))}; bounds and expected times of these runs are by the higher of the two."
         )
-        found += [_outside(report, c, ratio) for c, ratio in streams if not EXPECTED[0] <= ratio <= EXPECTED[1]]
-    if report.others:
-        busy = [(c, cores) for c in report.comparisons if (cores := report.others_of(c)) is not None]
-        text = f"Other programs kept {median([n for _, n in busy]):.0%} of a core busy meanwhile in the median"
-        disturbed = [c.prediction.kernel for c, cores in busy if cores > DISTURBED]
+    busy = [(run, run.others) for run in report.runs if run.others is not None]
+    if busy:
+        text = f"Other programs kept {median([cores for _, cores in busy]):.0%} of a core busy meanwhile in the median"
+        disturbed = [run.kernel for run, cores in busy if cores > DISTURBED]
         names = ", ".join(f"`{n}`" for n in dict.fromkeys(disturbed))
-        found.append(
-            text + (f", and more than {DISTURBED:.0%} in {len(disturbed)} runs (of {names})." if names else ".")
-        )
+        of = f", and more than {DISTURBED:.0%} in {_runs_in_words(len(disturbed))} (of {names})"
+        found.append(f"{text}{of if names else ''}.")
     turns = [c for c in report.machine.caches if c.beside_bytes_per_s is not None]
     if turns:
         names = " and ".join(f"{c.name} ({show_bandwidth(float(c.beside_bytes_per_s or 0))})" for c in turns)
@@ -166,127 +73,196 @@ def in_words(report: Report) -> list[str]:
     return found
 
 
-def _repeated(report: Report) -> list[str]:
-    """How many of the runs above the roof stay there when they are made again."""
-    medians = [
-        median([report.fair_ratio(again) for again in repeats])
-        for c in report.above
-        if (repeats := report.repeats_of(c))
-    ]
+def _runs_in_words(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def _error_in_words(report: Report) -> str:
+    found = errors(report.runs)
+    if found is None:
+        return f"None of the {_runs_in_words(len(report.runs))} has an expected time."
+    return (
+        f"Of {_runs_in_words(len(report.runs))} {found.count} have an expected time. Its error, |expected / measured - "
+        f"1|, is {found.median:.1%} in the median; {_share(found.close, found)} are within {CLOSE:.0%}, and "
+        f"{_share(found.within_two, found)} within a factor of two."
+    )
+
+
+def _share(count: int, of: Errors) -> str:
+    return f"{count} ({count / of.count:.0%})"
+
+
+def _above_in_words(report: Report) -> str:
+    text = (
+        f"{_runs_in_words(len(report.above))} of {len(report.runs)} {_are(len(report.above))} above the bound by more"
+    )
+    text += " than 5 %."
+    medians = [median([again.of_bound for again in run.repeats]) for run in report.above if run.repeats]
     if not medians:
-        return []
-    stay = sum(is_above(ratio) for ratio in medians)
-    what = "The run above the roof was" if len(medians) == 1 else f"The {len(medians)} runs above the roof were"
-    times = " or ".join(str(n) for n in sorted({len(repeats) for _, repeats in report.repeats}))
-    return [
-        f"{what} made again at once, {times} times; by the median of the repeats, above it again: {stay}, "
-        f"no longer: {len(medians) - stay}."
-    ]
+        return text
+    stay = sum(map(is_above, medians))
+    times = " or ".join(str(n) for n in sorted({len(run.repeats) for run in report.above if run.repeats}))
+    return (
+        f"{text} {'It was' if len(medians) == 1 else f'{len(medians)} were'} made again at once, {times} times; "
+        f"by the median of the repeats, above it again: {stay}, no longer: {len(medians) - stay}."
+    )
 
 
-def _outside(report: Report, c: Comparison, ratio: float) -> str:
-    """One stream that is not where it was expected."""
-    p = c.prediction
-    text = f"Not so `{p.kernel}` with {ratio:.2f}, bound by {p.bound}"
-    beside = report.beside_of(c)
-    if ratio < EXPECTED[0] and beside is not None and beside.under_ceilings is not None:
-        text += f"; under the measured ceilings of the caches beside farther levels it reaches {_two(beside)}"
-    return text + "."
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
-def _two(beside: Beside) -> str:
-    return "" if beside.under_ceilings is None else f"{beside.under_ceilings.ratio:.2f}"
-
-
-def _streams(report: Report) -> str:
-    """Out of cache: by the machine file, by the memory beside the run, and under the ceilings of levels in turn."""
-    head = ("kernel", "size", "rate of its traffic", "bound", "ratio", "by the memory beside it", "under ceilings")
+def _errors(report: Report) -> str:
+    """A row for each group of runs."""
     rows = []
-    for c in report.streams:
-        p, beside = c.prediction, report.beside_of(c)
-        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
-        rate = show_bandwidth(p.memory.bytes / c.measured_s)
-        now = ("", "") if beside is None else (f"{beside.by_memory.ratio:.2f}", _two(beside))
-        rows.append((p.kernel, sizes, rate, p.bound, f"{c.ratio:.2f}", *now))
-    return markdown(head, rows)
+    for name, runs in groups(report):
+        found = errors(runs)
+        if found is not None:
+            numbers = (
+                f"{found.median:.1%}",
+                f"{found.close / found.count:.0%}",
+                f"{found.within_two / found.count:.0%}",
+            )
+            spread = (f"{found.least:.2f}", f"{found.middle:.2f}", f"{found.greatest:.2f}")
+            rows.append((name, str(found.count), *numbers, *spread))
+    head = ("", "runs", "median error", f"within {CLOSE:.0%}", "within a factor of two")
+    ratios = ("expected/measured, least", "median", "greatest")
+    named = {run.kind for run in report.expected}
+    classes = "; ".join(f"{name}: {text}" for name, text in CLASSES.items() if name in named)
+    words = (
+        "The error of a run is |expected / measured - 1|. A run counts under its first bound where several are within "
+        f"a tenth of each other, and under the first class that fits its kernel's deepest loops. Classes: {classes}."
+    )
+    return f"{words}\n\n{markdown((*head, *ratios), rows)}"
+
+
+def _classes(report: Report) -> str:
+    """The median error of every class in every level, with the number of runs."""
+    rows = []
+    for kind in CLASSES:
+        own = [run for run in report.expected if run.kind == kind]
+        if own:
+            cells = [_median_error(run for run in own if report.level_of(run) == level) for level in report.levels]
+            rows.append((kind, *cells))
+    return f"Median error, and of how many runs.\n\n{markdown(('', *report.levels), rows)}"
+
+
+def _median_error(runs: Iterable[Ran]) -> str:
+    found = errors(runs)
+    return "" if found is None else f"{found.median:.0%} ({found.count})"
+
+
+def _outside(report: Report) -> str:
+    """Every run whose expected time is not close, the furthest off first, with its largest cause."""
+    far = sorted((run for run in report.expected if not run.is_close), key=_distance, reverse=True)
+    rows = []
+    for run in far:
+        name = (run.kernel, run.math, run.sizes, run.kind, report.level_of(run))
+        rows.append((*name, *_times(run), *_ratios(run), run.fair.prediction.bound, _largest_cause(run)))
+    head = (
+        "kernel",
+        "math",
+        "size",
+        "class",
+        "in",
+        *_TIMES,
+        *_RATIOS,
+        "bound by",
+        "largest cause, of the expected time",
+    )
+    words = f"{_runs_in_words(len(far))}, the furthest off first, each with what should keep it most from the bound."
+    return f"{words}\n\n{markdown(head, rows)}" if rows else "None."
+
+
+def _largest_cause(run: Ran) -> str:
+    """With its share of the expected time; nothing where that is at the bound."""
+    cause, expected_s = run.fair.largest_cause, run.expected_s
+    if cause is None or expected_s is None or cause.share_s < LEAST_SHARE * expected_s:
+        return "none, expected at the bound"
+    return f"{cause.cause} ({float(cause.share_s) / expected_s:+.0%})"
+
+
+def _distance(run: Ran) -> float:
+    """How far the expected time is off, as a factor."""
+    ratio = run.of_expected or 1
+    return max(ratio, 1 / ratio)
+
+
+_TIMES = ("bound", "expected", "measured")
+_RATIOS = ("expected/measured", "bound/measured")
+
+
+def _times(run: Ran) -> tuple[str, str, str]:
+    expected = "" if run.expected_s is None else show_time(run.expected_s, 3)
+    return show_time(run.bound_s, 3), expected, show_time(run.measured_s, 3)
+
+
+def _ratios(run: Ran) -> tuple[str, str]:
+    return "" if run.of_expected is None else f"{run.of_expected:.2f}", f"{run.of_bound:.2f}"
 
 
 def _above(report: Report) -> str:
-    """Every run above the roof and all its repeats, then what may explain the run."""
+    """Every run above the bound and all its repeats, then what may explain the run."""
     rows, lines = [], []
-    for c in report.above:
-        sizes = ", ".join(f"{n}={v}" for n, v in c.prediction.parameters)
-        for k, run in enumerate((c, *report.repeats_of(c))):
-            beside = report.beside_of(run)
-            rates = ("", "") if beside is None or beside.per_s is None else map(show_bandwidth, beside.per_s)
-            fair = "" if beside is None else f"{beside.by_memory.ratio:.2f}"
-            name = (c.prediction.kernel, sizes, c.prediction.bound) if k == 0 else ("", "", "")
-            rows.append((*name, "the run" if k == 0 else f"repeat {k}", f"{run.ratio:.2f}", fair, *rates))
-        causes = c.causes or ("by the memory beside it only, which was slower than while it ran",)
-        lines.append(f"- `{c.prediction.kernel}`{_again(report, c)}. Likely causes: {'; '.join(causes)}.")
-    head = ("kernel", "size", "bound", "", "ratio", "by the memory beside it", "memory before", "after")
+    for run in report.above:
+        for k, own in enumerate((run, *run.repeats)):
+            rates = ("", "") if own.memory_per_s is None else tuple(map(show_bandwidth, own.memory_per_s))
+            name = (run.kernel, run.math, run.sizes, run.fair.prediction.bound) if k == 0 else ("",) * 4
+            rows.append((*name, "the run" if k == 0 else f"repeat {k}", f"{own.of_bound:.2f}", *rates))
+        causes = run.fair.causes or ("the bound's rates were measured while the processor or its memory was slower",)
+        lines.append(f"- `{run.kernel}` {run.sizes}{_again(run)}. Likely causes: {'; '.join(causes)}.")
+    head = ("kernel", "math", "size", "bound by", "", "bound/measured", "memory before", "after")
     return markdown(head, rows) + "\n\n" + "\n".join(lines)
 
 
-def _again(report: Report, c: Comparison) -> str:
+def _again(run: Ran) -> str:
     """What became of one run when it was made again."""
-    ratios = [report.fair_ratio(again) for again in report.repeats_of(c)]
+    ratios = [again.of_bound for again in run.repeats]
     if not ratios:
         return ""
-    what = "stays above the roof" if is_above(median(ratios)) else "does not stay above the roof"
+    what = "stays above the bound" if is_above(median(ratios)) else "does not stay above the bound"
     return f" {what}: {median(ratios):.2f} in the median of {len(ratios)} repeats"
 
 
 def _distributions(report: Report) -> str:
-    """Quartiles by where the data are and by the first bound, by the memory beside a run where that was measured."""
-    groups: dict[str, list[float]] = {}
-    fair = report.fair_ratio
-    levels = [*(c.name for c in report.machine.caches), report.machine.main_memory.name]
-    for c in report.comparisons:
-        groups.setdefault("all runs", []).append(fair(c))
-    for name in levels:
-        groups[f"data in {name}"] = [fair(c) for c in report.comparisons if level_of(c, report.machine) == name]
-    groups["streams out of cache"] = [fair(c) for c in report.streams]
-    for bound, runs in by_first_bound(report):
-        groups[f"bound by {bound}"] = [fair(c) for c in runs]
+    """Quartiles of each group."""
     rows = []
-    for name, ratios in groups.items():
-        if not ratios:
-            continue
-        d = distribution(ratios)
-        inside = sum(DEFAULTS.verdict(r) == "as predicted" for r in ratios)
-        above = sum(map(is_above, ratios))
+    for name, runs in groups(report):
+        d = distribution([run.of_bound for run in runs])
         numbers = (d.least, d.quarter, d.median, d.three_quarters, d.greatest)
-        rows.append((name, str(d.count), *(f"{x:.2f}" for x in numbers), str(inside), str(above)))
-    head = ("", "runs", "least", "1/4", "median", "3/4", "greatest", "as predicted", "above the roof")
-    text = "A run is under its first bound where several are within a tenth of each other."
-    return f"{text}\n\n{markdown(head, rows)}"
+        rows.append((name, str(d.count), *(f"{x:.2f}" for x in numbers), str(sum(run.is_above for run in runs))))
+    head = ("", "runs", "least", "1/4", "median", "3/4", "greatest", "above the bound")
+    return f"1 reaches the bound; over 1.05 is above it.\n\n{markdown(head, rows)}"
 
 
-def by_first_bound(report: Report) -> list[tuple[str, list[Comparison]]]:
-    """All runs by what takes longest: launch, compute, levels from the nearest to memory, then what else there is."""
-    levels = [*(c.name for c in report.machine.caches), report.machine.main_memory.name]
-    groups: dict[str, list[Comparison]] = {name: [] for name in ("launch", "compute", *levels)}
-    for c in report.comparisons:
-        groups.setdefault(next(iter(c.prediction.bounds), "nothing"), []).append(c)
-    return list(groups.items())
+def _without(report: Report) -> str:
+    """The runs without an expected time, by the reason, with what the bound says of them."""
+    reasons: dict[str, list[Ran]] = {}
+    for run in report.runs:
+        if run.expected_s is None:
+            why = _PLACE.sub("", run.fair.prediction.no_expected) or "not asked for"
+            reasons.setdefault(why, []).append(run)
+    rows = []
+    for reason, runs in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        names = ", ".join(dict.fromkeys(run.kernel for run in runs))
+        rows.append((reason, str(len(runs)), f"{median([run.of_bound for run in runs]):.2f}", names))
+    return markdown(("why", "runs", "median bound/measured", "kernels"), rows)
 
 
 def _runs(report: Report) -> str:
     rows = []
-    for c in sorted(report.comparisons, key=lambda c: (c.prediction.kernel, c.prediction.footprint_bytes or 0)):
-        p, m = c.prediction, c.measurement
-        sizes = ", ".join(f"{n}={v}" for n, v in p.parameters)
+    order = sorted(report.runs, key=lambda r: (r.kernel, r.math, r.compared.prediction.footprint_bytes or 0))
+    for run in order:
+        p, m = run.compared.prediction, run.compared.measurement
         rate = show_rate(m.rate_per_s, p.operation) if p.work else ""
         data = show_size((p.footprint_bytes or 0) >> 10 << 10) if (p.footprint_bytes or 0) > 1 << 10 else "< 1 KiB"
-        times = (show_time(c.predicted_s, 3), show_time(c.measured_s, 3), f"{m.times.spread:.0%}")
-        where = level_of(c, report.machine)
-        beside, others = report.beside_of(c), report.others_of(c)
-        ratios = (f"{c.ratio:.2f}", "" if beside is None else f"{beside.by_memory.ratio:.2f}")
-        busy = "" if others is None else f"{others:.0%}"
-        rows.append((p.kernel, m.variant, sizes, data, where, *times, rate, p.bound, *ratios, busy))
-    head = ("kernel", "variant", "size", "data", "in", "predicted", "measured", "spread", "rate", "bound", "ratio")
-    return markdown((*head, "by the memory beside it", "others"), rows)
+        busy = "" if run.others is None else f"{run.others:.0%}"
+        memory = "" if run.memory_per_s is None else show_bandwidth(max(run.memory_per_s))
+        name = (run.kernel, m.variant, run.math, run.kind, run.sizes, data, report.level_of(run))
+        times = (*_times(run), f"{m.times.spread:.0%}", rate)
+        rows.append((*name, *times, *_ratios(run), run.fair.prediction.bound, memory, busy))
+    head = ("kernel", "variant", "math", "class", "size", "data", "in", *_TIMES, "spread", "rate")
+    return markdown((*head, *_RATIOS, "bound by", "memory beside it", "others"), rows)
 
 
 def _refusals(refusals: Sequence[Refusal]) -> str:
@@ -301,51 +277,3 @@ def _refusals(refusals: Sequence[Refusal]) -> str:
     rows = [(kernel, "; ".join(sizes), reason) for (kernel, reason), sizes in sized.items()]
     rows += [(", ".join(dict.fromkeys(kernels)), "", reason) for reason, kernels in whole.items()]
     return markdown(("kernel", "size", "why"), rows)
-
-
-def draw(report: Report, path: Path) -> None:
-    """Every run's `fair_ratio` against the size of its data, one colour and sign for each first bound."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    from roofdsl.plot.look import INK, OKABE_ITO
-
-    with mpl.rc_context({"svg.hashsalt": "roofdsl", "font.family": "DejaVu Sans", "svg.fonttype": "path"}):
-        figure = Figure(figsize=(8.8, 4.8), dpi=100)
-        axes = figure.add_axes((0.08, 0.12, 0.71, 0.78))
-        axes.axhspan(1 - DEFAULTS.tolerance, 1 + DEFAULTS.margin, color="#EFEFEF", zorder=0, label="as predicted")
-        for k, (bound, some) in enumerate(by_first_bound(report)):
-            if some:
-                xs, ys = [c.prediction.footprint_bytes or 0 for c in some], [report.fair_ratio(c) for c in some]
-                color, sign = OKABE_ITO[k % len(OKABE_ITO)], "os^Dv"[k % 5]
-                label = f"bound by {bound}"
-                axes.plot(xs, ys, sign, color=color, markersize=6, alpha=0.85, mec="white", mew=0.5, label=label)
-        axes.axhline(1, color=INK, linewidth=1.2)
-        axes.set_xscale("log", base=2)
-        axes.set_yscale("log")
-        for cache in report.machine.caches:
-            axes.axvline(cache.size_bytes, color="#999999", linewidth=0.9, linestyle=(0, (3, 2)))
-            axes.annotate(
-                cache.name, (cache.size_bytes, 1), xycoords=("data", "axes fraction"), xytext=(-4, -4),
-                textcoords="offset points", ha="right", va="top", color="#666666",
-            )  # fmt: skip
-        ticks = [float(t) for t in axes.get_xticks()]
-        low, high = axes.get_xlim()
-        axes.set_xticks([t for t in ticks if low <= t <= high], [_size(t) for t in ticks if low <= t <= high])
-        axes.set_xlim(low, high)
-        axes.set_ylim(top=max(1.6, 1.2 * axes.get_ylim()[1]))
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.set_xlabel("Data touched")
-        axes.set_ylabel("Measured / predicted performance")
-        axes.set_title(f"{report.machine.title}: every run", loc="left", color=INK)
-        axes.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.01, 1))
-        axes.grid(True, color="#E4E4E4", linewidth=0.7)
-        _save(figure, path)
-
-
-def _save(figure: Any, path: Path) -> None:
-    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-
-
-def _size(value: float) -> str:
-    return show_size(int(value))

@@ -14,10 +14,12 @@ from datetime import date
 from itertools import product
 from pathlib import Path
 
-from benchmarks import validation_report
+from benchmarks import validation_figure, validation_report
 from benchmarks.gpu import plan
 from benchmarks.gpu.keep import LOST, Pack, watched
+from benchmarks.kernel_class import class_of
 from benchmarks.kernels import ROOT, fresh, shipped
+from benchmarks.validation_runs import Ran, Refusal, Report
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
@@ -244,12 +246,12 @@ class Work:
         machine = load_machine(str(self.folder / "machine.roof"))
         every = {name: fresh(checked, name) for name, checked in shipped().items()}
         compared: list[Comparison] = []
-        refused: list[validation_report.Refusal] = []
+        refused: list[Refusal] = []
         for path in sorted((self.folder / "kernels").glob("*.json")):
             name = path.name.split(".")[0]
             if path.name.endswith(".refused.json"):
                 reasons = json.loads(path.read_text(encoding="utf-8"))
-                refused += [validation_report.Refusal(name, "", str(reason)) for reason in reasons]
+                refused += [Refusal(name, "", str(reason)) for reason in reasons]
                 continue
             if self.late():
                 print("out of time: the report needs no GPU, and can be made anywhere")
@@ -260,11 +262,12 @@ class Work:
                     print(f"warning: {warning}")
                 compared += compare_all([every[name]], measured, machine)
             except (CommandError, InputError, KeyError) as error:
-                refused.append(validation_report.Refusal(name, "", f"no comparison: {_first_line(error)}"))
+                refused.append(Refusal(name, "", f"no comparison: {_first_line(error)}"))
         if not compared:
             raise CommandError(f"`{self.folder}` holds no measurements", "run the part `kernels` first")
-        found = validation_report.Report(machine, tuple(compared), tuple(refused), 0.0)
-        validation_report.draw(found, self.folder / "ratios.svg")
+        runs = tuple(Ran(c, class_of(every[c.prediction.kernel])) for c in compared)
+        found = Report(machine, runs, tuple(refused))
+        validation_figure.draw(found, self.folder / "ratios.svg")
         named = [c for c in compared if c.prediction.kernel in plan.SIZES and c.measurement.variant != "library"]
         types = tuple(dict.fromkeys(c.prediction.type for c in named if c.prediction.type is not None))
         if named:
