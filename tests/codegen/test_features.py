@@ -84,3 +84,36 @@ def test_cuda_tiled(tmp_path: Path) -> None:
     assert launch.shared_bytes == 2 * 64 * 64 * 8
     assert launch.block == (16, 16, 1)
     assert launch.grid == (2, 2, 1)
+
+
+RAGGED = {
+    "double": ("f64", {"n": 53, "b": 24}),
+    "double complex": ("c128", {"n": 50, "b": 20}),
+    "prime": ("f32", {"n": 61, "b": 17}),
+    "smaller": ("f32", {"n": 50, "b": 11}),
+}
+
+
+@needs_gxx
+def test_tiles_that_no_block_of_threads_divides(tmp_path: Path) -> None:
+    """24 points along an axis are two rounds of 16 threads, the last 8 of which have no point. They must not read the
+    tile, whose row ends there.
+    """
+    cases, codes = {}, {}
+    for name, (type_, sizes) in RAGGED.items():
+        text = f"""
+kernel ragged_{name.replace(" ", "_")}(n, b):
+    tile i, j, k by b
+    in A, B: {type_}[n, n]
+    inout C: {type_}[n, n]
+    for i in range(n), j in range(n), k in range(n):
+        C[i, j] += A[i, k] * B[k, j]
+"""
+        cases[name] = Case(kernel_of(text), sizes)
+        kernel = cases[name].kernel
+        codes[name] = generate(kernel, "cuda", "tiled", free=parallel_loops(kernel), sizes=sizes)
+    library = CudaLibrary(list(codes.values()), tmp_path)
+    for name, c in codes.items():
+        cases[name].check(library, c)
+    guarded = [name for name, c in codes.items() if "< ii + " in c.source]
+    assert guarded == ["double", "double complex", "prime"]
