@@ -3,7 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
+from roofdsl.codegen.block_sums import (
+    BLOCK,
+    MOST_PARTS,
+    Sums,
+    add_whole,
+    can_follow,
+    join_parts,
+    leave_parts,
+    may_be_spread,
+    parts_of,
+    start_parts,
+    sums_of,
+)
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter, LoopHeader
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
@@ -57,9 +72,9 @@ def _calls(steps: Sequence[Step]) -> Iterator[Call]:
                 yield from _calls(orelse)
 
 
-def header_of(spread: Spread, syntax: CLike) -> LoopHeader:
+def header_of(spread: Spread, syntax: CLike, once: bool = True) -> LoopHeader:
     """How to open a loop whose iterations are distributed over all threads, over blocks, or over the threads of one
-    block.
+    block. once: whether the grid is as large as the loop, so that a thread has one iteration.
     """
     axis = "xyz"[spread.dimension]
     rank, size = {
@@ -75,9 +90,26 @@ def header_of(spread: Spread, syntax: CLike) -> LoopHeader:
             factor = step.at(PRODUCT + 1)
             mine, stride = f"{whole}{rank} * {factor}", f"{whole}{size} * {factor}"
         first = mine if start.text == "0" else f"{start.at(SUM)} + {mine}"
+        if once and spread.level == "grid":
+            out.add("#pragma unroll 1  // most threads have one iteration: a count of them would cost a division")
         syntax.open(out, f"for (index_t {var} = {first}; {var} < {stop.at(SUM)}; {var} += {stride})")
 
     return opened
+
+
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Around(Record):
+    """What stands around the statements of a function: comments above it, headers of loops that are spread, and a
+    thread's numbers. makes: scalars of which it leaves parts instead; joins: the function that left parts, and of what.
+    """
+
+    comments: Sequence[str] = ()
+    headers: Mapping[int, LoopHeader] = NOTHING
+    ranks: Sequence[str] = ()
+    makes: Sums = NOTHING
+    joins: tuple[str, Sums] | None = None
 
 
 class _Builder:
@@ -107,6 +139,14 @@ class _Builder:
             if not self._is_launched(nodes, node):
                 pending.append(node)
                 continue
+            if isinstance(node, For) and not self._is_free(node) and (sums := sums_of(node)):
+                before = tuple(pending)
+                if _has_loop(before) or not can_follow(before, node, sums):
+                    flush()
+                    before = ()
+                pending.clear()
+                steps += self._summed(node, sums, before, variables)
+                continue
             flush()
             if isinstance(node, If):
                 then, orelse = self.steps(node.then, variables, outer), self.steps(node.orelse, variables, outer)
@@ -128,7 +168,8 @@ class _Builder:
         if any(isinstance(other, Let) for other in block):
             return False
         if isinstance(node, For):
-            return self._is_free(node) or any(self._is_launched(node.body, inner) for inner in node.body)
+            alone = self._is_free(node) or sums_of(node) is not None
+            return alone or any(self._is_launched(node.body, inner) for inner in node.body)
         if isinstance(node, If):
             return any(self._is_launched(part, inner) for part in (node.then, node.orelse) for inner in part)
         return False
@@ -146,7 +187,8 @@ class _Builder:
             if isinstance(node, If) and launched:
                 count += self._count(node.then) + self._count(node.orelse)
             elif isinstance(node, For) and launched:
-                count += 1 if self._is_free(node) else self._count(node.body)
+                joined = 1 if self._is_free(node) else 2 if sums_of(node) else 0
+                count += joined or self._count(node.body)
         return count + pending
 
     def _function(self) -> str:
@@ -157,7 +199,7 @@ class _Builder:
         """A function for one thread."""
         name = self._function()
         lines = ["// One thread: the iterations of these loops depend on each other."] if _has_loop(nodes) else []
-        self._write(name, variables, nodes, comments=lines)
+        self._write(name, variables, nodes, Around(lines))
         if _has_loop(nodes):
             self.notes.append(f"{name} runs on one thread")
         return Call(name, variables, (), ())
@@ -165,42 +207,67 @@ class _Builder:
     def _spread(self, nest: Nest, variables: tuple[str, ...]) -> Call:
         name = self._function()
         headers = {id(s.loop): header_of(s, self.syntax) for s in nest.spread}
+        self._write(name, variables, (nest.root,), Around((), headers, self._ranks(nest)))
+        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread))
+
+    @staticmethod
+    def _ranks(nest: Nest) -> list[str]:
+        """Declarations of a thread's number in each dimension of the grid, and of the number of threads."""
         ranks = []
         for s in sorted(nest.spread, key=lambda s: s.dimension):
             if s.level == "grid":
                 a = "xyz"[s.dimension]
                 ranks.append(f"const index_t thread_{a} = (index_t)blockIdx.{a} * blockDim.{a} + threadIdx.{a};")
                 ranks.append(f"const index_t threads_{a} = (index_t)gridDim.{a} * blockDim.{a};")
-        self._write(name, variables, (nest.root,), headers=headers, ranks=ranks)
-        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread))
+        return ranks
 
-    def _write(
-        self,
-        name: str,
-        variables: tuple[str, ...],
-        nodes: tuple[Node, ...],
-        *,
-        comments: Sequence[str] = (),
-        headers: Mapping[int, LoopHeader] | None = None,
-        ranks: Sequence[str] = (),
-    ) -> None:
-        out = Lines(list(comments))
+    def _summed(self, root: For, sums: Sums, before: tuple[Node, ...], variables: tuple[str, ...]) -> list[Step]:
+        """Two functions for a nest that only updates scalars: one makes parts, one joins them after the statements
+        `before` the nest.
+        """
+        position = self.place_of[id(root)]
+        nest = plan_nest(self.kernel, root, position, may_be_spread(position, root))
+        if nest is None:  # no bounds for a grid: the bounds of its loops depend on each other
+            return [self._alone((*before, root), variables)]
+        name = self._function()
+        headers = {id(s.loop): header_of(s, self.syntax, once=False) for s in nest.spread}
+        comments = [*parts_of(name, self.syntax, sums), "// Every block leaves one part of the sums."]
+        made = Around(comments, headers, self._ranks(nest), makes=sums)
+        self._write(name, variables, (nest.root,), made)
+        parts = Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), most_blocks=MOST_PARTS)
+        whole = self._function()
+        self._write(whole, variables, before, Around(["// One block joins the parts."], joins=(name, sums)))
+        return [parts, Call(whole, variables, (), (), threads=BLOCK, parts=parts)]
+
+    def _write(self, name: str, variables: tuple[str, ...], nodes: tuple[Node, ...], around: Around) -> None:
+        out = Lines(list(around.comments))
         parameters = [p.name for p in self.kernel.parameters]
         emitter = Emitter(self.syntax, out, self.names, self.kernel.source, parameters)
-        emitter.headers = dict(headers or {})
+        emitter.headers = dict(around.headers)
         extra = [f"index_t {emitter.name(v)}" for v in variables]
+        extra += ["index_t parts"] if around.joins else []
         parameters = [*signature(self.kernel, self.syntax, self.names, temp=True), *extra]
         for line in wrapped(f'extern "C" __global__ void {name}', parameters):
             out.add(line)
         out.add("{")
         out.depth += 1
-        for rank in ranks:
+        for rank in around.ranks:
             out.add(rank)
         name_extents(emitter, nodes, self.syntax.integer_type)
+        wholes: Mapping[str, str] = NOTHING
+        if around.joins:
+            wholes = join_parts(self.syntax, emitter, *around.joins)
+            self.syntax.condition(out, "thread == 0")
         used, assigned = scalars(nodes)
-        load_scalars(self.kernel, emitter, "*{}", used, temp=True)
+        summed = around.joins[1] if around.joins else NOTHING
+        load_scalars(self.kernel, emitter, "*{}", (used | summed.keys()) - around.makes.keys(), temp=True)
+        start_parts(emitter, around.makes)
         emitter.block(nodes)
-        store_scalars(self.kernel, emitter, "*{}", assigned, temp=True)
+        leave_parts(self.syntax, emitter, name, around.makes)
+        add_whole(emitter, summed, wholes)
+        store_scalars(self.kernel, emitter, "*{}", (assigned | summed.keys()) - around.makes.keys(), temp=True)
+        if around.joins:
+            self.syntax.close(out)
         out.depth -= 1
         out.add("}")
         self.functions.append(out.lines)

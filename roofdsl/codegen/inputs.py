@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from math import prod
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,51 @@ def random_inputs(
         }
     except (MemoryError, ValueError) as error:
         raise CommandError(f"the arrays of kernel {kernel.name} do not fit in memory: {error}") from None
+
+
+class Block(NamedTuple):
+    """What an array of `shape` is filled with, again and again: a flat array of elements as they are stored."""
+
+    shape: tuple[int, ...]
+    order: Literal["C", "F"]
+    numbers: NDArray[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return prod(self.shape) * self.numbers.dtype.itemsize
+
+
+BLOCK = 1_000_003
+"""The most random numbers of a block: a prime, so that the same number returns in another column of every row."""
+
+
+def random_blocks(kernel: Kernel, params: Mapping[str, int], seed: int = 0, most: int = BLOCK) -> dict[str, Block]:
+    """Like `random_inputs`, for arrays that are timed and not compared: at most `most` numbers of each array, which are
+    repeated, so that large arrays can be filled where they are used. Reduced types get numbers with all their bits,
+    since the power that arithmetic takes depends on them. An array with a large diagonal is whole.
+
+    Raises CommandError for missing sizes.
+    """
+    values = all_parameters(kernel, params)
+    rng = np.random.default_rng(seed)
+    special = _denominators(kernel)
+    found = {}
+    for a in kernel.arrays:
+        shape = tuple(d.evaluate(values) for d in a.dims) or (1,)
+        order: Literal["C", "F"] = "F" if a.column_major else "C"
+        if a.intent in ("out", "temp"):
+            numbers = np.full(1, poison(a.type.name), STORAGE[a.type.name])
+        elif special.get(a.name) == "diagonal":
+            whole = _filled(a, values, rng, "diagonal", False, uneven=False)
+            numbers = np.ravel(whole, order="K")
+        else:
+            count = (min(prod(shape), most),)
+            real: Any = _numbers(a, count, rng, special.get(a.name), False)
+            if a.type.kind == "complex":
+                real = real + 1j * _numbers(a, count, rng, None, False)
+            numbers = encode(real, a.type.name)
+        found[a.name] = Block(shape, order, numbers)
+    return found
 
 
 def poisoned(kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from roofdsl.loops.integers import Condition, IntExpr
 
@@ -27,8 +28,10 @@ class Call:
     """A `__global__` function to launch with the arguments, followed by the values of `variables` (of loops on the
     host).
 
-    dims: x, y, z; none for a single thread. shared_bytes: dynamic shared memory, in addition to what the text declares.
-    parallel: the loops whose iterations are spread over threads.
+    dims: x, y, z; none for a single block of `threads`. shared_bytes: dynamic shared memory, in addition to what the
+    text declares. parallel: the loops whose iterations are spread over threads. most_blocks: of all dimensions
+    together; threads of a smaller grid take several iterations. parts: the launch whose blocks each left a part of a
+    sum; their number is the last argument, 0 where that launch has no iterations.
     """
 
     function: str
@@ -36,6 +39,9 @@ class Call:
     dims: tuple[GridDimension, ...]
     parallel: tuple[str, ...]
     shared_bytes: int = 0
+    threads: int = 1
+    most_blocks: int | None = None
+    parts: Call | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,8 @@ def launches_of(steps: tuple[Step, ...], env: dict[str, int]) -> Iterator[Launch
 
 def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
     """The launch of a call, its grid and block chosen from the trip counts at `env`; None without iterations."""
-    grid, block = [1, 1, 1], [1, 1, 1]
+    grid, block = [1, 1, 1], [1 if call.dims else call.threads, 1, 1]
+    left = call.most_blocks
     for d, dim in enumerate(call.dims):
         start, stop, step = dim.start.evaluate(env), dim.stop.evaluate(env), dim.step.evaluate(env)
         trips = len(range(start, stop, step))
@@ -100,7 +107,13 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
             return None
         block[d] = dim.threads if dim.tiles else min(dim.threads, _power_of_two(trips))
         grid[d] = min(trips if dim.tiles else -(-trips // block[d]), MOST_BLOCKS[d])
+        if left is not None:
+            grid[d] = min(grid[d], left)
+            left //= grid[d]
     values = tuple(env[v] for v in call.variables)
+    if call.parts is not None:
+        made = launch_with_grid(call.parts, env)
+        values += (0 if made is None else prod(made.grid),)
     return Launch(call.function, (grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), call.shared_bytes, values)
 
 

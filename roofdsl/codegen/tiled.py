@@ -22,7 +22,7 @@ from roofdsl.codegen.threads import LoopId
 from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import IntExpr, Sym, sub
+from roofdsl.loops.integers import IntExpr, sub
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.numbers import with_numbers
 
@@ -87,10 +87,7 @@ class _Text(Tile):
             type_ = self.syntax.storage[s.array.type.name]
             extents = "".join(f"[{e}]" for e in s.extents)
             if dynamic:
-                inner = "".join(f"[{e}]" for e in s.extents[1:])
-                pointer = f"({type_} (*){inner})" if inner else f"({type_} *)"
-                left = f"{type_} (*{s.name}){inner}" if inner else f"{type_} *{s.name}"
-                out.add(f"{left} = {pointer}(shared + {offset});")
+                out.add(f"{type_} (&{s.name}){extents} = *({type_} (*){extents})(shared + {offset});")
                 offset += s.bytes
             else:
                 out.add(f"__shared__ {type_} {s.name}{extents};")
@@ -110,7 +107,7 @@ class _Text(Tile):
         if self.turns:
             counts = "".join(f"[{c}]" for c in self.counts)
             out.add(f"{syntax.names[kind]} sum{counts};")
-            opened = self._owned(out, emitter, guard=False)
+            opened = self._owned(out, emitter, "")
             value = emitter.loaded(emitter.place(self.target), self.target.array)
             zero = _zero(syntax, kind).text
             inside = self._inside(emitter)
@@ -123,7 +120,7 @@ class _Text(Tile):
         self._compute(out, emitter)
         self._close(out, len(self.turns))
         if self.turns:
-            opened = self._owned(out, emitter, guard=True)
+            opened = self._owned(out, emitter, self._inside(emitter))
             value = syntax.stored(Text(f"sum{self._register()}"), kind, self.target.array)
             out.add(f"{emitter.place(self.target).text} = {value.text};")
             self._close(out, opened)
@@ -140,8 +137,10 @@ class _Text(Tile):
     def _register(self) -> str:
         return "".join(f"[own_{self.names.get(a.points.var, a.points.var)}]" for a in self.blocks)
 
-    def _owned(self, out: Lines, emitter: Emitter, guard: bool) -> int:
-        """Open the loops over this thread's points of the tile; returns the number of blocks opened."""
+    def _owned(self, out: Lines, emitter: Emitter, inside: str) -> int:
+        """Open the loops over this thread's points of the tile for which `inside` holds; returns the number of blocks
+        opened.
+        """
         for a, count in zip(self.blocks, self.counts, strict=True):
             axis, var = "xyz"[a.dimension or 0], emitter.name(a.points.var)
             out.add("#pragma unroll")
@@ -149,7 +148,6 @@ class _Text(Tile):
             threads = a.threads(len(self.blocks))
             offset = f"threadIdx.{axis}" + (f" + own_{var} * {threads}" if count > 1 else "")
             out.add(f"const index_t {var} = {emitter.name(a.tiles.var)} + {offset};")
-        inside = self._inside(emitter) if guard else ""
         if inside:
             self.syntax.condition(out, inside)
         return len(self.blocks) + bool(inside)
@@ -159,14 +157,20 @@ class _Text(Tile):
 
         Empty if all points certainly do.
         """
-        parts = []
-        for a, count in zip(self.blocks, self.counts, strict=True):
-            ends = a.points.stops
-            over = count * a.threads(len(self.blocks)) > a.size
-            for end in ends:
-                if over or Sym(a.tiles.var).name not in end.symbols():
-                    parts.append(f"{emitter.name(a.points.var)} < {emitter.integer(end).at(SUM)}")
-        return " && ".join(parts)
+        return " && ".join([*self._beyond_bounds(emitter), *self._beyond_tile(emitter)])
+
+    def _beyond_bounds(self, emitter: Emitter) -> list[str]:
+        """Conditions that the points of a tile belong to the loops."""
+        ends = [(a, end) for a in self.blocks for end in a.points.stops if a.tiles.var not in end.symbols()]
+        return [f"{emitter.name(a.points.var)} < {emitter.integer(end).at(SUM)}" for a, end in ends]
+
+    def _beyond_tile(self, emitter: Emitter) -> list[str]:
+        """Conditions that the points of a thread belong to its tile, where the threads do not divide it: those beyond
+        would read shared memory after the tile's rows, and compute for nothing.
+        """
+        over = [a for a, n in zip(self.blocks, self.counts, strict=True) if n * a.threads(len(self.blocks)) > a.size]
+        ends = [(a, end) for a in over for end in a.points.stops if a.tiles.var in end.symbols()]
+        return [f"{emitter.name(a.points.var)} < {emitter.integer(end).at(SUM)}" for a, end in ends]
 
     def _copy(self, out: Lines, emitter: Emitter, total: int) -> None:
         """Code in which all threads copy what the tile reads; elements outside the array become 0."""
@@ -215,8 +219,9 @@ class _Text(Tile):
             self.syntax.loop(out, emitter.name(a.points.var), *(emitter.integer(e) for e in self._range(a.points)))
         own = any(id(e) not in emitter.staged for e in elements(self.update.value))
         integers = computed(self.target.array.type) in ("i32", "i64") or kind_of(self.update.value) in ("i32", "i64")
-        guard = own or integers or not self.turns
-        opened = self._owned(out, emitter, guard)
+        guarded = own or integers or not self.turns
+        inside = self._inside(emitter) if guarded else " && ".join(self._beyond_tile(emitter))
+        opened = self._owned(out, emitter, inside)
         if self.turns:
             emitter.quote(self.update.span)
             kind = computed(self.target.array.type)

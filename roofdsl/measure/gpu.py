@@ -16,22 +16,23 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.measure.by_numba import by_value
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
+from roofdsl.measure.gpu_timing import time_launches
 from roofdsl.measure.library_kernels import GPU_TYPES, described, matrix_views, recognize, scale_of
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
-from roofdsl.measure.timed_arrays import total_bytes
-from roofdsl.measure.timing import DEFAULT, LEAST_REPEATS, MOST, ClockFault, Plan, Times, is_time
-from roofdsl.measure.verify import verify
+from roofdsl.measure.timing import DEFAULT, Plan
+from roofdsl.measure.verified import Verified
+from roofdsl.measure.verify import BUDGET_S, verify
 
 VARIANTS = ("naive", "tiled", "library")
 _COPIES = 64
-_LONGEST_SAMPLE = 2000  # launches in a sample: with more, launches would wait in the queue, and the host would be timed
 
 
 @dataclass(frozen=True)
 class GpuOptions:
     """How a kernel is run. rotate: use so many copies of the arrays in turn that they exceed twice the L2 cache;
-    math_mode: that of the library, one of MATH_MODES.
+    math_mode: that of the library, one of MATH_MODES. verify_s: seconds for the reference. known: what was verified
+    before, by the text of the code, which is then not run against the reference again at other sizes.
     """
 
     variant: str = "naive"
@@ -39,6 +40,8 @@ class GpuOptions:
     rotate: bool = True
     math_mode: str = "default"
     seed: int = 0
+    verify_s: float = BUDGET_S
+    known: dict[str, Verified] | None = None
 
 
 @dataclass(frozen=True)
@@ -77,18 +80,24 @@ def measure_gpu(
     say("verifying")
     compute = "tf32" if options.variant == "library" and options.math_mode == "tf32" else None
     what = f"the variant `{options.variant}` on the GPU"
-    verified = verify(kernel, device_runner(device, code), values, what, compute)
+    verified = options.known.get(code.text) if options.known is not None else None
+    if verified is None:
+        verified = verify(kernel, device_runner(device, code), values, what, compute, options.verify_s)
+    if options.known is not None:
+        options.known[code.text] = verified
     say("preparing")
     sets = copies_on(device, kernel, values, options, int(about["l2_bytes"]))
     say("timing")
-    times = time_launches(device, [code.bind(arrays, values) for arrays in sets.arrays], options.plan, sets.restore)
+    runs = [code.bind(arrays, values) for arrays in sets.arrays]
+    about_code = code.details(values)
+    timed = time_launches(device, runs, options.plan, sets.restore, int(about_code.get("launches", 1)))
     copies = len(sets.arrays)
     ran = Ran(
         kernel, values, options.variant, code.compiler, code.text, 1, verified, sets.footprint_bytes,
-        {**code.details(values), "copies": copies},
+        {**about_code, "copies": copies, **timed.details()},
     )  # fmt: skip
     setup = Setup("gpu", about, {**software(), **device.software()}, "rotated" if copies > 1 else "warm")
-    return recorded(ran, setup, times)
+    return recorded(ran, setup, timed.times)
 
 
 @dataclass(frozen=True)
@@ -102,13 +111,13 @@ class Copies:
 
 def copies_on(device: Driver, kernel: Kernel, values: Mapping[str, int], options: GpuOptions, l2_bytes: int) -> Copies:
     """Random inputs on the device, in as many copies as are used in turn."""
-    from roofdsl.codegen.inputs import random_inputs
+    from roofdsl.codegen.inputs import random_blocks
 
-    host = random_inputs(kernel, values, options.seed)
-    size = total_bytes(host)
+    blocks = random_blocks(kernel, values, options.seed)
+    size = sum(block.nbytes for block in blocks.values())
     count = copies_of(size, l2_bytes) if options.rotate else 1
-    sets = tuple({name: device.put(array) for name, array in host.items()} for _ in range(count))
-    before = {a.name: device.put(host[a.name]) for a in kernel.arrays if a.intent == "inout"}
+    sets = tuple({name: device.filled(*block) for name, block in blocks.items()} for _ in range(count))
+    before = {a.name: device.filled(*blocks[a.name]) for a in kernel.arrays if a.intent == "inout"}
 
     def restore() -> None:
         for arrays in sets:
@@ -135,35 +144,6 @@ def copies_of(size: int, l2_bytes: int) -> int:
     if size >= 2 * l2_bytes or size == 0:
         return 1
     return min(_COPIES, ceil(2 * l2_bytes / size) + 1)
-
-
-def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Call) -> Times:
-    """Like timing.time_calls, with the device's own events: `runs` in turn, `prepare` before each sample.
-
-    Raises ClockFault if too few samples have a time.
-    """
-    prepare()
-    spent = taken = 0.0
-    made = 0
-    while made < max(3, len(runs)) or (spent < plan.warm_s and made < _LONGEST_SAMPLE):
-        taken = driver.elapsed([runs[made % len(runs)]])
-        spent += taken
-        made += 1
-    calls = max(1, min(_LONGEST_SAMPLE, ceil(plan.sample_s / max(taken, 1e-7))))
-    seconds: list[float] = []
-    spent, turn, faults = 0.0, 0, 0
-    while len(seconds) < plan.repeats and (spent < plan.budget_s or len(seconds) < min(LEAST_REPEATS, plan.repeats)):
-        prepare()
-        sample = driver.elapsed([runs[(turn + k) % len(runs)] for k in range(calls)])
-        turn += calls
-        if not is_time(sample):
-            faults += 1
-            if faults > MOST * plan.repeats:
-                raise ClockFault
-            continue
-        seconds.append(sample / calls)
-        spent += sample
-    return Times(tuple(seconds), calls)
 
 
 def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mapping[str, int]) -> GpuCode:

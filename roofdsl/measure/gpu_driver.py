@@ -6,9 +6,10 @@ gpu.py and characterize_gpu.py use only `Driver`, so that tests can run them wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import pairwise
+from math import prod
 from typing import Any, Protocol
 
 from numpy.typing import NDArray
@@ -46,10 +47,18 @@ class Driver(Protocol):
         """Copies between two arrays on the device."""
         ...
 
+    def filled(self, shape: tuple[int, ...], order: str, numbers: NDArray[Any]) -> Any:
+        """An array made on the device from `numbers`, which are repeated in the order of its elements in memory."""
+        ...
+
     def launch(
         self, function: Any, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
     ) -> None:
         """Start a function; it may still run when this returns."""
+        ...
+
+    def captured(self, calls: Sequence[Call]) -> Call | None:
+        """What `calls` launch, as one graph: a call that replays it. None if something in them cannot be captured."""
         ...
 
     def elapsed(self, calls: Sequence[Call]) -> float:
@@ -82,11 +91,12 @@ def find_driver() -> Driver:
 
 
 class CupyDriver:
-    """cupy's current device."""
+    """cupy's current device. What is timed runs in a stream of its own, which waits for nothing else."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
         self.device = cupy.cuda.Device()
+        self.stream = cupy.cuda.Stream(non_blocking=True)
 
     def describe(self) -> dict[str, Any]:
         properties = self.cupy.cuda.runtime.getDeviceProperties(self.device.id)
@@ -141,6 +151,20 @@ class CupyDriver:
         except self.cupy.cuda.memory.OutOfMemoryError as error:
             raise CommandError(f"the arrays do not fit into the GPU's memory: {error}", "use smaller sizes") from None
 
+    def filled(self, shape: tuple[int, ...], order: str, numbers: NDArray[Any]) -> Any:
+        count = prod(shape)
+        try:
+            flat = self.cupy.empty(count, numbers.dtype)
+        except self.cupy.cuda.memory.OutOfMemoryError as error:
+            raise CommandError(f"the arrays do not fit into the GPU's memory: {error}", "use smaller sizes") from None
+        done = min(numbers.size, count)
+        flat[:done] = self.cupy.asarray(numbers[:done])
+        while done < count:  # whole repetitions are copied, so that their number doubles
+            more = min(done, count - done)
+            flat[done : done + more] = flat[:more]
+            done += more
+        return flat.reshape(shape, order=order)
+
     def get(self, array: Any) -> NDArray[Any]:
         copied: NDArray[Any] = self.cupy.asnumpy(array, order="A")
         return copied
@@ -163,15 +187,36 @@ class CupyDriver:
         return self.laps([together])[0]
 
     def laps(self, calls: Sequence[Call]) -> list[float]:
-        stream = self.cupy.cuda.get_current_stream()
         events = [self.cupy.cuda.Event() for _ in range(len(calls) + 1)]
-        stream.synchronize()
-        events[0].record(stream)
-        for call, event in zip(calls, events[1:], strict=True):
-            call()
-            event.record(stream)
-        events[-1].synchronize()
+        self.cupy.cuda.runtime.deviceSynchronize()  # copies made before ran in another stream
+        with self.stream:
+            events[0].record(self.stream)
+            for call, event in zip(calls, events[1:], strict=True):
+                call()
+                event.record(self.stream)
+            events[-1].synchronize()
         return [float(self.cupy.cuda.get_elapsed_time(a, b)) / 1e3 for a, b in pairwise(events)]
+
+    def captured(self, calls: Sequence[Call]) -> Call | None:
+        self.cupy.cuda.runtime.deviceSynchronize()
+        with self.stream as stream:
+            stream.begin_capture()
+            try:
+                for call in calls:
+                    call()
+            except Exception:  # whatever it is: outside of a graph it runs, or says why not
+                with suppress(Exception):
+                    stream.end_capture()
+                return None
+            try:
+                graph = stream.end_capture()
+            except self.cupy.cuda.runtime.CUDARuntimeError:
+                return None
+
+        def replay() -> None:
+            graph.launch(stream=stream)
+
+        return replay
 
     @contextmanager
     def library(self, math_mode: str) -> Iterator[Any]:

@@ -9,8 +9,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.device import software
-from roofdsl.measure.gpu import VARIANTS, GpuCode, GpuOptions, build_gpu, copies_on, device_runner, time_launches
+from roofdsl.measure.gpu import VARIANTS, GpuCode, GpuOptions, build_gpu, copies_on, device_runner
 from roofdsl.measure.gpu_driver import Driver, find_driver
+from roofdsl.measure.gpu_timing import time_launches
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
@@ -48,8 +49,9 @@ def measure_program_gpu(
         for k in order:
             next(turns[k])()
 
+    launches = sum(int(parts[k].ran.details.get("launches", 1)) for k in order)
     say("timing")
-    whole = time_launches(device, [execute], options.plan, restore)
+    whole = time_launches(device, [execute], options.plan, restore, launches).times
     say("timing launch by launch")
     samples = []
     for _ in range(len(whole.seconds)):

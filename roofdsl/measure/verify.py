@@ -38,8 +38,12 @@ well conditioned).
 """
 
 
-def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None = None) -> Verified:
-    """Compare one run on random data, with poisoned outputs, to the reference, at sizes that take at most BUDGET_S.
+def verify(  # noqa: PLR0917
+    kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None = None,
+    budget_s: float = BUDGET_S,
+) -> Verified:  # fmt: skip
+    """Compare one run on random data, with poisoned outputs, to the reference, at sizes at which that takes at most
+    `budget_s`.
 
     `what` names the code in the error. `compute`: a type such as tf32 to which single-precision operations may be
     rounded. If rounding alone may change a result by more than its size on all kinds of data, the outcome says that it
@@ -57,7 +61,7 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
         )
     first: Verified | None = None
     for inputs in _INPUTS:
-        found = _verified(kernel, run, values, what, compute, kind=inputs)
+        found = _verified(kernel, run, values, what, compute, budget_s=budget_s, kind=inputs)
         if found.holds:
             return found
         first = first or found
@@ -66,8 +70,9 @@ def verify(kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compu
 
 
 def _verified(
-    kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None, *, kind: dict[str, bool]
-) -> Verified:
+    kernel: Kernel, run: Run, values: Mapping[str, int], what: str, compute: str | None, *, budget_s: float,
+    kind: dict[str, bool],
+) -> Verified:  # fmt: skip
     """The comparison on one kind of data, at the largest size at which it is possible."""
     from roofdsl.codegen.compare_results import compare
     from roofdsl.codegen.inputs import poisoned, random_inputs
@@ -77,12 +82,12 @@ def _verified(
     spent, cost_before = 0.0, 0
     verified: Verified | None = None
     for params, cost in sizes:
-        if verified is not None and spent * cost / max(cost_before, 1) > BUDGET_S:
+        if verified is not None and spent * cost / max(cost_before, 1) > budget_s:
             break
         inputs = random_inputs(kernel, params, seed=1, **kind)
         start = time.perf_counter()
         try:
-            want = reference(kernel, params, inputs, compute, SMALLEST_BUDGET_S if verified is None else BUDGET_S)
+            want = reference(kernel, params, inputs, compute, SMALLEST_BUDGET_S if verified is None else budget_s)
         except TakesTooLong:
             break
         spent, cost_before = time.perf_counter() - start, cost

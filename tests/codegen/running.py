@@ -129,6 +129,21 @@ _HEADER = re.compile(r'extern "C" __global__ void(?: __launch_bounds__\(\d+\)\n)
 _POINTER = re.compile(r"((?:const )?(?:signed char|long long|\w+)) \*__restrict__ (\w+)")
 
 
+_SHARED = re.compile(r"__shared__ ([\w ]+?) (\w+)((?:\[\d+\])+);")
+_DYNAMIC = re.compile(r"([\w ]+?) \(&(\w+)\)((?:\[\d+\])+) = \*\([^;]*?\)(\(shared \+ \d+\));")
+
+
+def _with_extents(source: str) -> str:
+    """The text with arrays in shared memory that note a subscript outside of them."""
+
+    def type_of(found: re.Match[str]) -> str:
+        extents = ", ".join(re.findall(r"\d+", found[3]))
+        return f"shared_array<{found[1].strip()}, {extents}>"
+
+    source = _SHARED.sub(lambda found: f"static {type_of(found)} {found[2]};", source)
+    return _DYNAMIC.sub(lambda found: f"{type_of(found)} &{found[2]} = *({type_of(found)} *){found[4]};", source)
+
+
 class _Checked(ctypes.Structure):
     _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_longlong))
 
@@ -144,6 +159,8 @@ class CudaLibrary:
         for k, g in enumerate(generated):
             parts.append(f"namespace kernel_{k} {{")
             source = _POINTER.sub(r"checked<\1> \2", g.source.replace("extern __shared__", "extern"))
+            source = _with_extents(source)
+            assert "[" not in "".join(re.findall(r"__shared__.*", source)), "shared memory that is not checked"
             parts.append(source)
             for name, parameters in _HEADER.findall(source):
                 names = ", ".join(re.findall(r"(\w+)(?:,|$)", parameters))

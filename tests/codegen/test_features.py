@@ -84,3 +84,118 @@ def test_cuda_tiled(tmp_path: Path) -> None:
     assert launch.shared_bytes == 2 * 64 * 64 * 8
     assert launch.block == (16, 16, 1)
     assert launch.grid == (2, 2, 1)
+
+
+RAGGED = {
+    "double": ("f64", {"n": 53, "b": 24}),
+    "double complex": ("c128", {"n": 50, "b": 20}),
+    "prime": ("f32", {"n": 61, "b": 17}),
+    "smaller": ("f32", {"n": 50, "b": 11}),
+}
+
+
+@needs_gxx
+def test_tiles_that_no_block_of_threads_divides(tmp_path: Path) -> None:
+    """24 points along an axis are two rounds of 16 threads, the last 8 of which have no point. They must not read the
+    tile, whose row ends there.
+    """
+    cases, codes = {}, {}
+    for name, (type_, sizes) in RAGGED.items():
+        text = f"""
+kernel ragged_{name.replace(" ", "_")}(n, b):
+    tile i, j, k by b
+    in A, B: {type_}[n, n]
+    inout C: {type_}[n, n]
+    for i in range(n), j in range(n), k in range(n):
+        C[i, j] += A[i, k] * B[k, j]
+"""
+        cases[name] = Case(kernel_of(text), sizes)
+        kernel = cases[name].kernel
+        codes[name] = generate(kernel, "cuda", "tiled", free=parallel_loops(kernel), sizes=sizes)
+    library = CudaLibrary(list(codes.values()), tmp_path)
+    for name, c in codes.items():
+        cases[name].check(library, c)
+    guarded = [name for name, c in codes.items() if "< ii + " in c.source]
+    assert guarded == ["double", "double complex", "prime"]
+
+
+SUMS = {
+    "several": (
+        """
+kernel several(n, m):
+    in A: f32[n, m], w: f64
+    inout s: f64, low: f32
+    out top: i64
+    in K: i64[n]
+    for i in range(n), j in range(m):
+        let x = A[i, j] * w
+        s -= x * x
+        low min= A[i, j]
+    top = K[0]
+    for i in range(1, n):
+        top max= K[i]
+""",
+        {"n": 131, "m": 61},
+    ),
+    "of_a_triangle": (
+        """
+kernel of_a_triangle(n):
+    in A: c64[n, n]
+    out s: c64
+    s = A[0, 0]
+    for i in range(n), j in range(i):
+        s += A[i, j] * conj(A[j, i])
+""",
+        {"n": 57},
+    ),
+    "in_turns": (
+        """
+kernel in_turns(n, steps):
+    in x: f64[n, steps]
+    out y: f64[steps]
+    temp s: f64
+    for t in range(steps):
+        s = 0
+        for i in range(n):
+            s += x[i, t]
+        y[t] = s * s
+""",
+        {"n": 700, "steps": 3},
+    ),
+    "more_than_all_threads": (
+        """
+kernel more_than_all_threads(n):
+    in x: i32[n]
+    out s: i32
+    s = 5
+    for i in range(n):
+        s += x[i]
+""",
+        {"n": 262_401},
+    ),
+    "of_nothing": (
+        """
+kernel of_nothing(n):
+    in x: f64[n]
+    out s: f64
+    s = 3
+    for i in range(1, n):
+        s += x[i]
+""",
+        {"n": 1},
+    ),
+}
+
+
+@needs_gxx
+def test_sums_over_whole_nests_are_made_by_many_threads(tmp_path: Path) -> None:
+    cases = {name: Case(kernel_of(text), sizes) for name, (text, sizes) in SUMS.items()}
+    codes = {n: generate(c.kernel, "cuda", free=parallel_loops(c.kernel)) for n, c in cases.items()}
+    library = CudaLibrary(list(codes.values()), tmp_path)
+    for name, code_ in codes.items():
+        cases[name].check(library, code_)
+        assert not any("one thread" in note for note in code_.notes), name
+    launches = list(codes["more_than_all_threads"].launches({"n": 262_401}))
+    assert [x.grid for x in launches] == [(1024, 1, 1), (1, 1, 1)] and launches[1].values == (1024,)
+    assert [x.values for x in codes["of_nothing"].launches({"n": 1})] == [(0,)]
+    assert codes["several"].parallel == ("j", "i")

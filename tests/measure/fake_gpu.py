@@ -14,8 +14,10 @@ from roofdsl.measure.bandwidth_curve import PATTERNS
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, ILP, THREADS
 
 L2_BYTES, UNITS = 8 << 20, 100
-RATES = {"stream": (3e12, 1e12), "launch": 2e-6, "tensor": 5e14}
-"""Bytes per second from L2 and from memory, whatever a stream does; seconds of a launch; FLOP/s of a product."""
+RATES = {"stream": (3e12, 1e12), "launch": 2e-6, "replayed": 5e-7, "tensor": 5e14}
+"""Bytes per second from L2 and from memory, whatever a stream does; seconds of a launch by itself and in a graph;
+FLOP/s of a product.
+"""
 
 
 def peak_of(type_name: str, cls: str) -> float:
@@ -32,6 +34,7 @@ class FakeGpu:
         self.launched: list[tuple[str, tuple[int, ...], tuple[int, ...], int]] = []
         self.sources: list[str] = []
         self.modes: list[str] = []
+        self.replaying = False
 
     def describe(self) -> dict[str, Any]:
         memory = {"memory_bytes": 512 << 20, "memory_bus_bits": 5120}
@@ -52,6 +55,22 @@ class FakeGpu:
     def put(self, array: NDArray[Any]) -> NDArray[Any]:
         return array.copy(order="K")
 
+    def filled(self, shape: tuple[int, ...], order: Any, numbers: NDArray[Any]) -> NDArray[Any]:
+        return np.resize(numbers, int(np.prod(shape))).reshape(shape, order=order)
+
+    def captured(self, calls: Sequence[Callable[[], object]]) -> Callable[[], object]:
+        kept = list(calls)
+
+        def replay() -> None:
+            self.replaying = True
+            try:
+                for call in kept:
+                    call()
+            finally:
+                self.replaying = False
+
+        return replay
+
     def get(self, array: NDArray[Any]) -> NDArray[Any]:
         return array.copy(order="K")
 
@@ -62,7 +81,7 @@ class FakeGpu:
         self, function: str, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
     ) -> None:
         self.launched.append((function, tuple(grid), tuple(block), shared_bytes))
-        self.clock += RATES["launch"]
+        self.clock += RATES["replayed" if self.replaying else "launch"]
         kind, _, rest = function.partition("_")
         if kind == "peak":
             type_name, _, cls = rest.partition("_")

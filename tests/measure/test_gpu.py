@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from roofdsl.codegen.inputs import random_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source
@@ -23,9 +24,10 @@ from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import GpuOptions, measure_gpu
 from roofdsl.measure.gpu_machine import gpu_machine_text
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, arithmetic_source, stream_source
+from roofdsl.measure.gpu_timing import time_launches
 from roofdsl.measure.measurement import load, save
 from roofdsl.measure.timing import Plan
-from roofdsl.measure.verify import WrongResult
+from roofdsl.measure.verify import WrongResult, verify
 from tests.measure.fake_gpu import L2_BYTES, RATES, UNITS, FakeGpu, peak_of
 
 MODELS = Path(__file__).parents[2] / "models" / "kernels"
@@ -56,13 +58,75 @@ def test_generated_code_is_verified_timed_and_recorded(tmp_path: Path) -> None:
     device = FakeGpu(by_loops(found))
     measured = measure_gpu(found, {"n": 1000}, GpuOptions(plan=BRIEF), driver=device)
     assert (measured.backend, measured.variant, measured.state) == ("gpu", "naive", "rotated")
-    assert measured.median_s == pytest.approx(RATES["launch"])
+    assert measured.median_s == pytest.approx(RATES["replayed"]), "short launches are replayed in a graph"
+    assert measured.details["launched_by"] == "graph"
+    assert measured.details["stream_median_s"] == pytest.approx(RATES["launch"])
     assert measured.details["copies"] == 64 and measured.details["launches"] == 1
     (shape,) = measured.details["shapes"]
     assert shape["grid"][0] * shape["block"][0] >= 1000
     assert "__global__" in device.sources[0] and measured.compiler == "nvrtc 13.0"
     save(tmp_path / "r.json", [measured])
     assert load(tmp_path / "r.json")[0].times_s == measured.times_s
+
+
+def test_a_graph_has_every_buffer_and_a_refused_one_is_done_without() -> None:
+    found = shipped("stream:triad")
+    device = FakeGpu(by_loops(found))
+    graphs: list[int] = []
+
+    def captured(calls: Sequence[Callable[[], object]]) -> None:
+        graphs.append(len(calls))
+
+    device.captured = captured  # type: ignore[method-assign,assignment]
+    plan = Plan(repeats=5, budget_s=1, sample_s=0, warm_s=0)
+    measured = measure_gpu(found, {"n": 1000}, GpuOptions(plan=plan), driver=device)
+    assert graphs == [64] == [measured.details["copies"]], "otherwise a replay would find its buffers in the L2 cache"
+    assert measured.details["launched_by"] == "stream"
+    assert measured.median_s == pytest.approx(RATES["launch"])
+
+
+def test_long_launches_are_not_replayed() -> None:
+    calls = [0]
+
+    def effect(function: str, values: Sequence[Any]) -> None:
+        device.clock += 1e-3
+        calls[0] += 1
+
+    device = FakeGpu(effect)
+    run = lambda: device.launch("triad", (1, 1, 1), (1, 1, 1), 0, [])  # noqa: E731
+    timed = time_launches(device, [run], BRIEF, lambda: None)
+    assert timed.by == "stream" and timed.times.median_s == pytest.approx(1e-3 + RATES["launch"])
+
+
+def test_what_was_verified_is_not_run_against_the_reference_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Mapping[str, int]] = []
+
+    def spied(kernel_: Kernel, run: Any, values: Mapping[str, int], *rest: Any) -> Any:
+        asked.append(values)
+        return verify(kernel_, run, values, *rest)
+
+    monkeypatch.setattr("roofdsl.measure.gpu.verify", spied)
+    found = shipped("stream:triad")
+    options = GpuOptions(plan=BRIEF, known={})
+    first = measure_gpu(found, {"n": 1000}, options, driver=FakeGpu(by_loops(found)))
+    again = measure_gpu(found, {"n": 3000}, options, driver=FakeGpu(by_loops(found)))
+    assert asked == [{"n": 1000}] and again.verified == first.verified
+
+
+def test_arrays_are_filled_on_the_device_with_numbers_that_do_not_repeat_by_rows() -> None:
+    found = shipped("matmul_half:gemm_f16")
+    blocks = random_blocks(found, {"m": 64, "n": 100, "k": 50}, most=1013)
+    a = FakeGpu().filled(*blocks["A"])
+    assert a.shape == (64, 50) and a.dtype == np.uint16
+    halves = a.view(np.float16).astype(float)
+    assert len(np.unique(halves)) > 400, "with all bits, since power depends on them"
+    assert not any((halves[i] == halves[j]).all() for i in range(64) for j in range(i))
+    assert abs(halves).max() <= 1 and abs(halves.mean()) < 0.1
+    factor = random_blocks(shipped("triangular:cholesky"), {"n": 40})["A"]
+    whole = FakeGpu().filled(*factor)
+    assert (np.diag(whole) >= 40).all(), "what divides by a diagonal gets a large one"
+    (s,) = [b for name, b in random_blocks(shipped("dot"), {"n": 40}).items() if name == "s"]
+    assert s.shape == (1,) and s.numbers.view(np.float16)[0] != s.numbers.view(np.float16)[0]
 
 
 def test_large_arrays_are_not_copied_and_wrong_results_are_errors() -> None:

@@ -179,7 +179,7 @@ def test_on_a_gpu_launches_rotate_and_cost_what_the_device_takes() -> None:
     device = gpu(at)
     measured = measure_program_gpu(at, GpuOptions(plan=BRIEF), driver=device)
     assert (measured.backend, measured.state) == ("gpu", "rotated")
-    assert measured.median_s == pytest.approx(7 * RATES["launch"])
+    assert measured.median_s == pytest.approx(7 * RATES["replayed"]), "short launches are replayed in a graph"
     assert [p.of.median_s for p in measured.by_launch] == pytest.approx([RATES["launch"]] * 3)
     order = ["shift", "product", "shift", "shift", "product", "shift", "shift"]
     assert [name for name, *_ in device.launched][-7:] == order

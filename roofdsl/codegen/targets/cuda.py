@@ -22,7 +22,7 @@ _HEADERS = {"f16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "f8": "cuda_fp8.h"}
 _WIDEN = {"f16": "__half2float({})", "bf16": "__bfloat162float({})", "f8": "(float)({})"}
 _NARROW = {"f16": "__float2half_rn({})", "bf16": "__float2bfloat16_rn({})", "f8": "__nv_fp8_e4m3({})"}
 _OWN = "index_t complex64 complex128 complex_of thread threads thread_x thread_y thread_z threads_x threads_y threads_z"
-_OWN += " shared sum p"
+_OWN += " shared sum p parts block"
 """Names that our CUDA text declares itself."""
 
 

@@ -48,6 +48,26 @@ template <typename T> struct checked {
     T &operator*() const { return (*this)[0]; }
 };
 
+// An array in shared memory that knows its extents, for the same purpose: beyond one row lies another, so that reading
+// there goes unnoticed on a device, even by its memory checker.
+template <typename T, long long Extent, long long... Rest> struct shared_array {
+    typedef shared_array<T, Rest...> Row;
+    Row rows[Extent];
+    auto &operator[](long long i) {
+        static thread_local Row nothing;
+        if (i < 0 || i >= Extent) outside = 1;
+        return i >= 0 && i < Extent ? rows[i] : nothing;
+    }
+};
+template <typename T, long long Extent> struct shared_array<T, Extent> {
+    T items[Extent];
+    T &operator[](long long i) {
+        static thread_local T nothing;
+        if (i < 0 || i >= Extent) outside = 1;
+        return i >= 0 && i < Extent ? items[i] : nothing;
+    }
+};
+
 // Runs `body` for every thread of the grid. Returns 1 where threads of a block passed different numbers of barriers,
 // 2 where one touched an element outside its array.
 static inline int run_on_host(uint3 grid, uint3 block, const std::function<void()> &body) {
