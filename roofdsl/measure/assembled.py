@@ -6,6 +6,7 @@ Only this project's own texts are assembled; nothing that a user writes gets her
 from __future__ import annotations
 
 import ctypes
+import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
@@ -20,6 +21,17 @@ CHAIN = 100
 """Dependent additions in one round of the loop that tells the clock."""
 
 _CLOCK = "clock_of_this_core"
+
+
+def is_known() -> bool:
+    """Whether this processor's instructions are those that are measured here."""
+    return platform.machine().lower() in ("x86_64", "amd64") and "avx2" in features() and "fma" in features()
+
+
+def features() -> frozenset[str]:
+    import llvmlite.binding as llvm
+
+    return frozenset(name for name, has in llvm.get_host_cpu_features().items() if has)
 
 
 def loops(texts: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]]) -> dict[str, Loop]:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Core, Instruction
+from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches
-from roofdsl.measure.instruction_bench import is_known
 from roofdsl.measure.instruction_rates import RUNS, measure_core
 
 

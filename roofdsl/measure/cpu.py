@@ -16,6 +16,7 @@ from roofdsl.measure.library_kernels import library_runner
 from roofdsl.measure.measurement import MATH, Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
+from roofdsl.measure.shared_core import watched
 from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
 from roofdsl.measure.verify import verify
@@ -76,7 +77,8 @@ def measure_cpu(
     say("timing")
     alone = runner.threads == 1
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
-        times = time_calls([runner.bind(arrays, values)], plan, prepare)
+        before, lost = watched(prepare, alone=alone)
+        times = time_calls([runner.bind(arrays, values)], plan, before, lost=lost)
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
         {**runner.details, "disturbed_s": list(times.disturbed)},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
+from roofdsl.measure.shared_core import shared_core
 from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, quantile, switches
 
 
@@ -34,6 +35,12 @@ SKEW = 0.15
 """The cores of a sample must begin and end within this part of it; otherwise they did not run together."""
 
 LEAST = 5
+
+REPRODUCED = 3
+"""So many undisturbed samples say more than all samples together."""
+
+WAIT_S = 0.05
+"""How long a sample on one core waits while another hardware thread shares it."""
 
 PIECE = 32 << 20
 """The maximum bytes of a working set, per core, that one sample streams: about a millisecond."""
@@ -101,7 +108,7 @@ def _best_round(take: Callable[[], tuple[float, bool]], amount: float, effort: E
 
 
 def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: float) -> list[float]:
-    """Seconds of `wanted` samples during which no core was taken away; of all samples if that happens too often."""
+    """Seconds of `wanted` samples that nothing disturbed; of all samples if fewer than REPRODUCED are such."""
     calm: list[float] = []
     every: list[float] = []
     while len(calm) < wanted and len(every) < MOST * wanted:
@@ -112,7 +119,7 @@ def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: floa
             calm.append(taken)
         if len(every) >= LEAST and time.perf_counter() > deadline:
             break
-    return calm if 2 * len(calm) >= min(wanted, len(every)) else every
+    return calm if len(calm) >= REPRODUCED else every
 
 
 def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
@@ -135,13 +142,26 @@ def _seconds(loop: Callable[..., object], arguments: tuple[Any, ...], count: int
     return time.perf_counter() - start
 
 
+def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) -> tuple[float, bool]:
+    """Seconds of one sample on the core that this thread is pinned to, and whether that was nobody else's."""
+    core = shared_core()
+    if core is not None:
+        core.wait(WAIT_S)
+    lost = switches if core is None else core.disturbances
+    before = lost()
+    taken = _seconds(loop, arguments, count)
+    return taken, lost() == before
+
+
 def _together(
     loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int]
 ) -> tuple[float, bool]:
-    """Seconds of one sample, and whether all cores began and ended at about the same time."""
+    """Seconds of one sample, and whether nothing disturbed it: all cores began and ended at about the same time, or
+    the only one was nobody else's.
+    """
     if len(arguments) == 1:
         with pinned([cores[0]]):
-            return _seconds(loop, arguments[0], count), True
+            return _alone(loop, arguments[0], count)
     barrier = threading.Barrier(len(arguments))
     spans: list[tuple[float, float]] = []
     failures: list[BaseException] = []

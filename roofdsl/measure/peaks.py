@@ -20,6 +20,11 @@ DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", *SPECIAL_FUNCTIONS)
 _INTEGER_CLASSES = ("add", "mul", "min")
 
+USUAL = (1.85, 2.15)
+"""How many times as fast as f64 an operation on f32 is: twice as many fit into a vector. A core that another thread
+shares is slower by less than it takes to leave wider margins.
+"""
+
 AGAIN = 2
 """Rounds in which doubtful numbers are measured again."""
 
@@ -111,7 +116,7 @@ def _types_misfit(peaks: dict[Key, Peak]) -> Iterator[Doubt]:
         double, single = peaks.get(("f64", cls)), peaks.get(("f32", cls))
         if double is not None and single is not None:
             ratio = single.one_core.per_s / double.one_core.per_s
-            if not 1.6 <= ratio <= 2.4:
+            if not USUAL[0] <= ratio <= USUAL[1]:
                 why = f"f32 {cls} is {ratio:.2g} times as fast as f64 {cls}; about 2 is usual"
                 yield Doubt((double.key, single.key), why)
 

@@ -2,8 +2,9 @@
 
 A sample is several calls in a row if one is too short for the clock; a repeat is one sample. Work between samples
 (restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the system
-counts such switches) says nothing about the code: it is set aside and repeated, as long as enough samples remain. A
-sample in which the clock stood still or ran backwards has no time, and is never used.
+counts such switches), or shared it on another hardware thread (`shared_core`), says nothing about the code: it is set
+aside and repeated, as long as enough samples remain. A sample in which the clock stood still or ran backwards has no
+time, and is never used.
 """
 
 from __future__ import annotations
@@ -111,8 +112,8 @@ class Times:
         """The warning about a noisy measurement; None for a calm one."""
         if self.all_disturbed:
             return (
-                f"other programs took cores away during {len(self.disturbed)} of {len(self.seconds)} repeats; these "
-                "still count, since too few others are left"
+                f"other programs took cores away, or shared them, during {len(self.disturbed)} of {len(self.seconds)} "
+                "repeats; these still count, since too few others are left"
             )
         if not self.noisy:
             return None
@@ -232,10 +233,11 @@ def time_laps(
     restore: Call,
     flush: Call | None,
     clock: Clock,
+    lost: Callable[[], int] = switches,
 ) -> list[list[float]]:
     """Samples of `executions` executions each: for each call, the seconds of all its launches in one execution,
-    including one reading of the clock. Samples during which a core was taken away are left out if enough others remain.
-    Raises ClockFault like `time_calls`.
+    including one reading of the clock. Samples that were disturbed, as `lost` counts, are left out if enough others
+    remain. Raises ClockFault like `time_calls`.
     """
     calm: list[list[float]] = []
     disturbed: list[list[float]] = []
@@ -247,7 +249,7 @@ def time_laps(
         restore()
         spent = [0.0] * len(calls)
         backwards = False
-        before = switches()
+        before = lost()
         for _ in range(executions):
             for k in order:
                 if flush is not None:
@@ -264,7 +266,7 @@ def time_laps(
                 raise ClockFault
             continue
         sample = [seconds / executions for seconds in spent]
-        (calm if switches() == before else disturbed).append(sample)
+        (calm if lost() == before else disturbed).append(sample)
     return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
 
 

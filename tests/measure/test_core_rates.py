@@ -12,10 +12,11 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
+from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.core_rates import simulated
-from roofdsl.measure.instruction_bench import is_known, rounded
+from roofdsl.measure.instruction_bench import rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.memory_rates import _shares
 from roofdsl.measure.port_sets import find_sets, matched, together

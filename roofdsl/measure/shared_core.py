@@ -1,0 +1,143 @@
+"""Whether another hardware thread shares this core at the moment: then all code on it is up to twice as slow.
+
+Many processors run two threads on one core. In a virtual machine the other one may belong to somebody else, whom no
+counter of this system shows. What it takes shows in the instructions that a core dispatches in a cycle. So two loops
+tell: independent instructions, as many as the core takes in, beside a chain of dependent additions, which runs at one a
+cycle either way. The ratio of their times is steady on a core of one's own, and 1.4 to 2 times as high on a shared one.
+The clock's frequency changes both times alike, so it does not count.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import insort
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.timing import Call, switches
+
+SHARED = 1.25
+"""From this multiple of its lowest value on, the ratio shows a shared core; on one's own core it stays below 1.15."""
+
+PART, LEAST = 0.03, 3
+"""The lowest value is one that this part of all probes came below, and so many at least: a few were disturbed."""
+
+PROBES = 24
+"""Probes from which the first lowest value is taken."""
+
+APART_S = 2e-3
+"""Between these, and while waiting: the other thread comes and goes every few milliseconds."""
+
+PATIENCE_S = 2.0
+"""How long the samples of one measurement wait for the core, all of them together."""
+
+_NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
+
+Probe = Callable[[], float]
+
+
+class SharedCore:
+    """Watches the core that the calling thread is pinned to. `probe` gives the ratio of the two loops' times."""
+
+    def __init__(self, probe: Probe, sleep: Callable[[float], object] = time.sleep) -> None:
+        self.probe, self.sleep = probe, sleep
+        self.ratios: list[float] = []
+        self.times = 0
+        for _ in range(PROBES):
+            insort(self.ratios, probe())
+            sleep(APART_S)
+
+    @property
+    def lowest(self) -> float:
+        """The ratio on a core of one's own, as far as known."""
+        return self.ratios[min(max(LEAST - 1, int(PART * len(self.ratios))), len(self.ratios) - 1)]
+
+    def is_shared(self) -> bool:
+        """Whether the core is shared at this moment.
+
+        What a shared core shows is not kept: a neighbour that stays for long must not become the usual state.
+        """
+        found = self.probe()
+        if found > SHARED * self.lowest:
+            return True
+        insort(self.ratios, found)
+        return False
+
+    def wait(self, most_s: float) -> float:
+        """Wait until the core is not shared, for `most_s` at most; the seconds that it took, 0 without waiting."""
+        waited = 0.0
+        while waited < most_s and self.is_shared():
+            self.sleep(APART_S)
+            waited += APART_S
+        return waited
+
+    def disturbances(self) -> int:
+        """A count that is the same before and after a sample only if no other program disturbed it in between.
+
+        Neither another program on this core (`switches`) nor one on its other hardware thread, at either end.
+        """
+        if not self.is_shared():
+            return self.times + switches()
+        self.times += 2  # another number than both before and after it
+        return self.times - 1 + switches()
+
+
+class Patient:
+    """What is done before each sample: wait for the core, up to PATIENCE_S in all, and then `prepare`."""
+
+    def __init__(self, core: SharedCore, prepare: Call) -> None:
+        self.core, self.prepare, self.left_s = core, prepare, PATIENCE_S
+
+    def __call__(self) -> None:
+        self.left_s -= self.core.wait(self.left_s)
+        self.prepare()
+
+
+def watched(prepare: Call, *, alone: bool) -> tuple[Call, Callable[[], int]]:
+    """What to do before each sample, and the count of disturbances, for `timing.time_calls`.
+
+    alone: the samples run on the one core that the calling thread is pinned to. For several cores, and on processors
+    whose instructions are not known, only the system's count of lost cores is taken.
+    """
+    core = shared_core() if alone else None
+    if core is None:
+        return prepare, switches
+    return Patient(core, prepare), core.disturbances
+
+
+@cache
+def shared_core() -> SharedCore | None:
+    """The watch of this process; None where its loops cannot be assembled. It takes 50 ms the first time."""
+    try:
+        probe = _probe()
+    except (ImportError, CommandError):
+        return None
+    return None if probe is None else SharedCore(probe)
+
+
+def _probe() -> Probe | None:
+    """The ratio of both loops' times, each the shortest of three runs of two microseconds. Raises ImportError,
+    CommandError.
+    """
+    import numpy as np
+
+    from roofdsl.measure.assembled import is_known, loops
+
+    if not is_known():
+        return None
+    both = loops({"nops": ["nop"] * _NOPS, "chain": ["addq %rax, %rax"] * _CHAIN}, {})
+    block: Any = np.zeros(64, np.uint8)
+    now = time.perf_counter_ns
+
+    def ratio() -> float:
+        least = [1 << 62, 1 << 62]
+        for _ in range(3):
+            for k, name in enumerate(("nops", "chain")):
+                begun = now()
+                both[name](block.ctypes.data, _ROUNDS[k])
+                least[k] = min(least[k], now() - begun)
+        return least[0] / max(least[1], 1)
+
+    return ratio
