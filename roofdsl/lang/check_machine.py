@@ -133,9 +133,11 @@ class _Resolver:
     def _pipes(self, line: tree.MachineLine) -> Fields:
         self._once(line, "pipes")
         words = [name.text for name in line.names]
+        if words == ["units"]:
+            return {"pipes_by_unit": True}
         kinds = tuple(sorted(words[1:]))
         if words[:1] != ["separate"] or kinds not in (("add", "mul"), ("add", "div", "mul")):
-            message = "the only valid `pipes` lines are `pipes separate add mul` and `pipes separate add mul div`"
+            message = "`pipes` is followed by `separate add mul`, by `separate add mul div` or by `units`"
             self.report.error("machine-pipes", message, line.span)
             kinds = ("add", "mul")
         return {"pipes_separate": True, "divider_separate": "div" in kinds}

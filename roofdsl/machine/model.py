@@ -223,6 +223,7 @@ class Machine(Record):
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
     divider_separate: bool = False  # then the others are too
+    pipes_by_unit: bool = False  # classes compete for the vector units that `instructions` state
     transfer_overlap: Fraction | None = None  # 0: transfers take turns, 1: the longest counts; None: not stated
     multiprocessor: Multiprocessor | None = None
     latencies: tuple[tuple[str, Fraction], ...] = ()  # seconds, by level
@@ -242,6 +243,11 @@ class Machine(Record):
     def last_cache(self) -> Cache | None:
         """The cache nearest to memory; None on a machine without caches (the textbook's)."""
         return self.caches[-1] if self.caches else None
+
+    @property
+    def one_sequence(self) -> bool:
+        """Whether all arithmetic takes turns; otherwise some runs beside other, and compute time is a maximum."""
+        return not (self.pipes_separate or self.pipes_by_unit)
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -100,6 +100,8 @@ def _peaks(found: Characterization) -> Iterator[str]:
         if _three_pipes(found):
             note += ", and so do divisions beside multiplications"
         yield f'pipes separate add mul{" div" if _three_pipes(found) else ""} source "{note}"'
+    elif found.facts is not None and any(i.p0 and i.cls == "fma" for i in found.facts.instructions):
+        yield 'pipes units source "units of the `instruction` lines, found from pairs of instructions"'
 
 
 def _two_pipes(found: Characterization) -> bool:

@@ -87,7 +87,7 @@ def closed_terms(
         raise NotExact(f"Q behind the caches of {machine.name}")
     if machine.main_memory.duplex:
         raise NotExact(f"{machine.main_memory.name} of {machine.name} loads and stores at the same time")
-    if machine.pipes_separate or options.ceilings or options.data:
+    if not machine.one_sequence or options.ceilings or options.data:
         raise NotExact("a term that is itself a maximum")
     memory = machine.main_memory
     moving = level_seconds(memory.name, memory.bandwidth_bytes_per_s, duplex=False)

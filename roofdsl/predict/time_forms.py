@@ -79,7 +79,7 @@ def terms_of(kernel: Kernel, machine: Machine, options: Options = DEFAULTS) -> T
     """
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
-    if machine.pipes_separate and unit is None:
+    if not machine.one_sequence and unit is None:
         what = f"{machine.name} has separate pipes, so its compute time is not a sum of closed forms"
         raise CommandError(what, "omit --formula to search by predictions")
     if machine.main_memory.duplex:

@@ -21,6 +21,7 @@ from typing import Any
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import UNFUSED, BandwidthCeiling, ComputeCeiling, Machine
+from roofdsl.machine.vector_units import Units, units_of
 
 SAME = Fraction(9, 10)
 """Terms that are at least so large, relatively, are named with the largest (rule 15)."""
@@ -142,15 +143,18 @@ def compute_seconds(
     """T_comp in the operations of `parts`, each of which occurs once; their numbers are ignored.
 
     All parts run in sequence. With `pipes separate`, each pipe has its own sequence, and the busiest one counts, unless
-    a matrix unit does everything. Under a ceiling, the operations that it caps run at its rate.
+    a matrix unit does everything; with `pipes units`, the busiest set of vector units counts. Under a ceiling, the
+    operations that it caps run at its rate.
     """
     seconds = {part.count: 1 / part.rate_per_s for part in parts}
     sums = [tuple(seconds.items())]
     if machine.pipes_separate and unit is None:
         sums = _pipes(parts, machine)
+    elif machine.pipes_by_unit and unit is None:
+        sums = _units(parts, machine)
     for ceiling in ceilings:
         capped = [(part.count, 1 / ceiling.rate_per_s) for part in parts if is_under(ceiling, part)]
-        others = [] if machine.pipes_separate else [p.count for p in parts if not is_under(ceiling, p)]
+        others = [p.count for p in parts if machine.one_sequence and not is_under(ceiling, p)]
         sums.append((*capped, *((name, seconds[name]) for name in others)))
     return Largest(tuple(sums))
 
@@ -174,6 +178,34 @@ def _pipes(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
         each = 1 / part.rate_per_s if cost is None else cost / (machine.peak(part.type).per_s / 2)
         busy[pipe_of(part.cls, machine)].append((part.count, each))
     return [tuple(own) for own in busy.values()]
+
+
+_DIVIDER = ("div", "sqrt", "rsqrt", "rcp")
+
+
+def _units(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
+    """Seconds that each set of vector units is busy with the operations that run on no other unit.
+
+    Alone, a class runs at its rate r on all its units, so an operation takes one of k units k/r seconds. A set of s
+    units cannot do its own operations in less than the sum of these times over s. Sets that are no union of those of
+    classes have no operations more than one that is. The divider, functions that are computed by code of their own, and
+    every class whose units are not stated are taken to run beside all of these.
+    """
+    own = {p: units_of(machine, p.type, p.cls) for p in parts}
+    sets: set[Units] = set()
+    for units in own.values():
+        sets |= {units | other for other in sets} | {units}
+    sums = [
+        tuple((p.count, Fraction(len(u), len(every)) / p.rate_per_s) for p, u in own.items() if u and u <= every)
+        for every in sorted(sets - {frozenset()}, key=sorted)
+    ]
+    apart: dict[str, list[tuple[str, Fraction]]] = {}
+    for p, units in own.items():
+        if not units:
+            functions = "functions" if p.cls in ("special", *SPECIAL_FUNCTIONS) else p.count
+            name = "divider" if p.cls in _DIVIDER else functions
+            apart.setdefault(name, []).append((p.count, 1 / p.rate_per_s))
+    return [*sums, *map(tuple, apart.values())] or [()]
 
 
 def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:

@@ -122,10 +122,10 @@ def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:
 
 def _compute_term(compute: ComputeTime, work: int, unit: str | None, machine: Machine) -> FloorTerm:
     """Separate pipes run beside each other, and each at its own rate; otherwise the operations take turns."""
-    parts, apart = [], machine.pipes_separate and unit is None
+    parts, apart = [], not machine.one_sequence and unit is None
     for part in compute.parts:
         cls = "" if part.cls == unit else f" ({part.cls})"
-        cost = pipe_cost(part, machine) if apart else None
+        cost = pipe_cost(part, machine) if apart and machine.pipes_separate else None
         rate = part.rate_per_s if cost is None else machine.peak(part.type).per_s / 2 / cost
         parts.append(f"{part.operations:,} operations in {part.type}{cls} at {show_rate(rate)}")
     on = f", on {unit} units" if unit else ""

@@ -39,6 +39,8 @@ def blocks(m: Machine) -> list[Block]:
     if m.pipes_separate:
         what = "separate adder, multiplier and divider" if m.divider_separate else "separate adder and multiplier"
         rows.append(("pipes", what, ""))
+    if m.pipes_by_unit:
+        rows.append(("pipes", "classes compete for the units of their instructions", ""))
     if m.transfer_overlap is not None:
         rows.append(("transfers", _overlap(m.transfer_overlap), ""))
     for c in m.caches:
@@ -124,5 +126,6 @@ def plain(m: Machine) -> dict[str, Any]:
         "sustained": [numbers(s) for s in m.sustained],
         "pipes_separate": m.pipes_separate,
         "divider_separate": m.divider_separate,
+        "pipes_by_unit": m.pipes_by_unit,
         "costs": {cls: float(value) for cls, value in m.costs},
     }

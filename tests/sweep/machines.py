@@ -41,6 +41,14 @@ machine two_pipes:
     pipes separate add mul
     cache L2 64 MiB, 500 GB/s, line 64 B, sector 32 B, no_write_allocate
     memory DRAM 64 GiB, 100 GB/s
+
+machine by_unit:
+{_RATES}
+    pipes units
+    instruction add f64 256 bits, throughput 0.5 cycles, p1, p2
+    instruction mul f64 256 bits, throughput 0.5 cycles, p0, p1
+    instruction fma f64 256 bits, throughput 0.5 cycles, p0, p1
+    memory DRAM 64 GiB, 40 TB/s
 """
 
 

@@ -117,6 +117,7 @@ def test_behind_caches(name: str, on: str) -> None:
     [
         ("minplus_blocked", "bare", {"n": tuple(range(1, 60)), "b": (1, 2, 3, 4, 6)}),
         ("gemv", "two_pipes", {"n": tuple(range(2000, 4100, 20))}),
+        ("jacobi2d", "by_unit", {"n": tuple(range(2000, 4100, 20))}),
         ("matmul", "bare", {"n": (3, 5, 2**18, 7, 2**19, 9, 11)}),
     ],
 )

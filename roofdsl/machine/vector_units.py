@@ -1,0 +1,44 @@
+"""Which vector units of a core execute a class of operations, as the machine's `instruction` lines state.
+
+Golden Cove, say, multiplies on p0 and p1 and adds on p1 and p2. Twice as many additions as products, or as many, leave
+no unit idle: a core with three such units does 1.5 times what either class reaches alone.
+"""
+
+from __future__ import annotations
+
+from roofdsl.lang.types import TYPES
+from roofdsl.machine.model import Instruction, Machine
+
+Units = frozenset[int]
+
+_INSTRUCTIONS = {"fma": "fma", "add": "add", "mul": "mul", "min": "max"}
+"""Classes of operations whose instructions have units, by the names of the instructions."""
+
+_SHORTEST = 128
+"""Bits of the narrowest vector: scalars do not reach a peak."""
+
+
+def units_of(machine: Machine, type_name: str, cls: str) -> Units:
+    """The units of a class of operations on a type; empty where the machine states none.
+
+    Types that are only storage formats are computed in f32. Where units differ by the vectors' width, those of the
+    width count at which the type has most, so that no code can have more.
+    """
+    own = _stated(machine, type_name)
+    if not own and TYPES[type_name].kind == "float":
+        own = _stated(machine, "f32")
+    widths = {i.bits for i in own if i.bits >= _SHORTEST}
+    if cls not in _INSTRUCTIONS or not widths:
+        return frozenset()
+    best = max(widths, key=lambda bits: (len(frozenset[int]().union(*(_used(i) for i in own if i.bits == bits))), bits))
+    return next((_used(i) for i in own if i.bits == best and i.cls == _INSTRUCTIONS[cls]), frozenset())
+
+
+def _stated(machine: Machine, type_name: str) -> list[Instruction]:
+    """The arithmetic of a type on vectors whose units are stated."""
+    return [i for i in machine.instructions if i.type == type_name and i.cls in _INSTRUCTIONS.values() and _used(i)]
+
+
+def _used(instruction: Instruction) -> Units:
+    stated = (instruction.p0, instruction.p1, instruction.p2, instruction.p3)
+    return frozenset(k for k, used in enumerate(stated) if used)
