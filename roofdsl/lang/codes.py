@@ -84,7 +84,7 @@ CODES: dict[str, str] = {
     "machine-peak": "A machine without a peak.",
     "machine-twice": "A peak, level, ceiling, link or property that is defined twice.",
     "machine-option": "An option of a `cache` or `memory` that is unknown, repeated or not applicable.",
-    "machine-pipes": "A `pipes` line that is none of `pipes separate add mul`, `pipes separate add mul div` and `pipes units`.",
+    "machine-pipes": "A `pipes` line that is not `separate add mul`, `separate add mul div` or `units`.",
     "machine-transfers": "A `transfers` line that is neither `transfers serial` nor `transfers overlap [SHARE]`.",
     "memory-unlinked": "Warning: a further memory that no link reaches.",
     "link-end": "A link that leads nowhere or to itself.",
