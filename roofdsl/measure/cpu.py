@@ -16,7 +16,7 @@ from roofdsl.measure.library_kernels import library_runner
 from roofdsl.measure.measurement import MATH, Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
-from roofdsl.measure.shared_core import watched
+from roofdsl.measure.shared_core import watch
 from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
 from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
 from roofdsl.measure.verify import verify
@@ -77,8 +77,7 @@ def measure_cpu(
     say("timing")
     alone = runner.threads == 1
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
-        before, lost = watched(prepare, alone=alone)
-        times = time_calls([runner.bind(arrays, values)], plan, before, lost=lost)
+        times = time_calls([runner.bind(arrays, values)], plan, prepare, watch=watch(alone=alone))
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
         {**runner.details, "disturbed_s": list(times.disturbed)},

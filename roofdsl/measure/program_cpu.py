@@ -16,7 +16,7 @@ from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
 from roofdsl.measure.runner import Runner
-from roofdsl.measure.shared_core import watched
+from roofdsl.measure.shared_core import watch
 from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
 from roofdsl.measure.timing import Clock, Times, pinned, time_calls, time_laps, usable_cores
 from roofdsl.measure.verify import verify
@@ -59,8 +59,8 @@ def measure_program_cpu(
     say("timing")
     alone = all(part.ran.threads == 1 for part in parts)
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
-        before, lost = watched(restore, alone=alone)
-        whole = None if flush else time_calls([execute], options.plan, before, clock=clock, lost=lost)
+        watching = watch(alone=alone)
+        whole = None if flush else time_calls([execute], options.plan, restore, clock=clock, watch=watching)
         if flush is not None:
             execute()  # loading or compilation at the first call
         say("timing launch by launch")
@@ -69,10 +69,10 @@ def measure_program_cpu(
             order,
             whole.calls if whole else 1,
             options.plan,
-            restore=before,
+            restore=restore,
             flush=flush,
             clock=clock,
-            lost=lost,
+            watch=watching,
         )
     summed = Times(tuple(sum(sample) for sample in each), 1)
     setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.measure.timing import Call, switches
+from roofdsl.measure.timing import Switches, Watch, switches
 
 SHARED = 1.25
 """From this multiple of its lowest value on, the ratio shows a shared core; on one's own core it stays below 1.15."""
@@ -24,8 +24,11 @@ SHARED = 1.25
 PART, LEAST = 0.03, 3
 """The lowest value is one that this part of all probes came below, and so many at least: a few were disturbed."""
 
-PROBES = 24
+PROBES = 40
 """Probes from which the first lowest value is taken."""
+
+LOWER = 0.87
+"""Where the lowest value falls to this part of what it was, the core was shared until then without a sign of it."""
 
 APART_S = 2e-3
 """Between these, and while waiting: the other thread comes and goes every few milliseconds."""
@@ -48,6 +51,7 @@ class SharedCore:
         for _ in range(PROBES):
             insort(self.ratios, probe())
             sleep(APART_S)
+        self.epoch, self.usual = 0, self.lowest
 
     @property
     def lowest(self) -> float:
@@ -63,6 +67,8 @@ class SharedCore:
         if found > SHARED * self.lowest:
             return True
         insort(self.ratios, found)
+        if self.lowest < LOWER * self.usual:
+            self.epoch, self.usual = self.epoch + 1, self.lowest
         return False
 
     def wait(self, most_s: float) -> float:
@@ -84,32 +90,35 @@ class SharedCore:
         return self.times - 1 + switches()
 
 
-class Patient:
-    """What is done before each sample: wait for the core, up to PATIENCE_S in all, and then `prepare`."""
+class PatientWatch:
+    """For `timing.time_calls`: before each sample, wait for the core, up to PATIENCE_S in all."""
 
-    def __init__(self, core: SharedCore, prepare: Call) -> None:
-        self.core, self.prepare, self.left_s = core, prepare, PATIENCE_S
+    def __init__(self, core: SharedCore) -> None:
+        self.core, self.left_s = core, PATIENCE_S
 
-    def __call__(self) -> None:
+    def wait(self) -> None:
         self.left_s -= self.core.wait(self.left_s)
-        self.prepare()
+
+    def lost(self) -> int:
+        return self.core.disturbances()
+
+    def epoch(self) -> int:
+        return self.core.epoch
 
 
-def watched(prepare: Call, *, alone: bool) -> tuple[Call, Callable[[], int]]:
-    """What to do before each sample, and the count of disturbances, for `timing.time_calls`.
+def watch(*, alone: bool) -> Watch:
+    """What `timing.time_calls` is to watch.
 
     alone: the samples run on the one core that the calling thread is pinned to. For several cores, and on processors
     whose instructions are not known, only the system's count of lost cores is taken.
     """
     core = shared_core() if alone else None
-    if core is None:
-        return prepare, switches
-    return Patient(core, prepare), core.disturbances
+    return Switches() if core is None else PatientWatch(core)
 
 
 @cache
 def shared_core() -> SharedCore | None:
-    """The watch of this process; None where its loops cannot be assembled. It takes 50 ms the first time."""
+    """The one of this process; None where its loops cannot be assembled. It takes 100 ms the first time."""
     try:
         probe = _probe()
     except (ImportError, CommandError):

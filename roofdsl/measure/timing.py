@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import ceil, floor, isfinite
+from typing import Protocol
 
 from roofdsl.lang.diagnostics import CommandError
 
@@ -179,6 +180,31 @@ def switches() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
 
 
+class Watch(Protocol):
+    """Whether samples are disturbed.
+
+    wait: called before each sample. lost: a count that is the same before and after an undisturbed sample. epoch: a
+    number that changes when it turns out that all samples before were disturbed.
+    """
+
+    def wait(self) -> None: ...
+    def lost(self) -> int: ...
+    def epoch(self) -> int: ...
+
+
+class Switches:
+    """What the system counts. `lost` is for tests."""
+
+    def __init__(self, lost: Callable[[], int] = switches) -> None:
+        self.lost = lost
+
+    def wait(self) -> None:
+        pass
+
+    def epoch(self) -> int:
+        return 0
+
+
 def time_calls(
     runs: Sequence[Call],
     plan: Plan = DEFAULT,
@@ -186,16 +212,18 @@ def time_calls(
     *,
     clock: Clock = time.perf_counter,
     lost: Callable[[], int] = switches,
+    watch: Watch | None = None,
 ) -> Times:
     """Time calls of `runs`, which are taken in turn (several buffers in rotation, or a single run).
 
     `prepare` is called before each sample, outside the timing; it restores inputs or empties caches. If it empties
-    them, pass `plan.sample_s` 0, so that each sample is one call. `lost` counts disturbances of a sample. Raises
-    ValueError for no runs, ClockFault if too few samples have a time, and what a run raises.
+    them, pass `plan.sample_s` 0, so that each sample is one call. `watch` says which samples are disturbed; without it,
+    the count `lost` does. Raises ValueError for no runs, ClockFault if too few samples have a time, and what a run
+    raises.
     """
     if not runs:
         raise ValueError("there is nothing to time")
-    prepare = prepare or _nothing
+    prepare, watch = prepare or _nothing, watch or Switches(lost)
     prepare()
     calls = _calls(_warm_up(runs, plan, clock), plan, clock)
     calm: list[float] = []
@@ -204,10 +232,11 @@ def time_calls(
     turn = faults = 0
     while _wants_more(plan, len(calm), len(disturbed), spent):
         around = clock()
+        watch.wait()
         prepare()
         order = [runs[(turn + k) % len(runs)] for k in range(calls)]
         turn += calls
-        before = lost()
+        before, epoch = watch.lost(), watch.epoch()
         start = clock()
         for run in order:
             run()
@@ -218,7 +247,9 @@ def time_calls(
             if faults > MOST * plan.repeats:
                 raise ClockFault
             continue
-        (calm if lost() == before else disturbed).append((end - start) / calls)
+        (calm if watch.lost() == before else disturbed).append((end - start) / calls)
+        if watch.epoch() != epoch:
+            disturbed, calm = [*disturbed, *calm], []
     if len(calm) >= min(LEAST_REPEATS, plan.repeats):
         return Times(tuple(calm), calls, tuple(disturbed))
     return Times((*calm, *disturbed), calls, tuple(disturbed), True)
@@ -233,12 +264,13 @@ def time_laps(
     restore: Call,
     flush: Call | None,
     clock: Clock,
-    lost: Callable[[], int] = switches,
+    watch: Watch | None = None,
 ) -> list[list[float]]:
     """Samples of `executions` executions each: for each call, the seconds of all its launches in one execution,
-    including one reading of the clock. Samples that were disturbed, as `lost` counts, are left out if enough others
+    including one reading of the clock. Samples that were disturbed, as `watch` says, are left out if enough others
     remain. Raises ClockFault like `time_calls`.
     """
+    watch = watch or Switches()
     calm: list[list[float]] = []
     disturbed: list[list[float]] = []
     begun = clock()
@@ -246,10 +278,11 @@ def time_laps(
     while len(calm) < plan.repeats and len(calm) + len(disturbed) < MOST * plan.repeats:
         if clock() - begun > plan.budget_s and len(calm) + len(disturbed) >= min(LEAST_REPEATS, plan.repeats):
             break
+        watch.wait()
         restore()
         spent = [0.0] * len(calls)
         backwards = False
-        before = lost()
+        before, epoch = watch.lost(), watch.epoch()
         for _ in range(executions):
             for k in order:
                 if flush is not None:
@@ -266,7 +299,9 @@ def time_laps(
                 raise ClockFault
             continue
         sample = [seconds / executions for seconds in spent]
-        (calm if lost() == before else disturbed).append(sample)
+        (calm if watch.lost() == before else disturbed).append(sample)
+        if watch.epoch() != epoch:
+            disturbed, calm = [*disturbed, *calm], []
     return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
 
 

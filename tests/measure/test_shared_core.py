@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.multicore_timing import Effort, rate
-from roofdsl.measure.shared_core import PATIENCE_S, Patient, SharedCore, shared_core
+from roofdsl.measure.shared_core import PATIENCE_S, PatientWatch, SharedCore, shared_core
 from roofdsl.measure.timing import Plan, time_calls
 
 
@@ -46,10 +46,20 @@ def test_samples_on_a_shared_core_are_set_aside() -> None:
     world = World([(0.1 + k, 0.4 + k) for k in range(10)])
     core = SharedCore(world.probe, world.sleep)
     plan = Plan(repeats=20, sample_s=0.02, warm_s=0)
-    times = time_calls([lambda: world.run(1e-3)], plan, clock=world.clock, lost=core.disturbances)
-    assert times.disturbed, "the neighbour was there for three tenths of the time"
+    times = time_calls([lambda: world.run(1e-3)], plan, clock=world.clock, watch=PatientWatch(core))
     assert max(times.seconds) == pytest.approx(1e-3, rel=0.06)
-    assert min(times.disturbed) > 1e-3 * 0.99 and max(times.disturbed) == pytest.approx(2e-3, rel=0.06)
+    assert times.disturbed and max(times.disturbed) > 1.1e-3
+
+
+def test_samples_before_the_first_calm_moment_do_not_count() -> None:
+    """The core was shared from the start, so nothing showed that it was, until the neighbour left."""
+    world = World([(0.0, 0.3)], outliers=0)
+    core = SharedCore(world.probe, world.sleep)
+    assert world.now < 0.1 and core.epoch == 0
+    plan = Plan(repeats=20, sample_s=0.02, warm_s=0)
+    times = time_calls([lambda: world.run(1e-3)], plan, clock=world.clock, watch=PatientWatch(core))
+    assert core.epoch > 0 and len(times.disturbed) >= 8
+    assert max(times.seconds) == pytest.approx(1e-3, rel=0.06)
 
 
 def test_a_sample_that_begins_or_ends_on_a_shared_core_is_set_aside() -> None:
@@ -69,15 +79,14 @@ def test_a_sample_that_begins_or_ends_on_a_shared_core_is_set_aside() -> None:
 def test_measurements_wait_for_the_core_but_not_forever() -> None:
     world = World([(1.0, 1.5), (3.0, 100.0)], outliers=0)
     core = SharedCore(world.probe, world.sleep)
-    prepared: list[float] = []
-    patient = Patient(core, lambda: prepared.append(world.now))
+    patient = PatientWatch(core)
     world.now = 1.0
-    patient()
-    assert prepared[0] == pytest.approx(1.5, abs=0.02), "it went on as soon as the neighbour had left"
+    patient.wait()
+    assert world.now == pytest.approx(1.5, abs=0.02), "it went on as soon as the neighbour had left"
     world.now = 3.0
     for _ in range(3):
-        patient()
-    assert prepared[-1] - 3.0 == pytest.approx(PATIENCE_S - 0.5, abs=0.3), "what is left of its patience"
+        patient.wait()
+    assert world.now - 3.0 == pytest.approx(PATIENCE_S - 0.5, abs=0.3), "what is left of its patience"
 
 
 def test_probes_that_were_disturbed_do_not_make_a_calm_core_look_shared() -> None:
