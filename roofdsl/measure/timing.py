@@ -228,7 +228,7 @@ def time_calls(
     calls = _calls(_warm_up(runs, plan, clock), plan, clock)
     calm: list[float] = []
     disturbed: list[float] = []
-    spent = 0.0
+    spent, epoch = 0.0, watch.epoch()
     turn = faults = 0
     while _wants_more(plan, len(calm), len(disturbed), spent):
         around = clock()
@@ -236,7 +236,7 @@ def time_calls(
         prepare()
         order = [runs[(turn + k) % len(runs)] for k in range(calls)]
         turn += calls
-        before, epoch = watch.lost(), watch.epoch()
+        before = watch.lost()
         start = clock()
         for run in order:
             run()
@@ -249,7 +249,7 @@ def time_calls(
             continue
         (calm if watch.lost() == before else disturbed).append((end - start) / calls)
         if watch.epoch() != epoch:
-            disturbed, calm = [*disturbed, *calm], []
+            epoch, disturbed, calm = watch.epoch(), [*disturbed, *calm], []
     if len(calm) >= min(LEAST_REPEATS, plan.repeats):
         return Times(tuple(calm), calls, tuple(disturbed))
     return Times((*calm, *disturbed), calls, tuple(disturbed), True)
@@ -271,6 +271,7 @@ def time_laps(
     remain. Raises ClockFault like `time_calls`.
     """
     watch = watch or Switches()
+    epoch = watch.epoch()
     calm: list[list[float]] = []
     disturbed: list[list[float]] = []
     begun = clock()
@@ -282,7 +283,7 @@ def time_laps(
         restore()
         spent = [0.0] * len(calls)
         backwards = False
-        before, epoch = watch.lost(), watch.epoch()
+        before = watch.lost()
         for _ in range(executions):
             for k in order:
                 if flush is not None:
@@ -301,7 +302,7 @@ def time_laps(
         sample = [seconds / executions for seconds in spent]
         (calm if watch.lost() == before else disturbed).append(sample)
         if watch.epoch() != epoch:
-            disturbed, calm = [*disturbed, *calm], []
+            epoch, disturbed, calm = watch.epoch(), [*disturbed, *calm], []
     return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
 
 
