@@ -14,6 +14,7 @@ from roofdsl.incore.ceilings import (
     loads_cycles,
     operations,
     peak_cycles,
+    shared_cycles,
     unfused_cycles,
     widest_loads_cycles,
 )
@@ -49,6 +50,7 @@ def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
         (f"call of {named}", "", calls, plain),
         ("stride: elements gathered one by one", "", 0.0, gathered),
         ("vectors split lines", "", 0.0, split),
+        ("arithmetic beside loads and stores", "", shared_cycles(done, rates), split),
         ("instructions beside the arithmetic", "", dispatch_cycles(done, rates), split),
         (chain, RELAXED if chain.endswith(("add", "fma")) else "", _unhurried(walked, rates), split),
         (entered, "", walked.cycles, split),

@@ -138,6 +138,19 @@ def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool,
     return max(loads, stores, both)
 
 
+def shared_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
+    """The time of what loads, stores and arithmetic on vectors share."""
+    shared = 0.0
+    for e in all_executed:
+        work, within = e.work, e.times - e.splits
+        shared += rates.cost(work.kind).mix * e.times
+        for access in ((rates.load(work),) if work.load is not None else ()) + (
+            (rates.store(work),) if work.store is not None else ()
+        ):
+            shared += access.mix * within + access.mix_split * e.splits
+    return shared
+
+
 def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
     """The same bytes in the widest loads and stores."""
     found = []

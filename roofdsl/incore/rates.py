@@ -26,12 +26,15 @@ DIVIDER = 4
 
 
 class Cost(Record):
-    """latency in cycles; ports by number, one of which it keeps busy; slots that it takes of those dispatched."""
+    """latency in cycles; ports by number, one of which it keeps busy; slots that it takes of those dispatched; `mix` of
+    what it shares with loads and stores.
+    """
 
     latency: float
     ports: tuple[int, ...]
     busy: float
     slots: float = 1.0
+    mix: float = 0.0
 
 
 class Access(Record):
@@ -104,7 +107,8 @@ class Rates:
         ports = _ports(stated)
         if not ports:  # general registers: as many in a cycle as the throughput says, on units of their own
             return Cost(latency, (8,), throughput)
-        return Cost(latency, ports, throughput * len(ports), max(1.0, round(throughput * len(ports))))
+        busy = throughput * len(ports)
+        return Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
 
     def _nearest(self, cls: str, type_name: str, bits: int) -> tuple[Instruction, float] | None:
         own = [i for i in self.stated.values() if i.cls == cls and _family(i.type) == _family(type_name)]

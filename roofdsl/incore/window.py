@@ -73,12 +73,12 @@ class Clock:
         cost = rates.cost(work.kind)
         load = rates.load(work) if work.load is not None else None
         store = rates.store(work) if work.store is not None else None
-        mix = (load.mix if load else 0.0) + (store.mix if store else 0.0)
+        mix = (load.mix if load else 0.0) + (store.mix if store else 0.0) + cost.mix
         slots = 0.0 if work.fused else cost.slots
         if work.indexed:
             slots += rates.indexed - 1
         open_ports = tuple(p for p in cost.ports if p in rates.wide or p >= DIVIDER) or cost.ports
-        split = (load.mix_split if load else 0.0) + (store.mix_split if store else 0.0)
+        split = (load.mix_split if load else 0.0) + (store.mix_split if store else 0.0) + cost.mix
         return Step(
             tuple(number[r] for r in work.reads), tuple(number[r] for r in work.address_reads),
             number.get(work.writes, -1), load is not None, store is not None, work.bytes,

@@ -198,7 +198,7 @@ ATTRIBUTES = (
         example="4 cycles", shown="across pages {text}",
     ),
     Attribute(
-        "mixed", _INSTRUCTION, "cycles", "mixed", "how long a load or store occupies what both share",
+        "mixed", _INSTRUCTION, "cycles", "mixed", "how long it occupies what loads, stores and arithmetic share",
         example="0.25 cycles", shown="{text} of what loads and stores share",
     ),
     Attribute(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from roofdsl.measure.assembled import Stopwatch, features, loops
-from roofdsl.measure.shared_core import shared_core
+from roofdsl.measure.shared_core import undisturbed
 
 REPEATS = 24
 ROTATED = 12
-TRIES, WAIT_S = 3, 0.05
+MOST_S = 15.0
+"""Loops are measured again while somebody shares the core, for so long in all."""
 _BUFFER = 1 << 16
 _SETUP = (
     "movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm15", "vbroadcastsd %xmm15, %ymm15", "vmovapd %ymm15, %ymm14",
@@ -53,27 +55,13 @@ class Bench:
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
         """Cycles of one round of each loop."""
         found = {}
+        until = time.monotonic() + MOST_S
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
         for k, name in enumerate(self.texts):
             tell(k / len(self.texts), name.replace("_", " "))
-            found[name] = _undisturbed(partial(watch.cycles, name, self.lengths[name]))
+            found[name] = undisturbed(partial(watch.cycles, name, self.lengths[name]), until)
         self.hertz = watch.hertz()
         return found
-
-
-def _undisturbed(cycles: Callable[[], float]) -> float:
-    """The first time during which nobody shared the core; the shortest of all where that does not happen."""
-    core = shared_core()
-    if core is None:
-        return cycles()
-    found = []
-    for _ in range(TRIES):
-        core.wait(WAIT_S)
-        before = core.disturbances()
-        found.append(cycles())
-        if core.disturbances() == before:
-            return found[-1]
-    return min(found)
 
 
 def rounded(cycles: float) -> Fraction:

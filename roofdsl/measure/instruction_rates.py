@@ -15,7 +15,7 @@ from roofdsl.machine.model import Core, Instruction
 from roofdsl.measure.core_rates import core_loops, core_of, queue
 from roofdsl.measure.instruction_bench import REPEATS, ROTATED, SINGLES, Bench, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
-from roofdsl.measure.memory_rates import memory, memory_loops
+from roofdsl.measure.memory_rates import among_loops, memory, memory_loops, with_shares
 from roofdsl.measure.port_sets import Sets, find_sets, matched
 
 RUNS = {True: 12, False: 40}
@@ -37,9 +37,11 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     known = [t for t in templates() if t.needs in bench.has or t.needs == "avx2"]
     _arithmetic_loops(bench, known)
     memory_loops(bench)
+    among_loops(bench, known)
     core_loops(bench)
     cycles = bench.measure(say)
     instructions = [*_arithmetic(known, cycles), *_general(cycles), *memory(bench, cycles)]
+    instructions = with_shares(instructions, known, cycles)
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
     return CoreRates(tuple(instructions), core, bench.hertz)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Instruction
 from roofdsl.measure.instruction_bench import Bench, rounded
-from roofdsl.measure.instruction_texts import LOADS, register
+from roofdsl.measure.instruction_texts import LOADS, Template, filled, register
 
 
 def _move(bits: int, load: bool, at: int, number: int, mask: str = "") -> str:
@@ -19,6 +21,9 @@ def _widths(bench: Bench) -> list[int]:
 
 
 _STREAMS = (1, 2, 3, 4)
+_AMONG_STREAMS, _AMONG_TRIPS = (1, 2), 32
+_STARTS = ("leaq 17984(%rdi), %rcx",)
+_AMONG = ("fma", "mul", "add", "max", "logic", "shuffle", "blend")
 
 
 def memory_loops(bench: Bench) -> None:
@@ -67,6 +72,60 @@ def _mixed(bits: int, streams: int) -> list[str]:
             text += [_move(bits, True, (k + g) * size + (2048 + 320) * s, g + 4 * (s % 2)) for g in range(4)]
         text += [_move(bits, False, (k + g) * size + 16384 + 1600, 13) for g in range(4)]
     return text
+
+
+def among_loops(bench: Bench, known: Sequence[Template]) -> None:
+    """Arithmetic between loads and stores, as in nearly every loop."""
+    for t in _among(known):
+        for streams in _AMONG_STREAMS:
+            bench.add(f"among_{t.key}_{streams}", _streamed(t, streams), 4 * _AMONG_TRIPS * streams, _STARTS)
+
+
+def _streamed(t: Template, streams: int) -> list[str]:
+    """A loop over `streams` arrays and one that is stored, unrolled by four, with an operation for each store."""
+    size, name = t.bits // 8, f"v{LOADS[t.bits]}"
+    text = ["xorl %eax, %eax", ".p2align 6", "77:"]
+    for s, base in enumerate(("%rdi", "%rcx")[:streams]):
+        text += [f"{name} {size * g}({base},%rax), {register(t.bits, g + 4 * s)}" for g in range(4)]
+    text += [filled(t.text, t.bits, g) for g in range(4)]  # of a fused one, what was loaded is the sum
+    text += [f"{name} {register(t.bits, g)}, {size * g}(%rcx,%rax)" for g in range(4)]
+    return [*text, f"addq ${4 * size}, %rax", f"cmpq ${4 * size * _AMONG_TRIPS}, %rax", "jne 77b"]
+
+
+def _among(known: Sequence[Template]) -> list[Template]:
+    return [t for t in known if t.type == "f64" and t.bits >= 128 and t.cls in _AMONG]
+
+
+def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles: dict[str, float]) -> list[Instruction]:
+    """The instructions, arithmetic on vectors with what it takes of what loads and stores share: floats of any type as
+    those of f64.
+    """
+    own = {(i.cls, i.type, i.bits): i for i in found}
+    shares: dict[tuple[str, int], float] = {}
+    for t in _among(known):
+        load, store = own[("load", "", t.bits)], own[("store", "", t.bits)]
+        times = {s: cycles[f"among_{t.key}_{s}"] / (4 * _AMONG_TRIPS) for s in _AMONG_STREAMS}
+        shares[(t.cls, t.bits)] = share_of(load, store, own[(t.cls, t.type, t.bits)], times)
+    made = []
+    for i in found:
+        share = shares.get((i.cls, i.bits), 0.0) if i.type.startswith("f") else 0.0
+        made.append(replace(i, mixed=rounded(share)) if share else i)
+    return made
+
+
+def share_of(load: Instruction, store: Instruction, operation: Instruction, times: dict[int, float]) -> float:
+    """Cycles that an operation takes of what loads and stores share: what explains best the times of n loads, an
+    operation and a store, max(n load, store, operation, n x + y + z); 0 where the others explain them.
+    """
+    x, y, most = float(load.mixed or 0), float(store.mixed or 0), float(operation.throughput or 1)
+
+    def time(n: int, z: float) -> float:
+        return max(n * float(load.throughput or 1), float(store.throughput or 1), most, n * x + y + z)
+
+    if not x or all(t < 1.04 * time(n, 0) for n, t in times.items()):
+        return 0.0
+    tried = [k / 50 for k in range(1 + int(50 * most))]
+    return min(tried, key=lambda z: sum((time(n, z) / t - 1) ** 2 for n, t in times.items()))
 
 
 def _gather_loops(bench: Bench) -> None:

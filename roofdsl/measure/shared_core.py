@@ -36,6 +36,9 @@ APART_S = 2e-3
 PATIENCE_S = 2.0
 """How long the samples of one measurement wait for the core, all of them together."""
 
+TRIES, WAIT_S = 3, 0.05
+"""Of one number of a characterization: how often it is measured, and how long that waits each time."""
+
 _NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
 
 Probe = Callable[[], float]
@@ -114,6 +117,26 @@ def watch(*, alone: bool) -> Watch:
     """
     core = shared_core() if alone else None
     return Switches() if core is None else PatientWatch(core)
+
+
+def undisturbed(measure: Callable[[], float], until: float) -> float:
+    """The first result of `measure` that nobody shared the core with; the least of a few where that does not happen.
+
+    The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
+    """
+    core = shared_core()
+    if core is None:
+        return measure()
+    found = []
+    for _ in range(TRIES):
+        core.wait(WAIT_S if time.monotonic() < until else 0.0)
+        before = core.disturbances()
+        found.append(measure())
+        if core.disturbances() == before:
+            return found[-1]
+        if time.monotonic() > until:
+            break
+    return min(found)
 
 
 @cache

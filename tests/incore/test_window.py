@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from roofdsl.incore.assembly import read
 from roofdsl.incore.rates import Rates
 from roofdsl.incore.state import STACK, State
 from roofdsl.incore.walk import walk
-from tests.incore.machines import rates
+from roofdsl.lang.record import replace
+from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
 
 def cycles(body: str, trips: int = 1000, with_rates: Rates | None = None) -> float:
@@ -79,3 +82,24 @@ def test_a_short_loop_within_another_begins_before_the_last_one_ends() -> None:
 
     assert row(400) == pytest.approx(8, rel=0.15)  # eight additions on one unit, and as many taken jumps
     assert row(10) > 20  # hardly more than one row at a time
+
+
+MIXED = ("load", "store", "mul")
+
+
+def with_shares(share: str) -> Rates:
+    """The made-up core, where each load, store and product takes `share` of what all of them share."""
+    changed = [replace(i, mixed=Fraction(share)) if i.cls in MIXED else i for i in INSTRUCTIONS]
+    return Rates("made_up", CORE, changed)
+
+
+def test_arithmetic_takes_a_share_of_what_loads_and_stores_share() -> None:
+    """Two loads, a product and a store take a cycle on their own units; four shares of 0.4 cycles take 1.6."""
+    body = "\n".join(
+        f"vmovupd {64 * k}(%rdi), %ymm0\nvmulpd {64 * k + 32}(%rdi), %ymm0, %ymm1\nvmovupd %ymm1, {4096 + 32 * k}(%rdi)"
+        for k in range(8)
+    )
+    assert cycles(body) == pytest.approx(8, rel=0.03)
+    assert cycles(body, with_rates=with_shares("0.4")) == pytest.approx(8 * 1.6, rel=0.03)
+    only = "\n".join(f"vmulpd %ymm1, %ymm2, %ymm{3 + k}" for k in range(6))
+    assert cycles(only, with_rates=with_shares("0.4")) == pytest.approx(3, rel=0.03), "by its units alone"

@@ -11,14 +11,14 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Instruction, Machine
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.core_rates import simulated
 from roofdsl.measure.instruction_bench import rounded
 from roofdsl.measure.instruction_lines import core_lines
-from roofdsl.measure.memory_rates import _shares
+from roofdsl.measure.memory_rates import _shares, share_of
 from roofdsl.measure.port_sets import find_sets, matched, together
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
@@ -109,3 +109,14 @@ def test_the_loops_assemble_and_measure() -> None:
     assert cycles["chain_int_add"] == pytest.approx(32, rel=0.2)
     found = core_of(cycles)
     assert 2 <= found.dispatch <= 16 and 32 <= found.window <= 2000 and found.mispredict is not None
+
+
+def test_the_share_of_an_operation_is_what_explains_its_mixtures() -> None:
+    load = Instruction("load", "", 256, throughput=Fraction(1, 3), mixed=Fraction(24, 100))
+    store = Instruction("store", "", 256, throughput=Fraction(1, 2), mixed=Fraction(3, 10))
+    mul = Instruction("mul", "f64", 256, throughput=Fraction(1, 2))
+    assert share_of(load, store, mul, {n: n * 0.24 + 0.3 + 0.16 for n in (1, 2)}) == pytest.approx(0.16)
+    assert share_of(load, store, mul, {1: 0.55, 2: 0.79}) == 0, "loads and stores explain these"
+    assert share_of(load, store, mul, {1: 2.0, 2: 2.2}) == pytest.approx(0.5), "no more than its own units take"
+    alone = Instruction("load", "", 128, throughput=Fraction(1, 3))
+    assert share_of(alone, store, mul, {1: 0.9, 2: 1.1}) == 0, "nothing is shared there"
