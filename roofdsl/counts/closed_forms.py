@@ -190,7 +190,7 @@ class ClosedForms(KernelSets):
             context, far = large_sizes(large or [], stream.context, stream.sizes.meaning())
             context = context.intersect(fresh.context(self.least))
             context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
-            # What was taken for granted is said: `far` becomes the assumptions of the form.
+            # What was assumed is stated: `far` becomes the assumptions of the form.
             assumes = (*self.facts(stream, self.least), *far)
             return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 

@@ -55,7 +55,7 @@ from roofdsl.sets.residues import (
 )
 
 MOST_CLASSES = 128
-"""Residue classes that are compared with each other, at most; of more, one is told."""
+"""Residue classes that are compared with each other, at most; if there are more, one is reported."""
 
 Piece = tuple[Any, Quasi]
 
@@ -85,7 +85,7 @@ class Plateaus:
         self._leads: dict[tuple[Hits, Class], Quasi] = {}
         self._points: dict[Class, tuple[dict[str, int], Any]] = {}
 
-    # ---- what is told ----
+    # ---- results ----
 
     def plateau_forms(self, given: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.

@@ -260,7 +260,7 @@ def lines_by_distances(
     if cache_bytes is not None and cache_bytes < found.least_bytes:
         found = stack_distances(at, line_bytes, sector_bytes, all_distances=True)
     if cache_bytes is not None and cache_bytes < found.least_bytes:
-        raise NoAnswer(f"stack distances are told from {found.least_bytes} B on")
+        raise NoAnswer(f"stack distances are known only for caches of at least {found.least_bytes} B")
     lines = []
     for a in found.arrays:
         read, written, stored = (a.beyond(kind, cache_bytes) for kind in range(3))

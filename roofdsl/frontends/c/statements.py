@@ -200,7 +200,7 @@ class Statements:
         """Gives a new local scalar its first value: a `let` where it is the only one; a number stands for itself."""
         type_ = element(variable.type, node, variable.name)
         value = self.values.to(value, type_, node)
-        self.context.lets.pop(variable, None)  # of a function that was put in before
+        self.context.lets.pop(variable, None)  # of a function that was inlined before
         if self._is_let(variable) and not is_integer(type_):
             if value.poly is not None or isinstance(value.expr, tree.Number):
                 self.context.lets[variable] = Value(type_, None, value.written(self.context.spans(node)))

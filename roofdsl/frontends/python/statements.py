@@ -266,7 +266,7 @@ class Statements:
     # ---- functions ----
 
     def called(self, function: ast.FunctionDef, args: Sequence[Any], named: dict[str, Any], node: ast.Call) -> Any:
-        """The value of a call of a function of the file, whose statements are put in its place."""
+        """The value of a call of a function of the file, which is inlined."""
         context = self.context
         if any(frame.node is function for frame in context.frames):
             context.refuse("py-call", f"`{function.name}` calls itself", node, "write a loop")
