@@ -12,11 +12,11 @@ from functools import cached_property
 from math import gcd
 from typing import Any
 
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, WORK, NoClosedForm, settled
 from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
-from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic

@@ -14,8 +14,8 @@ import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
+from roofdsl.counts.residue_conditions import condition_of
 from roofdsl.counts.traffic_forms import PlateauBytes
-from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from roofdsl import budget
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
-from roofdsl.counts.setting import check_cache
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record

@@ -24,7 +24,7 @@ from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
-from roofdsl.loops.used import used_parameters
+from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Compared, Fact, Remainders, Row, RowsAligned, at_least
 from roofdsl.sets.plateaus import Growth
