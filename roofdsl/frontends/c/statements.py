@@ -44,7 +44,7 @@ class Statements:
         self.follower.loops = self.nests.followed
 
     def block(self, items: Sequence[Any]) -> None:
-        """Statements in a row; a pragma speaks of the loop behind it."""
+        """Statements in a row; a pragma applies to the loop after it."""
         pending: Directive | None = None
         for item in items:
             if isinstance(item, c_ast.Pragma):
