@@ -29,7 +29,7 @@ from roofdsl import api
 from roofdsl.frontends.python.context import Module
 from roofdsl.frontends.python.read import module_of, read_function
 from roofdsl.frontends.python.signature import Given, given_of
-from roofdsl.frontends.python.users import Reading, given_like, sizes_in
+from roofdsl.frontends.python.user_functions import Reading, given_like, sizes_in
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace

@@ -142,9 +142,11 @@ def advise(
     subject = Subject(given, kernel, dict(kernel.constants), case, now)
     found, refused = _found(subject, keep_rounding, lambda step: progress(0.05, step))
     tasks = [partial(_judge, candidate, subject, True) for candidate in found]
-    told = run_all(tasks, effort_s, lambda done: progress(0.3 + 0.5 * done / max(1, len(tasks)), "predicting"), _TIMES)
+    reports = run_all(
+        tasks, effort_s, lambda done: progress(0.3 + 0.5 * done / max(1, len(tasks)), "predicting"), _TIMES
+    )
     good: list[Advice] = []
-    for candidate, outcome in zip(found, told, strict=True):
+    for candidate, outcome in zip(found, reports, strict=True):
         verdict = _verdict(candidate, outcome, now)
         if isinstance(verdict, Refused):
             refused.append(verdict)
@@ -317,8 +319,8 @@ def _chain(
     while len(steps) < MOST_STEPS and here is not None:
         more = _found(here, keep_rounding, lambda step: None, {step.kind for step in steps})[0]
         more = [c for c in more if not (keep_precision and c.precision)]
-        told = run_all([partial(_judge, c, here, False) for c in more], effort_s, lambda done: None, _TOGETHER)
-        times = [(o.time_s, k) for k, o in enumerate(told) if isinstance(o, Estimate)]
+        reports = run_all([partial(_judge, c, here, False) for c in more], effort_s, lambda done: None, _TOGETHER)
+        times = [(o.time_s, k) for k, o in enumerate(reports) if isinstance(o, Estimate)]
         if not times:
             break
         _, k = min(times)

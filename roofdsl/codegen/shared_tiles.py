@@ -202,5 +202,5 @@ class Tile:
             raise refused(self.kernel, message, "use smaller tiles")
         sums = prod(self.counts)
         if self.turns and sums > MOST_SUMS:
-            message = f"each thread would keep {sums} sums in registers, and {MOST_SUMS} is the most"
+            message = f"each thread would keep {sums} sums in registers, but the limit is {MOST_SUMS}"
             raise refused(self.kernel, message, "use smaller tiles")

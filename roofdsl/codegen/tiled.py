@@ -175,7 +175,7 @@ class _Text(Tile):
     def _copy(self, out: Lines, emitter: Emitter, total: int) -> None:
         """Code in which all threads copy what the tile reads; elements outside the array become 0."""
         syntax = self.syntax
-        out.add("__syncthreads();  // nobody still reads the tiles before")
+        out.add("__syncthreads();  // no thread reads the previous tiles any more")
         for s in self.staged:
             syntax.open(out, f"for (int p = thread; p < {prod(s.extents)}; p += {total})")
             order = list(range(len(s.extents)))
@@ -201,7 +201,7 @@ class _Text(Tile):
             zero = syntax.stored(_zero(syntax, computed(s.array.type)), computed(s.array.type), s.array)
             out.add(f"{into} = {' && '.join(inside)} ? {place.text} : {zero.text};")
             syntax.close(out)
-        out.add("__syncthreads();  // the tiles are whole")
+        out.add("__syncthreads();  // the tiles are complete")
 
     def _may_be_negative(self, corner: IntExpr) -> bool:
         form = affine(corner)

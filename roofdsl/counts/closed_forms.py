@@ -12,11 +12,11 @@ from functools import cached_property
 from math import gcd
 from typing import Any
 
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, WORK, NoClosedForm, settled
 from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
-from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
@@ -190,7 +190,7 @@ class ClosedForms(KernelSets):
             context, far = large_sizes(large or [], stream.context, stream.sizes.meaning())
             context = context.intersect(fresh.context(self.least))
             context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
-            # What was taken for granted is said: `far` becomes the assumptions of the form.
+            # What was assumed is stated: `far` becomes the assumptions of the form.
             assumes = (*self.facts(stream, self.least), *far)
             return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
 

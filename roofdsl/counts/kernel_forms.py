@@ -75,7 +75,7 @@ class Forms:
 
     @settled
     def _all_distances(self) -> DistanceForms:
-        """The same with short distances too, for caches that `distances` says nothing of. Raises NoClosedForm."""
+        """The same with short distances too, for caches of which `distances` knows nothing. Raises NoClosedForm."""
         line = self.distances.line_bytes
         return form_within(lambda: DistanceForms(self.kernel, self.given, line, every=True), AT_CACHE, MAX_OPERATIONS)
 
@@ -97,7 +97,7 @@ class Forms:
         return first_form(tries)
 
     def _told_of(self, cache_bytes: int) -> DistanceForms:
-        """The forms by stack distances that tell of a cache. Raises NoClosedForm."""
+        """The forms by stack distances that cover a cache of this size. Raises NoClosedForm."""
         return self.distances if cache_bytes >= self.distances.found.least_bytes else self._all_distances
 
     def plateau_forms(self, convention: Traffic) -> tuple[PlateauBytes, ...]:

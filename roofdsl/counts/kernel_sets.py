@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, form_within, settled
 from roofdsl.counts.operations import StatementOperations, operation_counts
-from roofdsl.counts.setting import check_cache
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Kernel

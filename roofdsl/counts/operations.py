@@ -53,7 +53,7 @@ Statement = Assign | Let | Count
 
 
 class StatementOperations(Record):
-    """The cost of one execution of `statement`; the fields have the meaning of those of results.WorkAt."""
+    """The cost of one execution of `statement`; the fields have the meaning of those of `work_at.WorkAt`."""
 
     statement: Statement
     operations: Mapping[tuple[str, str], int]

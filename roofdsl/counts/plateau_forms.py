@@ -14,8 +14,8 @@ import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
+from roofdsl.counts.residue_conditions import condition_of
 from roofdsl.counts.traffic_forms import PlateauBytes
-from roofdsl.counts.where import condition_of
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
@@ -55,7 +55,7 @@ from roofdsl.sets.residues import (
 )
 
 MOST_CLASSES = 128
-"""Residue classes that are compared with each other, at most; of more, one is told."""
+"""Residue classes that are compared with each other, at most; if there are more, one is reported."""
 
 Piece = tuple[Any, Quasi]
 
@@ -85,7 +85,7 @@ class Plateaus:
         self._leads: dict[tuple[Hits, Class], Quasi] = {}
         self._points: dict[Class, tuple[dict[str, int], Any]] = {}
 
-    # ---- what is told ----
+    # ---- results ----
 
     def plateau_forms(self, given: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.

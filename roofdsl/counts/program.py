@@ -279,7 +279,7 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
 
 
 def _in_program(fact: Fact, known: Mapping[str, Quasi]) -> Fact | None:
-    """What a kernel's form takes for granted in the program's parameters; None where its numbers say that it holds."""
+    """The assumptions of a kernel's form in the program's parameters; None where its numbers show that they hold."""
     match fact:
         case Compared():
             here = fact.substitute(known)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl import budget
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.setting import check_cache
 from roofdsl.counts.traffic_at import (
     BRIEFLY_WALKED,
     LONGEST_SIMULATION,

@@ -12,10 +12,10 @@ from functools import lru_cache
 from typing import Generic, TypeVar
 
 from roofdsl import budget
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
-from roofdsl.counts.setting import check_cache
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -260,7 +260,7 @@ def lines_by_distances(
     if cache_bytes is not None and cache_bytes < found.least_bytes:
         found = stack_distances(at, line_bytes, sector_bytes, all_distances=True)
     if cache_bytes is not None and cache_bytes < found.least_bytes:
-        raise NoAnswer(f"stack distances are told from {found.least_bytes} B on")
+        raise NoAnswer(f"stack distances are known only for caches of at least {found.least_bytes} B")
     lines = []
     for a in found.arrays:
         read, written, stored = (a.beyond(kind, cache_bytes) for kind in range(3))

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.registers import alone
-from roofdsl.counts.setting import check_cache
 from roofdsl.loops.accesses import PlacedStatement, accesses, scalar_bytes, statements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.model import Assign, Kernel, Let

@@ -94,7 +94,7 @@ class _Proof:
         self.ranges, self.steps = ranges, 0
 
     def not_negative(self, value: Poly, depth: int) -> bool:
-        """Puts for each variable, from the innermost of `depth` on, a bound that makes the value smaller."""
+        """Replaces each variable, from the innermost of `depth` on, by a bound that makes the value smaller."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
             return False
@@ -134,7 +134,7 @@ def _is_positive_atom(atom: Atom) -> bool:
 
 
 def _plain(value: Poly) -> set[str]:
-    """Parameters that stand outside quotients only."""
+    """Parameters that occur only outside quotients."""
     outside = {a for m in value.terms for a in m if isinstance(a, str) and not a.startswith("@")}
     inside = {n for m in value.terms for a in m if isinstance(a, Quotient) for n in a.of.names}
     return outside - inside

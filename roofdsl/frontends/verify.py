@@ -26,14 +26,14 @@ class Case(Record):
 
 
 class Outcome(Record):
-    """What the two ways leave behind: `ours`, and `theirs` by a word for how it was run (`gcc -O2`)."""
+    """The results of both: `ours`, and `theirs` by how the user's function was run (`gcc -O2`)."""
 
     ours: Arrays
     theirs: Mapping[str, Arrays]
 
 
 class Verified(Record):
-    """The proof of reading of one kernel. `ways`: how the user's function was run; `exact`: in every bit."""
+    """The result of `--verify` for one kernel. `ways`: how the user's function was run; `exact`: in every bit."""
 
     kernel: str
     sizes: tuple[tuple[tuple[str, int], ...], ...]

@@ -29,10 +29,10 @@ MOST_INSTRUCTIONS = 400_000
 """Beyond so many instructions a walk is given up."""
 
 WORTH = 60_000
-"""Instructions that an outer loop whose iterations differ is worth."""
+"""About how many instructions are walked of an outer loop whose iterations differ."""
 
 BLOCKS = ("memset", "memcpy", "memmove")
-"""Functions whose time goes by the bytes that their third argument says."""
+"""Functions whose time depends on the number of bytes, which is their third argument."""
 
 LEAST_WARM = 12
 WINDOWS = 4
@@ -67,7 +67,7 @@ class _Planned:
 
 
 def walk(code: Code, function: str, state: State, rates: Rates) -> Walked:
-    """One launch of a function from the state that its caller leaves. Raises NoInCore where that is not to be told."""
+    """One launch of a function from the state that its caller leaves. Raises NoInCore if its time cannot be found."""
     return _Walk(code, function, state, rates).run()
 
 
@@ -350,7 +350,7 @@ class _Walk:
         self._move(loop, behind + loop.into)
 
     def _left(self, loop: Active) -> int:
-        """Iterations until the loop ends or its jumps go another way, as the last three let expect."""
+        """Iterations until the loop ends or one of its jumps goes another way, extrapolated from the last three."""
         three = [b.exits for b in loop.boundaries[-3:]]
         return iterations_left(three)
 

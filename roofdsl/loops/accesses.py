@@ -49,7 +49,7 @@ class PlacedStatement(Record):
 
 
 def accesses(statement: Assign | Let) -> tuple[Access, ...]:
-    """The accesses of one execution, in the order of the language page ("Order of accesses"); scalars make none."""
+    """The accesses of one execution, in the order of docs/language.md, "Order of accesses"; scalars make none."""
     reads = [Access(e, False) for e in elements(statement.value)]
     if isinstance(statement, Let) or not isinstance(statement.target, Element):
         return tuple(reads)

@@ -1,4 +1,4 @@
-"""Kernels and programs as people name them in Python: a shipped model, a file, a text, or what they have at hand."""
+"""Kernels and programs as people name them in Python: a shipped model, a file, a text, or an object."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def kernel(source: str | Path, name: str | None = None, *, sizes: Sizes | None =
 
 
 def program(source: str | Path, name: str | None = None) -> Program:
-    """A program, told as kernels are. Raises InputError for a text with errors, CommandError for one not there."""
+    """A program, named as kernels are. Raises InputError for a text with errors, CommandError for one not there."""
     checked, found = checked_source(source)
     own = checked.own_programs or tuple(checked.programs)
     picked = name or found or (own[0] if len(own) == 1 else None)

@@ -11,7 +11,7 @@ Seconds = Callable[[], float | None]
 Clock = Callable[[], float]
 
 BUSY = 0.25
-"""If other programs keep this many cores busy, a measurement counts as disturbed: 1 - tolerance of the comparison."""
+"""If other programs keep this many cores busy, a measurement counts as disturbed: as many as the tolerance allows."""
 
 SHORTEST_S = 0.5
 """The system counts in ticks of 10 ms, so the share of a core is not computed for a shorter time."""

@@ -18,11 +18,11 @@ from roofdsl.predict.compute import parts_of, seconds_in
 from roofdsl.predict.time_model import ComputePart, Largest, Sum, Terms
 
 Key = tuple[str, str]
-"""(type, class), with classes as in `forms.WorkForms`."""
+"""(type, class), with classes as in `count_forms.WorkForms`."""
 
 
 class Rates(Record):
-    """T_comp in counts named like `f64 pair`: type and class, with classes as in `forms.WorkForms`.
+    """T_comp in counts named like `f64 pair`: type and class, with classes as in `count_forms.WorkForms`.
 
     assumptions: texts about what the rates assume. missing: why the kernel does not run here; then there is no time.
     """

@@ -74,7 +74,7 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
     if machine.multiprocessor is not None:
         raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")
     if not machine.instructions:
-        raise NoInCore(f"{machine.name} states no instructions of a core, from which expected times are made")
+        raise NoInCore(f"{machine.name} states no instructions of a core, which expected times need")
     if prediction.unit is not None:
         raise NoInCore("in-core times of matrix units are not modeled")
     if code.model == "compiled" or (code.model == "auto" and is_here(machine)):

@@ -15,7 +15,7 @@ from roofdsl.store.atomic import write_whole
 SCHEMA = "roofdsl.points/1"
 ORIGINS = ("ncu", "nvprof", "cited")
 _LARGEST_FILE = 64 << 20
-_LARGEST = 1e100  # far beyond any sum or rate that profilers count (units.LARGEST); derived numbers stay finite
+_LARGEST = 1e100  # far beyond any sum or rate that profilers count (metric_units.LARGEST); derived numbers stay finite
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from roofdsl.loops.integers import (
     sub,
 )
 from roofdsl.loops.model import For, Kernel
-from roofdsl.loops.used import used_parameters
+from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.domains import surroundings, truth
 from roofdsl.sets.sizes import NotAffine, conjuncts
 

@@ -16,7 +16,7 @@ import islpy as isl
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.integers import Const, IntExpr, Sym, mul
 from roofdsl.loops.model import Array, Count, Element, Kernel
-from roofdsl.loops.used import used_parameters
+from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.domains import LoopDims
 from roofdsl.sets.facts import Row
 from roofdsl.sets.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts, sizes

@@ -80,8 +80,8 @@ def rows(
 ) -> list[Row]:
     """A row for every subject, in order; each gets `seconds` of processor time."""
     tasks = [partial(_within, seconds, partial(_row, s, machine, options)) for s in subjects]
-    told = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
-    return [_ended(s, found, seconds) for s, found in zip(subjects, told, strict=True)]
+    reports = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
+    return [_ended(s, found, seconds) for s, found in zip(subjects, reports, strict=True)]
 
 
 def _within(seconds: float, task: Task, tell: Tell) -> None:
@@ -91,9 +91,9 @@ def _within(seconds: float, task: Task, tell: Tell) -> None:
     task(tell)
 
 
-def _ended(subject: Subject, told: tuple[Row, bool] | None, seconds: float) -> Row:
+def _ended(subject: Subject, report: tuple[Row, bool] | None, seconds: float) -> Row:
     """The row as far as it was computed, with a note if time ran out."""
-    row, done = told or (Row(subject.name, subject.sizes), False)
+    row, done = report or (Row(subject.name, subject.sizes), False)
     if done:
         return row
     missing = {"operations": row.work is None, "the prediction": row.prediction is None, "the lower bound": True}
@@ -157,9 +157,9 @@ def _compulsory(found: Any, values: Mapping[str, int]) -> int:
 def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progress: Progress) -> list[Forms]:
     """Closed forms of every subject in its parameters; each gets `seconds` of processor time."""
     tasks = [partial(_within, seconds, partial(_forms, s, machine)) for s in subjects]
-    told = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
+    reports = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
     ended = []
-    for subject, found in zip(subjects, told, strict=True):
+    for subject, found in zip(subjects, reports, strict=True):
         form, done = found or (Forms(subject.name), False)
         ended.append(form if done else replace(form, notes=(*form.notes, f"not all found in {seconds:g} s")))
     return ended

@@ -110,7 +110,7 @@ class KernelForms:
         return None if found is None else Known(found.form, found.assumed, factor)
 
     def registers(self, part: Part) -> tuple[Known | None, int]:
-        """(bytes of accesses to arrays, bytes of accesses to scalars), as counted by `sectors.register_bytes_at`."""
+        """(bytes of accesses to arrays, to scalars), as counted by `sector_traffic.register_bytes_at`."""
         forms = self._forms(None)
         if forms is None:
             return None, 0
@@ -232,7 +232,7 @@ def _always_read_first(kernel: Kernel) -> frozenset[str]:
 
 
 class LevelForms:
-    """The bytes across the boundary behind one cache (or without one), as counted by `sectors.transfers_at`."""
+    """The bytes across the boundary behind one cache (or without one), as counted by `sector_traffic.transfers_at`."""
 
     def __init__(
         self,

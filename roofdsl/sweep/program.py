@@ -158,7 +158,7 @@ class ProgramPlan:
         known = np.ones(count, dtype=bool)
         work, launches, amounts = _Total(exact), _Total(exact), {name: _Total(exact) for name in self.level_names}
         sums = {name: _Sum(exact) for name in self.names}
-        expected, no_overlap = _Sum(exact), _Sum(exact)
+        bound, no_overlap = _Sum(exact), _Sum(exact)
         for part in self.parts:
             own, times, allowed = part.columns(columns, count)
             weight = np.where(allowed, times, 1).astype(object if exact else np.float64)
@@ -173,7 +173,7 @@ class ProgramPlan:
                 if name in sums:
                     sums[name].add(top, weight, below)
                 no_overlap.add(top, weight, below)
-                expected.add(np.where(largest == k, top, 0), weight, below)
+                bound.add(np.where(largest == k, top, 0), weight, below)
         terms = [sums[name].one(name) for name in self.names]
         seconds = [quotient(top, below) for _, top, below in terms]
         moved = amounts[self.level_names[-1]].value
@@ -182,9 +182,9 @@ class ProgramPlan:
             work.value,
             {name: total.value for name, total in amounts.items()},
             seconds[0],
-            total_time(expected.terms()),
+            total_time(bound.terms()),
             total_time(no_overlap.terms()),
-            over_sum(moved if self.moves_only else work.value, expected.terms()),
+            over_sum(moved if self.moves_only else work.value, bound.terms()),
             intensity(work.value, moved),
             ordered(terms, seconds)[2],
             launches.value,

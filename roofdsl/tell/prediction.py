@@ -158,10 +158,11 @@ def causes(p: Prediction) -> list[Block]:
     rows = [(c.cause, *_share(c.share_s, whole), c.remedy) for c in large]
     left = sum(rest, Fraction(0))
     if abs(left) >= SMALLEST_CAUSE * whole / 10:
-        rows.append((f"{len(rest)} smaller", *_share(left, whole), ""))
+        rows.append((f"{len(rest)} smaller cause{'s' if len(rest) > 1 else ''}", *_share(left, whole), ""))
     if not rows:
         return []
-    return [Gap(), line(f"above the bound, by {p.expected.model}:"), figures(rows, (), (1, 2), depth=2)]
+    model = p.expected.model.replace(": ", ", ")
+    return [Gap(), line(f"time above the bound, by cause (in-core time: {model}):"), figures(rows, (), (1, 2), depth=2)]
 
 
 def _share(share_s: Fraction, whole: Fraction) -> tuple[str, str]:

@@ -107,7 +107,7 @@ def compare_points(
         ]
         if own and asked.count(kernel.name) > 1:
             raise CommandError(
-                f"a point states no sizes, and {kernel.name} is asked about at {asked.count(kernel.name)}",
+                f"a point states no sizes, but {kernel.name} is to be compared at {asked.count(kernel.name)} sizes",
                 "give the sizes of the profiled run, with --set",
             )
         found += [check_point(kernel, sizes, d, p, machine, options=options, limits=limits) for d, p in own]

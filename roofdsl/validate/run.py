@@ -208,8 +208,8 @@ def check_work(kernels: Sequence[Subject], comparisons: Sequence[Comparison]) ->
         if m.work != work and not _is_stale(by_name[m.kernel], m):
             at = ", ".join(f"{n} = {v}" for n, v in m.parameters)
             raise CommandError(
-                f"the result of {m.kernel}{f' at {at}' if at else ''} says {group(m.work)} operations, and it does "
-                f"{group(work)}",
+                f"the result of {m.kernel}{f' at {at}' if at else ''} says {group(m.work)} operations, but it "
+                f"does {group(work)}",
                 "measure it again; do not edit result files",
             )
 

@@ -11,7 +11,7 @@ import numpy as np
 from roofdsl.codegen.storage import STORAGE
 from roofdsl.frontends.python.read import _chosen, module_of, read_function
 from roofdsl.frontends.python.signature import shape_option
-from roofdsl.frontends.python.users import Reading, function_of, run_user
+from roofdsl.frontends.python.user_functions import Reading, function_of, run_user
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.loops.load import read_source
 from roofdsl.loops.lower import lower

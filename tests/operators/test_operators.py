@@ -11,9 +11,9 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.operators.bandwidth import rate_of_flow, stream_rate
 from roofdsl.operators.launch import resident_blocks
+from roofdsl.operators.normalizations import WAYS, _evicted
 from roofdsl.operators.operator import Operator
 from roofdsl.operators.products import product_s
-from roofdsl.operators.rows import WAYS, _evicted
 from roofdsl.operators.time import operator_time
 
 V100 = load_machine("v100_pcie")

@@ -24,7 +24,7 @@ from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
-from roofdsl.loops.used import used_parameters
+from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Compared, Fact, Remainders, Row, RowsAligned, at_least
 from roofdsl.sets.plateaus import Growth
@@ -32,7 +32,7 @@ from roofdsl.sets.quasi import Quasi
 
 
 class Crossed(NoClosedForm):
-    """Some distances of one loop fit a cache at the sizes asked for, in a way that no form tells."""
+    """Some distances of one loop fit a cache at the given sizes, in a way that no closed form expresses."""
 
 
 class DistanceForms:
@@ -55,7 +55,7 @@ class DistanceForms:
         self._compute(every=every)
 
     def _compute(self, *, every: bool) -> None:
-        """Sets `found`, its `parts`, and the `sizes` and `values` that they are told in. Raises NoClosedForm.
+        """Sets `found`, its `parts`, and the `sizes` and `values` in which they are stated. Raises NoClosedForm.
 
         any_order: whether it took the way that is for operands with loops in any order.
         """
@@ -91,7 +91,7 @@ class DistanceForms:
         symbol = self.sizes.symbol(number)
         return cast(Growing, symbol * self.step + self.rests[name]) if name in self.rests else symbol
 
-    # ---- what is told ----
+    # ---- results ----
 
     @cached_property
     def where(self) -> Condition | None:
@@ -101,7 +101,7 @@ class DistanceForms:
 
     @cached_property
     def facts(self) -> tuple[Fact, ...]:
-        """What all forms take for granted."""
+        """The assumptions of all forms."""
         return (*(at_least(n, low) for n, low in self._from().items() if low > 1), *self._others())
 
     def _from(self) -> dict[str, int]:
@@ -125,7 +125,7 @@ class DistanceForms:
         Raises NoClosedForm.
         """
         if cache_bytes < self.found.least_bytes:
-            raise NoClosedForm(f"stack distances are told from {self.found.least_bytes} B on")
+            raise NoClosedForm(f"stack distances are known only for caches of at least {self.found.least_bytes} B")
         at = self._near()
         known = self.sizes.mark()
         missing, held = list[Between](), list[Between]()
@@ -138,7 +138,7 @@ class DistanceForms:
                 if part.beyond is None:
                     raise NoClosedForm("stack distances that grow along a row, some of which fit")
                 more = part.beyond(cache_bytes)
-                # which of them exceed the cache is told by no end of theirs: `least` says for which sizes it holds
+                # no end of theirs shows which of them exceed the cache: `least` says for which sizes it holds
                 missing.append(replace(part, low=cache_bytes + 1, high=cache_bytes + 1, count=more))
             if any(p.beyond for p in missing):
                 self.least = self.sizes.settle()
@@ -157,7 +157,7 @@ class DistanceForms:
         spread: list[tuple[Any, Any, Between]] = []  # (class of the least distance, of the largest, part)
         for part in self.parts:
             if not isinstance(part.high, Growing) and part.high <= self.found.least_bytes:
-                continue  # no cache that is told of is too small for it
+                continue  # no cache of which something is known is too small for it
             low = part.low if self._is_positive(part.low) else self.found.least_bytes
             first, final = (order.leading(self.quasi(end)) for end in (low, part.high))
             groups.setdefault(final, [])

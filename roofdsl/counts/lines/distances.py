@@ -70,7 +70,7 @@ class Between(Record):
 
 
 class Histogram(Record):
-    """Stack distances of one execution. least_bytes: smaller caches are not told of.
+    """Stack distances of one execution. least_bytes: of smaller caches nothing is known.
 
     between: visits that are not among those of the arrays. There are some only where numbers are symbols: of the
     largest of two distances, one is larger here, the other there; or distances are not the same all over a part.

@@ -22,7 +22,7 @@ class Choices:
         self.context, self.conditions, self.scoped = context, conditions, scoped
 
     def write(self, condition: Condition, node: Any) -> None:
-        """Raises Refused for loops in the `if`, and for elements that only one way stores."""
+        """Raises Refused for loops in the `if`, and for elements that only one branch stores."""
         context = self.context
         before = dict(context.env)
         first = self._way(node.iftrue, node)
@@ -50,7 +50,7 @@ class Choices:
                     context.emit(item, node)
 
     def _way(self, node: Any, whole: Any) -> list[tree.Item]:
-        """What one way writes: assignments and `let`s."""
+        """What one branch writes: assignments and `let`s."""
         outer, self.context.choosing = self.context.choosing, True
         try:
             with self.context.collected() as items:
@@ -65,7 +65,7 @@ class Choices:
         return items
 
     def _paired(self, condition: Condition, first: list[tree.Item], second: list[tree.Item], node: Any) -> None:
-        """The k-th assignments of both ways have the same target."""
+        """The k-th assignments of both branches have the same target."""
         ways = [list(first), list(second)]
         for _ in _assigned(first):
             pair: list[tree.Assign] = []

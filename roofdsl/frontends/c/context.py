@@ -109,7 +109,7 @@ class Context(Writing):
         self.inner: set[str] = set()  # names of `let`s and loops ever used
         self.active: list[set[str]] = [set()]  # those visible here, by block
         self.choices: dict[object, bool] = {}  # known conditions inside expressions that are decided here
-        self.calls: list[Any] = []  # the calls whose functions are being put in
+        self.calls: list[Any] = []  # the calls whose functions are being inlined
         self.choosing = False  # inside an `if` on data, whose statements are written as one choice
         self.dry = False  # only integers are followed; nothing is written
 

@@ -151,7 +151,7 @@ def _extent(context: Context, variable: Variable, subscripts: list[tuple[Poly, A
             raise Refused("c-index", message, access.node, "begin the array at its first element")
         top = access.facts.greatest(subscript)
         if top is None:
-            message = f"how large `{variable.name}` is cannot be told from this subscript"
+            message = f"the size of `{variable.name}` does not follow from this subscript"
             raise Refused("c-index", message, access.node, "declare the array with its dimensions, `double A[n][m]`")
         if top + 1 not in found:
             found.append(top + 1)

@@ -184,7 +184,7 @@ def is_allocation(node: Any) -> bool:
 
 
 def merged(a: dict[Variable, State | Value], b: dict[Variable, State | Value]) -> dict[Variable, State | Value]:
-    """What is known after either of two ways."""
+    """What is known after either of two branches."""
     found: dict[Variable, State | Value] = {}
     for variable in {**a, **b}:
         first, second = a.get(variable), b.get(variable)

@@ -117,7 +117,7 @@ class _Writer:
         return texts, library
 
     def _globals(self) -> tuple[list[str], list[str]]:
-        """What hands variables of the file over before the call, and back behind it."""
+        """Code that hands over variables of the file before the call, and takes them back after it."""
         before, after = [], []
         used = {v.node: v for _, v in (*self.reading.names, *self.reading.parameters) if v.place == "global"}
         for node, variable in used.items():

@@ -70,7 +70,7 @@ class Nests:
             self._afterwards(header, last, first, name)
 
     def _peeled(self, node: Any, header: Header, variable: Variable) -> None:
-        """The first iteration on its own, then the others."""
+        """The first iteration by itself, then the others."""
         context = self.context
         (start,) = header.starts if len(header.starts) == 1 else (None,)
         if start is None or not self._runs(header):

@@ -19,7 +19,7 @@ _ROWS = "declare a two-dimensional array, `double A[n][m]`, or one block of memo
 
 
 class Peel(Exception):
-    """A value is of the iteration before: the first iteration of `loop` is to stand on its own."""
+    """A value comes from the previous iteration, so the first iteration of `loop` has to be written separately."""
 
     def __init__(self, loop: Any, variable: Variable) -> None:
         self.loop, self.variable = loop, variable

@@ -120,7 +120,7 @@ def _by_compiler(compiler: str, source: Source, folders: list[str], options: Opt
 
 
 def _faults(source: Source, messages: str) -> Exception:
-    """The preprocessor's errors at the lines they speak of."""
+    """The preprocessor's errors at the lines that they name."""
     found = []
     for file, line, column, message in _FAULT.findall(messages):
         own = file == source.name

@@ -60,7 +60,7 @@ def readings(path: str, name: str | None = None) -> list[tuple[Reading, CheckedK
 
 
 class _Lexer(c_lexer.CLexer):  # type: ignore[misc]
-    """Remembers how far it has come: not every error of the parser has a place."""
+    """Remembers how far it has read, since not every error of the parser has a place."""
 
     reached = (1, 1)
 

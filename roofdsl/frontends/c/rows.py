@@ -32,7 +32,7 @@ def require_rows_kept(context: Context, kernel: tree.Kernel) -> None:
 
 
 def _passes(access: Access, subscript: Poly, dim: Poly) -> bool:
-    """Whether the bounds of the loops around let it leave the row, whatever the sizes are."""
+    """Whether the bounds of the surrounding loops let it leave the row, whatever the sizes are."""
     facts = access.facts
     if facts.not_negative(subscript) and facts.not_negative(dim - 1 - subscript):
         return False

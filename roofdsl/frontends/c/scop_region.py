@@ -104,7 +104,7 @@ def _before(item: Any, context: Context, statements: Statements) -> None:
 
 
 def _declared(node: Any, context: Context, statements: Statements) -> None:
-    """A declaration before the region. An integer that is set once, by what is not known, becomes a parameter."""
+    """A declaration before the region. An integer that is set once, to an unknown value, becomes a parameter."""
     type_ = context.type_of(node.type)
     variable = context.variable(node.name, type_, node, "outer")
     context.scopes.declare(variable)

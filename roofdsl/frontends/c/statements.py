@@ -44,7 +44,7 @@ class Statements:
         self.follower.loops = self.nests.followed
 
     def block(self, items: Sequence[Any]) -> None:
-        """Statements in a row; a pragma speaks of the loop behind it."""
+        """Statements in a row; a pragma applies to the loop after it."""
         pending: Directive | None = None
         for item in items:
             if isinstance(item, c_ast.Pragma):
@@ -200,7 +200,7 @@ class Statements:
         """Gives a new local scalar its first value: a `let` where it is the only one; a number stands for itself."""
         type_ = element(variable.type, node, variable.name)
         value = self.values.to(value, type_, node)
-        self.context.lets.pop(variable, None)  # of a function that was put in before
+        self.context.lets.pop(variable, None)  # of a function that was inlined before
         if self._is_let(variable) and not is_integer(type_):
             if value.poly is not None or isinstance(value.expr, tree.Number):
                 self.context.lets[variable] = Value(type_, None, value.written(self.context.spans(node)))

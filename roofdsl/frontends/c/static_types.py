@@ -55,7 +55,7 @@ def smallest(type_: str) -> int:
 
 
 def static_type(node: Any, context: Context) -> str | None:
-    """C's type of an arithmetic expression; None where it is not told by its form."""
+    """C's type of an arithmetic expression; None where its form does not show it."""
     match node:
         case c_ast.Constant():
             return _constant(node)

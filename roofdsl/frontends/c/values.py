@@ -33,7 +33,7 @@ class NeedsData(Exception):
 
 
 class Caller(Protocol):
-    """Puts in the functions of the program."""
+    """Inlines the functions of the program."""
 
     def value(self, node: Any) -> Value: ...
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from roofdsl.frontends.python.users import Argument, Returned, function_of, run_user
+from roofdsl.frontends.python.user_functions import Argument, Returned, function_of, run_user
 from roofdsl.lang.diagnostics import CommandError
 
 

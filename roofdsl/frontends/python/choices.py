@@ -1,4 +1,4 @@
-"""`if` on data: both ways are computed, and each scalar or element takes its value by a `select`."""
+"""`if` on data: both branches are computed, and each scalar or element takes its value by a `select`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Choices:
         self.context, self.expressions, self.block = context, expressions, block
 
     def write(self, condition: Value, node: ast.If) -> None:
-        """Raises Refused for loops in the `if`, and for elements that only one way stores."""
+        """Raises Refused for loops in the `if`, and for elements that only one branch stores."""
         context = self.context
         if not condition.is_scalar:
             context.refuse("py-condition", "the truth value of an array is ambiguous", node.test, "write `np.where`")
@@ -88,7 +88,7 @@ class Choices:
         return items
 
     def _paired(self, test: tree.Expr, first: list[tree.Item], second: list[tree.Item], node: ast.AST) -> None:
-        """The k-th assignments of both ways have the same target."""
+        """The k-th assignments of both branches have the same target."""
         context, span = self.context, self.context.span(node)
         ways = [list(first), list(second)]
         for _ in _assigned(first):
@@ -130,7 +130,7 @@ def _value(item: tree.Assign) -> tree.Expr:
 
 
 def merged(frame: Frame, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """What is known of names after either of two ways."""
+    """What is known of names after either of two branches."""
     found: dict[str, Any] = {}
     for name in {**a, **b}:
         first, second = a.get(name), b.get(name)

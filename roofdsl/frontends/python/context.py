@@ -44,7 +44,7 @@ class Learnt:
 class Module(Record):
     """A parsed file: its functions, the full names of what it imports, and its constants.
 
-    unclear: names that mean something else, or of which the text does not tell what they mean.
+    unclear: names that mean something else, or whose meaning does not follow from the text.
     """
 
     source: Source

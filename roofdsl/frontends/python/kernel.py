@@ -13,7 +13,7 @@ from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, storage
 from roofdsl.frontends.python.signature import Given, Signature, arguments_of
 from roofdsl.frontends.python.statements import Statements
-from roofdsl.frontends.python.users import Argument, Reading, Returned
+from roofdsl.frontends.python.user_functions import Argument, Reading, Returned
 from roofdsl.frontends.python.values import ONE, ZERO, Buffer, Constant, Items, View
 from roofdsl.frontends.refuse import Refused
 from roofdsl.frontends.uses import uses

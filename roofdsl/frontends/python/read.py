@@ -10,7 +10,7 @@ from roofdsl.frontends.python.kernel import kernel
 from roofdsl.frontends.python.parsing import parse_module
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.signature import Given, arguments_of, shape_option
-from roofdsl.frontends.python.users import Reading
+from roofdsl.frontends.python.user_functions import Reading
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel

@@ -266,7 +266,7 @@ class Statements:
     # ---- functions ----
 
     def called(self, function: ast.FunctionDef, args: Sequence[Any], named: dict[str, Any], node: ast.Call) -> Any:
-        """The value of a call of a function of the file, whose statements are put in its place."""
+        """The value of a call of a function of the file, which is inlined."""
         context = self.context
         if any(frame.node is function for frame in context.frames):
             context.refuse("py-call", f"`{function.name}` calls itself", node, "write a loop")
@@ -330,12 +330,12 @@ class Statements:
             return self._ending(node.body if known else node.orelse)
         if isinstance(condition, Known):
             message = "what is returned depends on sizes or loop variables"
-            context.refuse("py-condition", message, node.test, "assign the result in both ways, and return it")
+            context.refuse("py-condition", message, node.test, "assign the result in both branches, and return it")
         before = len(context.out)
         ways = [self._ending(way) for way in (node.body, node.orelse)]
         if len(context.out) > before:
             message = "whether these statements run depends on data"
-            context.refuse("py-condition", message, node.test, "assign the result in both ways, and return it")
+            context.refuse("py-condition", message, node.test, "assign the result in both branches, and return it")
         a, b = (arithmetic.value(way, node) for way in ways)
         found = arithmetic.truth(condition, node.test)
         if not (a.is_scalar and b.is_scalar and found.is_scalar):
@@ -368,7 +368,7 @@ class Statements:
 
 
 def _returns(node: ast.If) -> bool:
-    """Whether both ways of an `if` end with what the function returns."""
+    """Whether both branches of an `if` end with what the function returns."""
     return all(
         way and (isinstance(way[-1], ast.Return) or (isinstance(way[-1], ast.If) and _returns(way[-1])))
         for way in (node.body, node.orelse)

@@ -16,7 +16,7 @@ from roofdsl.codegen.compiler import find_compiler
 from roofdsl.codegen.storage import STORAGE
 from roofdsl.frontends.generated_calls import REDUCED, GeneratedCalls, at_sizes
 from roofdsl.frontends.python.read import readings
-from roofdsl.frontends.python.users import Reading
+from roofdsl.frontends.python.user_functions import Reading
 from roofdsl.frontends.verify import Case, Outcome, Verified, verify
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError

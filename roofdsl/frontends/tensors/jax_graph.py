@@ -1,4 +1,4 @@
-"""From a function of JAX to a graph: its jaxpr, with the functions that it calls put in."""
+"""From a function of JAX to a graph: its jaxpr, with the functions that it calls inlined."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ LOWEST = {"f64": "-1.7e308", "f32": "-3.4e38", "tf32": "-3.4e38", "bf16": "-3.3e
 
 
 class KernelText(Record):
-    """A kernel without its name. `wish`: the name it would like; `comment`: what a reader is told."""
+    """A kernel without its name. `wish`: the name it gets if that is free; `comment`: a comment for readers."""
 
     wish: str
     comment: str

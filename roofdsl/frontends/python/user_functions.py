@@ -1,4 +1,4 @@
-"""Runs a user's own function beside the kernel that it is read as. This executes the file: only where asked by name."""
+"""Runs a user's own Python function beside the kernel that it is read as. This executes the file: only on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first check of every traffic analysis: the cache and its line."""
+"""Whether a cache and its line can hold the elements of a kernel: the first check of every traffic analysis."""
 
 from __future__ import annotations
 
