@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,9 +11,15 @@ from roofdsl.codegen.inputs import random_inputs
 from roofdsl.codegen.reference import reference
 from roofdsl.codegen.storage import decode
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import load_file
+from roofdsl.machine.find import machine_of
 from roofdsl.measure.gpu import GpuOptions, build_gpu, measure_gpu
 from roofdsl.measure.gpu_blas import gemm_of, types_of
+from roofdsl.measure.measurement import source_hash
 from roofdsl.measure.timing import Plan
+from roofdsl.validate.run import compare_all
+from tests.measure.examples import EXAMPLE
 from tests.measure.fake_gpu import FakeGpu
 from tests.oracle.loading import kernel_of
 
@@ -138,3 +146,28 @@ def test_dot_products_in_reduced_types_have_no_call() -> None:
     )
     with pytest.raises(CommandError, match="no call of cuBLAS"):
         measure_gpu(kernel, {"n": 9}, GpuOptions("library", BRIEF), driver=FakeGpu())
+
+
+def test_a_library_product_in_f64_is_judged_by_the_matrix_units() -> None:
+    text = PRODUCT.format(
+        type="f64", target="f64", order_a="", order_b="", order_c="", more="", factor="", a="m, l", a_at="i, k",
+        b="l, n", b_at="k, j", c="m, n", c_at="i, j",
+    )  # fmt: skip
+    kernel, sizes = kernel_of(text), {"m": 512, "n": 512, "l": 512}
+    machine = machine_of(load_file(Source("m.roof", MACHINE)), None)
+    measured = replace(
+        EXAMPLE, kernel="product", parameters=tuple(sizes.items()), backend="gpu", variant="library",
+        state="rotated", work=2 * 512**3, source_sha256=source_hash(kernel), details={"operation": "gemm"},
+    )  # fmt: skip
+    naive = replace(measured, variant="naive", details={})
+    for m, rate in ((measured, 4e12), (naive, 1e12)):
+        (found,) = compare_all([kernel], [m], machine)
+        assert found.predicted_s == pytest.approx(2 * 512**3 / rate)
+
+
+MACHINE = """
+machine m:
+    peak f64 1e12 FLOP/s
+    peak f64 tensor 4e12 FLOP/s
+    memory HBM 64 GiB, 1e15 B/s
+"""
