@@ -13,6 +13,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.device import ReportedCache, software
+from roofdsl.measure.gpu_blas import Types, gemm_of, types_of
 from roofdsl.measure.gpu_driver import Driver, find_driver
 from roofdsl.measure.gpu_microkernels import (
     ARITHMETIC,
@@ -35,7 +36,14 @@ BLOCKS_PER_UNIT = 8
 SMALLEST = 1 << 20
 """The smallest working set of all multiprocessors together: a little more than 16 bytes for each of their threads."""
 
-_TENSOR = (("f16", "float16", "default"), ("tf32", "float32", "tf32"), ("f64", "float64", "default"))
+_TENSOR = (
+    ("f16", "f16", types_of("f16", "f32", "default")),
+    ("bf16", "bf16", types_of("bf16", "f32", "default")),
+    ("tf32", "f32", types_of("f32", "f32", "tf32")),
+    ("f64", "f64", types_of("f64", "f64", "default")),
+    ("i8", "i8", Types(operand=3, target=10, compute=72, factor="int32")),
+)
+"""Types of operations of matrix units, each with the type that is stored and how cuBLAS is asked for it."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,13 @@ def characterize_gpu(
         tell(0.4 * k / len(ARITHMETIC), f"{wanted.type} {wanted.cls}")
         found = calmest(partial(_arithmetic, device, wanted, int(about["multiprocessors"]), samples))
         peaks.append(GpuPeak(wanted.type, wanted.cls, found, "independent accumulators in registers"))
-    for k, (type_name, dtype, mode) in enumerate(_TENSOR):
+    for k, (type_name, stored, types) in enumerate(_TENSOR):
         tell(0.4 + 0.2 * k / len(_TENSOR), f"{type_name} matrix product")
-        size = 4096 if quick else 8192
-        peak = _tensor(device, type_name, dtype, mode, n=size, samples=min(samples, 10), notes=notes)
-        peaks += [] if peak is None else [peak]
+        try:
+            n = 4096 if quick else 8192
+            peaks.append(_tensor(device, type_name, stored, types, n=n, samples=min(samples, 10)))
+        except (CommandError, TypeError, ValueError) as error:
+            notes.append(f"no matrix product in {type_name}: {str(error).splitlines()[0]}")
     sweep = _sweep(device, about, quick, samples, lambda p, w: tell(0.6 + 0.38 * p, w))
     levels = find_gpu_levels(about, sweep, notes)
     tell(0.99, "launch")
@@ -144,28 +154,27 @@ def _arithmetic(device: Driver, wanted: Arithmetic, units: int, samples: int) ->
     return rate_of(device, start, 64.0 * ILP * wanted.operations * blocks * THREADS, samples)
 
 
-def _tensor(
-    device: Driver, type_name: str, dtype: str, mode: str, *, n: int, samples: int, notes: list[str]
-) -> GpuPeak | None:
-    """A square matrix product on random numbers; None (and a note) if the library does not support it."""
+def _tensor(device: Driver, type_name: str, stored: str, types: Types, *, n: int, samples: int) -> GpuPeak:
+    """A square matrix product on random numbers. Raises CommandError if the library does not support it."""
     import numpy as np
 
-    # a million random numbers, repeated, with a period that is not a whole number of rows; new ones for all would take
-    # seconds
-    pattern = np.random.default_rng(5).uniform(-1, 1, 1_000_003).astype(dtype)
-    a, b, c = (device.put(np.resize(pattern[k:], (n, n))) for k in range(3))
-    try:
-        with device.library(mode) as cupy:
+    from roofdsl.codegen.storage import encode
 
-            def start(count: int) -> None:
-                for _ in range(count):
-                    cupy.matmul(a, b, out=c)
+    # a million random numbers, repeated, with a period that is not a whole number of rows
+    real = np.random.default_rng(5).uniform(-1, 1, 1_000_003)
+    pattern = np.asarray(real * 127, np.int8) if stored == "i8" else encode(real, stored)
+    target = "int32" if stored == "i8" else "float64" if stored == "f64" else "float32"
+    a, b = (device.filled((n, n), "C", np.roll(pattern, k)) for k in (0, 501_001))
+    c = device.filled((n, n), "C", np.zeros(1, target))
+    product = gemm_of(a, b.T, c)  # both along the sum, the one order in which integers are multiplied
 
-            found = rate_of(device, start, 2.0 * n**3, samples)
-    except (CommandError, TypeError, ValueError) as error:
-        notes.append(f"no matrix product in {type_name}: {str(error).splitlines()[0]}")
-        return None
-    return GpuPeak(type_name, "tensor", found, f"cuBLAS, {n} x {n} x {n}, random numbers, math mode {mode}")
+    def start(count: int) -> None:
+        for _ in range(count):
+            device.gemm(product, types, 1, 0)
+
+    with device.library("tf32" if type_name == "tf32" else "default"):
+        found = rate_of(device, start, 2.0 * n**3, samples)
+    return GpuPeak(type_name, "tensor", found, f"cuBLAS, {n} x {n} x {n}, random numbers, sums in {target}")
 
 
 def gpu_working_sets(l2_bytes: int, memory_bytes: int, per_octave: int) -> list[int]:

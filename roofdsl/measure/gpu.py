@@ -16,8 +16,8 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.measure.by_numba import by_value
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
+from roofdsl.measure.gpu_library import library_code
 from roofdsl.measure.gpu_timing import time_launches
-from roofdsl.measure.library_kernels import GPU_TYPES, described, matrix_views, recognize, scale_of
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.timing import DEFAULT, Plan
@@ -153,7 +153,7 @@ def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mappi
     if options.math_mode not in MATH_MODES:
         raise CommandError(f"there is no math mode `{options.math_mode}`", f"there are {', '.join(MATH_MODES)}")
     if options.variant == "library":
-        return _library(kernel, options, driver)
+        return library_code(kernel, options.math_mode, driver)
     return _generated(kernel, options.variant, driver, values)
 
 
@@ -209,36 +209,3 @@ def _integers(values: Sequence[int]) -> list[Any]:
     import numpy as np
 
     return [np.int64(v) for v in values]
-
-
-def _library(kernel: Kernel, options: GpuOptions, driver: Driver) -> GpuCode:
-    """cuBLAS through cupy, for the kernels that library_kernels.recognize knows."""
-    found = recognize(kernel, GPU_TYPES)
-    half = {o.array.name for o in (found.target, *found.operands) if o.array.type.name == "f16"}
-    if found.kind == "axpy":
-        raise CommandError(
-            f"kernel {kernel.name} is a scaled addition, for which cupy uses no library",
-            "use the variant `naive`",
-        )
-
-    def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:
-        numbers = {name: array.view("float16") if name in half else array for name, array in arrays.items()}
-        a, b, target = matrix_views(found, numbers, sizes)
-        host = {s.name: driver.get(arrays[s.name]) for s in found.scalars}
-        scale = scale_of(found, {name: array.view("float16") if half else array for name, array in host.items()})
-
-        def run() -> None:
-            with driver.library(options.math_mode) as cupy:
-                product = cupy.matmul(a, b)
-                if scale is not None:
-                    product *= scale
-                if found.accumulate:
-                    target[...] += product
-                else:
-                    target[...] = product
-
-        return run
-
-    details = {"operation": found.kind, "as": described(found), "math_mode": options.math_mode}
-    text = f"{found.kind}: {described(found)}"
-    return GpuCode(text, f"cupy {driver.software().get('cupy', '')}".strip(), bind, lambda sizes: dict(details))

@@ -6,7 +6,7 @@ gpu.py and characterize_gpu.py use only `Driver`, so that tests can run them wit
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from itertools import pairwise
 from math import prod
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.gpu_blas import Gemm, Gemv, Types
 
 Call = Callable[[], object]
 MATH_MODES = ("default", "tf32", "pedantic")
@@ -69,8 +70,20 @@ class Driver(Protocol):
         """Seconds on the device for each call of a sequence in one stream, by an event between every two of them."""
         ...
 
-    def library(self, math_mode: str) -> Any:
-        """The array library with its BLAS (cupy), as a context in which that math mode is active."""
+    def library(self, math_mode: str) -> AbstractContextManager[Any]:
+        """A context in which the BLAS has that math mode."""
+        ...
+
+    def gemm(self, product: Gemm, types: Types, alpha: Any, beta: Any) -> None:
+        """Start a matrix product, or a batch of them. Raises CommandError if the library refuses it."""
+        ...
+
+    def gemv(self, product: Gemv, types: Types, alpha: Any, beta: Any) -> None:
+        """Start a product of a matrix and a vector, in f32, f64 or their complex types."""
+        ...
+
+    def dot(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None:
+        """Start out = alpha * sum(x * y) + beta * out, in f32, f64 or their complex types; out has one element."""
         ...
 
 
@@ -219,7 +232,7 @@ class CupyDriver:
         return replay
 
     @contextmanager
-    def library(self, math_mode: str) -> Iterator[Any]:
+    def library(self, math_mode: str) -> Iterator[None]:
         cublas = self.cupy.cuda.cublas
         handle = self.device.cublas_handle
         before = cublas.getMathMode(handle)
@@ -230,6 +243,56 @@ class CupyDriver:
         }
         cublas.setMathMode(handle, modes[math_mode])
         try:
-            yield self.cupy
+            yield
         finally:
             cublas.setMathMode(handle, before)
+
+    def gemm(self, product: Gemm, types: Types, alpha: Any, beta: Any) -> None:
+        import numpy as np
+
+        cublas = self.cupy.cuda.cublas
+        one, two, to = product.first, product.second, product.target
+        operations = [cublas.CUBLAS_OP_T if turned else cublas.CUBLAS_OP_N for turned in product.transposed]
+        factors = np.array([alpha, beta], types.factor)  # the host's: read when the call is made
+        at = factors.ctypes.data
+        shape = (product.m, product.n, product.k)
+        handle = self.device.cublas_handle
+        first, second, target = (
+            [m.array.data.ptr, number, m.leading]
+            for m, number in ((one, types.operand), (two, types.operand), (to, types.target))
+        )
+        algorithm = (types.compute, cublas.CUBLAS_GEMM_DEFAULT)
+        try:
+            if product.batch == 1:
+                cublas.gemmEx(
+                    handle, *operations, *shape, at, *first, *second, at + factors.itemsize, *target, *algorithm
+                )
+                return
+            cublas.gemmStridedBatchedEx(
+                handle, *operations, *shape, at, *first, one.between, *second, two.between, at + factors.itemsize,
+                *target, to.between, product.batch, *algorithm,
+            )  # fmt: skip
+        except cublas.CUBLASError as error:
+            raise CommandError(f"cuBLAS does not multiply these matrices: {error}", "use the variant `naive`") from None
+
+    def gemv(self, product: Gemv, types: Types, alpha: Any, beta: Any) -> None:
+        import numpy as np
+
+        cublas = self.cupy.cuda.cublas
+        letter = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}[types.factor]
+        operation = cublas.CUBLAS_OP_T if product.transposed else cublas.CUBLAS_OP_N
+        factors = np.array([alpha, beta], types.factor)
+        at, matrix = factors.ctypes.data, product.matrix
+        getattr(cublas, f"{letter}gemv")(
+            self.device.cublas_handle, operation, product.m, product.n, at, matrix.array.data.ptr, matrix.leading,
+            product.x.data.ptr, product.step_x, at + factors.itemsize, product.y.data.ptr, product.step_y,
+        )  # fmt: skip
+
+    def dot(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None:
+        found = self.cupy.cublas.dotu(x, y)
+        if alpha != 1:
+            found = found * alpha
+        if beta:
+            out += found
+        else:
+            out[...] = found

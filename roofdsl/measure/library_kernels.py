@@ -20,11 +20,8 @@ from roofdsl.measure.device import blas
 from roofdsl.measure.runner import Call, Runner
 from roofdsl.measure.timing import usable_cores
 
-TYPES = ("f64", "f32", "c128", "c64")
-"""Element types that BLAS has."""
-
-GPU_TYPES = (*TYPES, "f16")
-"""Those of cuBLAS through cupy."""
+TYPES: Mapping[str, tuple[str, ...]] = {name: (name,) for name in ("f64", "f32", "c128", "c64")}
+"""Element types of operands that BLAS has, each with those of targets."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +53,9 @@ class Contraction:
     summed: tuple[str, ...] = ()
 
 
-def recognize(kernel: Kernel, types: Sequence[str] = TYPES) -> Contraction:
-    """The contraction that a kernel computes (as written, before its directives), in one of these element types.
+def recognize(kernel: Kernel, types: Mapping[str, tuple[str, ...]] = TYPES) -> Contraction:
+    """The contraction that a kernel computes (as written, before its directives), with operands of one of these
+    element types and a target of one that belongs to it.
 
     Raises CommandError if it is none.
     """
@@ -77,9 +75,11 @@ def recognize(kernel: Kernel, types: Sequence[str] = TYPES) -> Contraction:
         raise _none(kernel, "it is not one sum of products")
     operands, scalars = _factors(kernel, product, lets)
     found = _classified(kernel, main, target, operands, scalars=scalars, accumulate=accumulates)
-    given = {o.array.type.name for o in (target, *operands)} | {a.type.name for a in scalars}
-    if len(given) != 1 or given.pop() not in types:
-        raise _none(kernel, f"BLAS multiplies {', '.join(types)}, all of one type")
+    given = {o.array.type.name for o in operands} | {a.type.name for a in scalars}
+    if len(given) != 1 or target.array.type.name not in types.get(given.pop(), ()):
+        wider = [f"{name} into {to}" for name, targets in types.items() for to in targets if to != name]
+        others = f", and {', '.join(wider)}" if wider else ""
+        raise _none(kernel, f"BLAS multiplies {', '.join(types)}, all of one type{others}")
     return found
 
 
@@ -242,15 +242,15 @@ def library_runner(kernel: Kernel) -> Runner:
     return Runner("library", f"numpy, {blas()}", threads, text, bind, details)
 
 
-def described(found: Contraction) -> str:
-    """A description of the library call for the record."""
+def described(found: Contraction, work: bool = True) -> str:
+    """A description of the library call for the record. work: whether what it adds or scales is in a work array."""
     factor = "".join(f"{a.name} * " for a in found.scalars)
     sign = "+=" if found.accumulate else "="
     if found.kind == "axpy":
         return f"{found.target.array.name} {sign} {factor}{found.operands[0].array.name}, through a work array"
     a, b = (o.array.name for o in found.operands)
-    work = ", through a work array" if found.accumulate or found.scalars else ""
-    return f"{found.target.array.name} {sign} {factor}matmul({a}, {b}){work}"
+    through = ", through a work array" if work and (found.accumulate or found.scalars) else ""
+    return f"{found.target.array.name} {sign} {factor}matmul({a}, {b}){through}"
 
 
 def scale_of(found: Contraction, arrays: Mapping[str, Any]) -> Any:

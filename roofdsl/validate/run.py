@@ -19,6 +19,7 @@ from roofdsl.machine.quantities import group
 from roofdsl.measure.measurement import MATH, OTHERS, Measurement
 from roofdsl.measure.other_load import Others, wait_until_calm
 from roofdsl.measure.timing import Plan
+from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
@@ -165,6 +166,7 @@ def compare_all(
             found.append(compare_program(predicted, m, machine, limits))
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
+        asked = replace(asked, unit=asked.unit or _unit(m, kernel, own, machine))
         found.append(compare(predict(kernel, own, machine, asked), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
@@ -179,6 +181,19 @@ def _code(measured: Measurement) -> Code:
         return Code("none")
     compiler: Literal["numba", "cc"] = "numba" if measured.compiler.startswith("numba") else "cc"
     return Code("auto", compiler, "strict" if measured.details.get(MATH) == "strict" else "relaxed")
+
+
+def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> str | None:
+    """Matrix units, where a library multiplied matrices on a GPU that has them for the types of the kernel: cuBLAS uses
+    them for all its types but f32, and for that in the math mode tf32.
+    """
+    from roofdsl.counts.traffic_at import work_at
+
+    multiplied = measured.details.get("operation") in ("gemm", "batched gemm")
+    if not (multiplied and measured.backend == "gpu" and measured.variant == "library" and is_contraction(kernel)):
+        return None
+    types = work_at(kernel, sizes).by_type
+    return "tensor" if types and all(machine.stated(name, "tensor") for name in types) else None
 
 
 def _accesses(measured: Measurement, machine: Machine) -> Accesses:

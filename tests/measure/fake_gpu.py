@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from roofdsl.codegen.storage import decode, encode
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.bandwidth_curve import PATTERNS
+from roofdsl.measure.gpu_blas import Gemm, Gemv, Matrix, Types
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, ILP, THREADS
 
 L2_BYTES, UNITS = 8 << 20, 100
@@ -56,7 +59,10 @@ class FakeGpu:
         return array.copy(order="K")
 
     def filled(self, shape: tuple[int, ...], order: Any, numbers: NDArray[Any]) -> NDArray[Any]:
-        return np.resize(numbers, int(np.prod(shape))).reshape(shape, order=order)
+        count = int(np.prod(shape))
+        if count > 1 << 22:  # nobody looks at the numbers
+            return np.empty(shape, numbers.dtype, order=order)
+        return np.resize(numbers, count).reshape(shape, order=order)
 
     def captured(self, calls: Sequence[Callable[[], object]]) -> Callable[[], object]:
         kept = list(calls)
@@ -105,19 +111,54 @@ class FakeGpu:
         return [self.elapsed([call]) for call in calls]
 
     @contextmanager
-    def library(self, math_mode: str) -> Iterator[Any]:
+    def library(self, math_mode: str) -> Iterator[None]:
         self.modes.append(math_mode)
-        yield _Library(self)
+        yield
 
-
-class _Library:
-    def __init__(self, gpu: FakeGpu) -> None:
-        self.gpu = gpu
-
-    def matmul(self, a: NDArray[Any], b: NDArray[Any], out: NDArray[Any] | None = None) -> NDArray[Any]:
-        self.gpu.clock += 2.0 * a.shape[-2] * a.shape[-1] * b.shape[-1] / RATES["tensor"]
-        if a.dtype == np.float64 and a.shape[-1] > 2000:
+    def gemm(self, product: Gemm, types: Types, alpha: Any, beta: Any) -> None:
+        """By the columns that cuBLAS knows: memory, leading dimensions and flags, nothing of the views' own order."""
+        self.clock += 2.0 * product.batch * product.m * product.n * product.k / RATES["tensor"]
+        if types.operand == 1 and product.m > 2000:
             raise CommandError("no f64 here")
-        if a.shape[-1] > 2000:
-            return a  # nobody looks at the result, and it would take long
-        return np.matmul(a, b, out=out)
+        if product.m > 2000:
+            return  # nobody looks at the result, and it would take long
+        wide = {2: "f16", 14: "bf16"}
+        for p in range(product.batch):
+            one, two = (
+                _columns(m, p, (product.k, rows) if turned else (rows, product.k))
+                for m, rows, turned in (
+                    (product.first, product.m, product.transposed[0]),
+                    (product.second, product.n, not product.transposed[1]),
+                )
+            )
+            if types.operand in wide:
+                one, two = (decode(np.ascontiguousarray(x), wide[types.operand]) for x in (one, two))
+            left, right = one.T if product.transposed[0] else one, two.T if product.transposed[1] else two
+            to = _columns(product.target, p, (product.m, product.n))
+            held = decode(np.ascontiguousarray(to), wide[types.target]) if types.target in wide else to
+            found = alpha * (left @ right) + (beta * held if beta else 0)
+            to[...] = encode(found, wide[types.target]) if types.target in wide else found
+
+    def gemv(self, product: Gemv, types: Types, alpha: Any, beta: Any) -> None:
+        matrix = _columns(product.matrix, 0, (product.m, product.n))
+        matrix = matrix.T if product.transposed else matrix
+        self.clock += 8.0 * matrix.size / RATES["stream"][1]
+        product.y[...] = alpha * (matrix @ product.x) + (beta * product.y if beta else 0)
+
+    def dot(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None:
+        self.clock += 16.0 * x.size / RATES["stream"][1]
+        out[...] = alpha * np.dot(x, y) + (beta * out if beta else 0)
+
+
+def _columns(matrix: Matrix, number: int, shape: tuple[int, int]) -> NDArray[Any]:
+    """The matrix of a batch as cuBLAS sees it: columns of `shape[0]` elements, `leading` apart."""
+    assert matrix.leading >= shape[0], "cuBLAS refuses such a leading dimension"
+    first = matrix.array
+    step = first.itemsize
+    start = first[number] if first.ndim == 3 else first
+    if first.ndim == 3:
+        assert (
+            start.__array_interface__["data"][0] - first.__array_interface__["data"][0]
+            == number * matrix.between * step
+        )
+    return as_strided(start, shape, (step, matrix.leading * step))

@@ -175,7 +175,7 @@ def test_a_known_gpu_is_characterized() -> None:
     for peak in found.peaks:
         expected = RATES["tensor"] if peak.cls == "tensor" else peak_of(peak.type, peak.cls)
         assert peak.rate.per_s == pytest.approx(expected, rel=0.01)
-    assert {p.type for p in found.peaks if p.cls == "tensor"} == {"f16", "tf32"}
+    assert {p.type for p in found.peaks if p.cls == "tensor"} == {"f16", "bf16", "tf32", "i8"}
     assert any("no matrix product in f64: no f64 here" in note for note in found.notes)
     cache, memory = found.levels
     assert cache.bandwidth.bytes_per_s == pytest.approx(RATES["stream"][0], rel=0.01)
