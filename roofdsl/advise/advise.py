@@ -217,7 +217,7 @@ def _found(
 
 
 def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
-    """Tell an upper bound on the time, if found quickly, and then the exact time; or the reason for a refusal."""
+    """Report an upper bound on the time, if found quickly, and then the exact time; or the reason for a refusal."""
     case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
     try:
         kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel

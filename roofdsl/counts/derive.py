@@ -120,7 +120,7 @@ def _derive(
 
 
 class _Numbers:
-    """What is counted at numbers for all parameters; None, or a reason, for what is out of reach there."""
+    """Exact values, if all parameters have numbers; None, or a reason, for a value that takes too long."""
 
     def __init__(
         self,

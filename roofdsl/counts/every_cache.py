@@ -72,7 +72,7 @@ class _Sum:
 
 
 class _Names:
-    """Gives the names that counting made others, that are readable and no kernel's own, the same in all sums."""
+    """Replaces the names that counting made by readable ones, unused by the kernel, and the same ones in all sums."""
 
     def __init__(self, sizes: Mapping[str, Quasi], limit: Quasi) -> None:
         self.sizes, self.limit = sizes, limit

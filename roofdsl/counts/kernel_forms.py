@@ -131,8 +131,9 @@ class Forms:
         return QUICKLY if all(n in self.given for n in self.distances.names) else SOON
 
     def _at_once(self, compute: Callable[[ClosedForms], T]) -> T:
-        """What `compute` finds with forms of its own, so that what it fails to find soon `closed` still may find; after
-        one failure nothing more is asked. Raises NoClosedForm.
+        """The result of `compute` if that is found quickly. It uses a separate ClosedForms, since those remember
+        failures: what is not found here, `closed` may still find. After one failure this gives up at once. Raises
+        NoClosedForm.
         """
         if self._slow:
             raise NoClosedForm("integer sets take long")

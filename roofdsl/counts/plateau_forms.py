@@ -179,7 +179,7 @@ class Plateaus:
             period = joined(period, more)
 
     def _reopened(self) -> bool:
-        """Whether bounds of pieces were found to depend on more remainders, which are then told apart from now on."""
+        """Whether bounds of pieces turned out to depend on more remainders, and are then classes of their own."""
         opened = False
         place = {id(domain): k for k, (domain, _) in enumerate(self.pieces)}
         for (domain, _), found in self._ranges.items():

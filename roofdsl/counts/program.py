@@ -290,7 +290,7 @@ def _in_program(fact: Fact, known: Mapping[str, Quasi]) -> Fact | None:
 
 
 def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> tuple[Constraint, ...] | None:
-    """The constraints that the arguments leave open; None where one of them is broken."""
+    """The constraints that the arguments leave open; None if they violate one."""
     left = []
     for value, zero in constraints:
         found = value.substitute(known)

@@ -225,8 +225,9 @@ class Ways(Generic[T]):
             yield "integer sets", lambda: self._by_sets(MAX_OPERATIONS)
 
     def _unless_hard(self, of: int, operations: int) -> Iterator[tuple[str, Callable[[], T]]]:
-        """Integer sets, unless they were too hard before: if they are at some sizes, they hardly ever are less so at
-        others, and a sweep asks for many.
+        """Integer sets, unless they were too hard before: if they are at some sizes, they mostly are at others.
+
+        A sweep asks for many sizes.
         """
         key = (operations, *self._asked)
         if key not in _hard_for_sets:

@@ -246,7 +246,7 @@ class DistanceForms:
         return (*(at_least(n, low) for n, low in least.items() if low > 1), *others, *self._others())
 
     def _extreme(self, distances: list[Any], beyond: Callable[[Any, Any], Any]) -> list[Growing]:
-        """Those of the distances that grow which no other makes superfluous; beyond(a, b) >= 0: b does for a."""
+        """The growing distances without those that another makes redundant; beyond(a, b) >= 0: b makes a redundant."""
         kept: list[Growing] = []
         for distance in dict.fromkeys(d for d in distances if isinstance(d, Growing)):
             if any(self._is_positive(beyond(distance, k) + 1) for k in kept):
