@@ -15,6 +15,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.measure.by_numba import by_value
 from roofdsl.measure.device import software
+from roofdsl.measure.gpu_code import GpuCode
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
 from roofdsl.measure.gpu_library import library_code
 from roofdsl.measure.gpu_timing import time_launches
@@ -42,16 +43,6 @@ class GpuOptions:
     seed: int = 0
     verify_s: float = BUDGET_S
     known: dict[str, Verified] | None = None
-
-
-@dataclass(frozen=True)
-class GpuCode:
-    """bind(arrays on the device, sizes) gives a call that starts all launches. `details` go into the record."""
-
-    text: str
-    compiler: str
-    bind: Callable[[Mapping[str, Any], Mapping[str, int]], Call]
-    details: Callable[[Mapping[str, int]], dict[str, Any]]
 
 
 def measure_gpu(

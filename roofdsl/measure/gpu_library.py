@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.gpu_blas import GPU_TYPES, gemm_of, gemv_of, types_of
+from roofdsl.measure.gpu_code import GpuCode
 from roofdsl.measure.gpu_driver import Call, Driver
 from roofdsl.measure.library_kernels import Contraction, described, matrix_views, recognize, scale_of
-
-if TYPE_CHECKING:
-    from roofdsl.measure.gpu import GpuCode
 
 _VECTORS = ("f32", "f64", "c64", "c128")
 """Types for which cuBLAS has products with vectors."""
@@ -23,8 +21,6 @@ def library_code(kernel: Kernel, math_mode: str, driver: Driver) -> GpuCode:
 
     Raises CommandError for others, and for a dot product in a reduced type, for which cupy has no call.
     """
-    from roofdsl.measure.gpu import GpuCode
-
     found = recognize(kernel, GPU_TYPES)
     operand, target = found.operands[0].array.type.name, found.target.array.type.name
     if found.kind == "axpy":

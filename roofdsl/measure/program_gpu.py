@@ -9,7 +9,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.device import software
-from roofdsl.measure.gpu import VARIANTS, GpuCode, GpuOptions, build_gpu, copies_on, device_runner
+from roofdsl.measure.gpu import VARIANTS, GpuOptions, build_gpu, copies_on, device_runner
+from roofdsl.measure.gpu_code import GpuCode
 from roofdsl.measure.gpu_driver import Driver, find_driver
 from roofdsl.measure.gpu_timing import time_launches
 from roofdsl.measure.measurement import Measurement
