@@ -145,6 +145,14 @@ ATTRIBUTES = (
         shown="{number} waiting",
     ),
     Attribute(
+        "loading", _CORE, "count", "loading", "loads under way at the same time", example="192",
+        shown="{number} loading",
+    ),
+    Attribute(
+        "storing", _CORE, "count", "storing", "stores under way at the same time", example="112",
+        shown="{number} storing",
+    ),
+    Attribute(
         "predicted", _CORE, "count", "predicted", "the most iterations of an inner loop whose end is predicted",
         example="32", shown="loops of up to {number} predicted",
     ),

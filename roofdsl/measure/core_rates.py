@@ -25,6 +25,7 @@ _PLACED = (
 _FILLERS = tuple(range(32, 800, 32))
 _QUEUED = tuple(range(8, 260, 8))
 _LINKS = 40
+_HELD = {"loading": ("movq (%rdi), %r8", range(16, 320, 16)), "storing": ("movq %r8, 1024(%rdi)", range(16, 176, 16))}
 
 
 def core_loops(bench: Bench) -> None:
@@ -70,6 +71,12 @@ def core_loops(bench: Bench) -> None:
             *["nop"] * fillers,
         ]
         bench.add(f"window_{fillers}", text, 4 * _LINKS * 2)
+    for name, (filler, counts) in _HELD.items():
+        for count in counts:
+            first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
+            between = [filler] * count
+            text = ["vmovapd %xmm15, %xmm0", *first, *between, "vmovapd %xmm15, %xmm1", *second, *between]
+            bench.add(f"{name}_{count}", text, 4 * _LINKS * 2)
     for queued in _QUEUED:
         first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
         waiting = [f"vandpd %xmm0, %xmm15, %xmm{2 + k % 12}" for k in range(queued)]
@@ -101,10 +108,11 @@ def core_of(cycles: dict[str, float]) -> Core:
     window = _threshold({f: cycles[f"window_{f}"] for f in _FILLERS}) + _LINKS
     taken = rounded(max(cycles["empty"], 0.5))
     indexed = 1 + max(0, round((cycles["slots_indexed"] - cycles["slots_plain"]) * dispatch / 4))
+    loading, storing = (_threshold({n: cycles[f"{name}_{n}"] for n in counts}) for name, (_, counts) in _HELD.items())
     closes = cycles.get("closes", 0.0) > 1.25 * cycles.get("closes_not", 1.0)
     return Core(dispatch, window, window, predicted, varied, rounded(max(left, 0.01)), taken,
                 rounded(max(redirect, 0.01)), rounded(mispredict), rounded(cycles["blocked"] / 8),
-                indexed, closes)  # fmt: skip
+                indexed, closes, loading, storing)  # fmt: skip
 
 
 def queue(
