@@ -46,6 +46,7 @@ class Step(Record):
     mix_split: float
     open_ports: tuple[int, ...]
     wide: bool
+    holds: bool
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
@@ -53,15 +54,17 @@ _LOADS, _STORES, _MIX = 5, 6, 7
 
 
 class Queue:
-    """Loads or stores under way, at most `size` of them; any number for 0."""
+    """Loads, say, that are under way, at most `size` of them; any number for 0. `refill`: cycles until a place that is
+    left is taken.
+    """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, refill: float) -> None:
         self.left: deque[float] = deque(maxlen=size)
-        self.last = 0.0
+        self.last, self.refill = 0.0, refill
 
     def room(self) -> float:
         """The cycle in which there is room for one more."""
-        return self.left[0] if len(self.left) == self.left.maxlen and self.left else 0.0
+        return self.left[0] + self.refill if self.left and len(self.left) == self.left.maxlen else 0.0
 
     def add(self, leaves: float) -> None:
         """One more, which leaves in that cycle."""
@@ -82,9 +85,11 @@ class Clock:
         self.numbers = {name: k for k, name in enumerate(names)}
         self.ready = [0.0] * (len(names) + 1)
         self.free = [0.0] * 9
-        self.ring = [0.0] * rates.window
+        self.ring = [-rates.refill] * rates.window
         self.position = 0
-        self.loading, self.storing = Queue(rates.loading), Queue(rates.storing)
+        self.loading, self.storing, self.registers = (
+            Queue(size, rates.refill) for size in (rates.loading, rates.storing, rates.registers)
+        )
         self.dispatched = self.retired = self.branched = 0.0
         self.waiting: list[float] = []
         self.stores: dict[int, tuple[int, int, float, float]] = {}
@@ -109,7 +114,7 @@ class Clock:
             cost.latency, cost.ports, cost.busy, slots, round(slots),
             load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
-            bool(rates.wide) and work.kind.bits == 512,
+            bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -121,11 +126,13 @@ class Clock:
         # of the oldest of them: it has to retire before there is room for another.
         ring, entries = self.ring, step.entries
         if entries:
-            begun = max(ring[(self.position + entries - 1) % len(ring)], begun)
+            begun = max(ring[(self.position + entries - 1) % len(ring)] + self.rates.refill, begun)
         if step.loads:
             begun = max(begun, self.loading.room())
         if step.stores:
             begun = max(begun, self.storing.room())
+        if step.holds:
+            begun = max(begun, self.registers.room())
         # Only instructions that need a port wait in this queue: plain loads and stores have queues of their own.
         if step.ports:
             waiting = self.waiting
@@ -165,6 +172,8 @@ class Clock:
         for _ in range(entries):
             ring[self.position] = self.retired
             self.position = (self.position + 1) % len(ring)
+        if step.holds:
+            self.registers.add(self.retired)
         if step.loads:
             self.loading.add(self.retired)
         if step.stores:  # it goes to the cache after it retired, and one after the other
@@ -237,6 +246,7 @@ class Clock:
         self.waiting = [t + cycles for t in self.waiting]
         self.loading.shift(cycles)
         self.storing.shift(cycles)
+        self.registers.shift(cycles)
         self.dispatched += cycles
         self.retired += cycles
         self.branched += cycles

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Core, Instruction
-from roofdsl.measure.core_rates import core_loops, core_of, queue
+from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
 from roofdsl.measure.instruction_bench import REPEATS, ROTATED, SINGLES, Bench, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
 from roofdsl.measure.memory_rates import among_loops, memory, memory_loops, with_shares
@@ -44,6 +44,7 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     instructions = with_shares(instructions, known, cycles)
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
+    core = replace(core, refill=refill(cycles, core, instructions))
     return CoreRates(tuple(instructions), core, bench.hertz)
 
 
