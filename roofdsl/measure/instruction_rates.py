@@ -52,12 +52,14 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
 
 
 def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
-    """Classes whose pairs are measured: those of f64, i32 and i16 at one width; scalars are with 128 bits."""
+    """Classes whose pairs are measured: those of f64, i32 and i16 at one width, and moves from general registers;
+    scalars are with 128 bits.
+    """
     for bits in (128, 256, 512):
         yield [
             t for t in known
             if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in ("div", "sqrt")
-            and not (t.type == "f32" and t.cls != "convert") and t.type not in ("i64", "f16")
+            and not (t.type == "f32" and t.cls != "convert") and (t.type not in ("i64", "f16") or t.cls == "move")
         ]  # fmt: skip
 
 
@@ -122,7 +124,7 @@ def _units(t: Template, sets: Sets) -> frozenset[int]:
         likely = [f"convert_f64_{t.bits}"]
     elif t.cls == "mul" and t.type == "i64":
         likely = [f"mul_i32_{t.bits}"]
-    elif t.cls in ("convert", "move") and t.type == "i64":
+    elif t.cls == "convert" and t.type == "i64":
         likely = ["convert_f32_32"]
     return next((sets[key] for key in (*likely, f"add_i32_{t.bits}") if key in sets), frozenset())
 
