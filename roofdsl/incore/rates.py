@@ -64,6 +64,8 @@ class Rates:
         self.machine = machine
         self.stated = {(i.cls, i.type, i.bits): i for i in instructions}
         self.dispatch, self.window, self.waiting = core.dispatch, core.window, core.waiting
+        self.loading, self.storing, self.registers = core.loading, core.storing, core.registers
+        self.refill = float(core.refill or 0)
         self.mispredict, self.left = float(core.mispredict or 0), float(core.left or 0)
         self.predicted, self.varied = core.predicted, core.varied
         self.taken, self.redirect = float(core.taken or 1), float(core.redirect or 0)

@@ -8,6 +8,7 @@ The queue of waiting instructions is limited, too; strict sums in short rows sho
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from heapq import heappop, heappush
 
@@ -35,6 +36,7 @@ class Step(Record):
     ports: tuple[int, ...]
     busy: float
     slots: float
+    entries: int
     load_busy: float
     load_split: float
     load_latency: float
@@ -44,10 +46,34 @@ class Step(Record):
     mix_split: float
     open_ports: tuple[int, ...]
     wide: bool
+    holds: bool
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
 """Places in `Clock.free` behind those of the vector units and the DIVIDER: loads, stores, and what these two share."""
+
+
+class Queue:
+    """Loads, say, that are under way, at most `size` of them; any number for 0. `refill`: cycles until a place that is
+    left is taken.
+    """
+
+    def __init__(self, size: int, refill: float) -> None:
+        self.left: deque[float] = deque(maxlen=size)
+        self.last, self.refill = 0.0, refill
+
+    def room(self) -> float:
+        """The cycle in which there is room for one more."""
+        return self.left[0] + self.refill if self.left and len(self.left) == self.left.maxlen else 0.0
+
+    def add(self, leaves: float) -> None:
+        """One more, which leaves in that cycle."""
+        self.left.append(leaves)
+        self.last = leaves
+
+    def shift(self, cycles: float) -> None:
+        self.left = deque((t + cycles for t in self.left), self.left.maxlen)
+        self.last += cycles
 
 
 class Clock:
@@ -59,8 +85,11 @@ class Clock:
         self.numbers = {name: k for k, name in enumerate(names)}
         self.ready = [0.0] * (len(names) + 1)
         self.free = [0.0] * 9
-        self.ring = [0.0] * rates.window
+        self.ring = [-rates.refill] * rates.window
         self.position = 0
+        self.loading, self.storing, self.registers = (
+            Queue(size, rates.refill) for size in (rates.loading, rates.storing, rates.registers)
+        )
         self.dispatched = self.retired = self.branched = 0.0
         self.waiting: list[float] = []
         self.stores: dict[int, tuple[int, int, float, float]] = {}
@@ -82,10 +111,10 @@ class Clock:
         return Step(
             tuple(number[r] for r in work.reads), tuple(number[r] for r in work.address_reads),
             number.get(work.writes, -1), load is not None, store is not None, work.bytes,
-            cost.latency, cost.ports, cost.busy, slots,
+            cost.latency, cost.ports, cost.busy, slots, round(slots),
             load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
-            bool(rates.wide) and work.kind.bits == 512,
+            bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -95,8 +124,15 @@ class Clock:
         begun = self.dispatched + step.slots * self.per_slot
         # The ring holds when each of the last `window` instructions retired. The place that this one will take is that
         # of the oldest of them: it has to retire before there is room for another.
-        oldest = self.ring[self.position]
-        begun = max(oldest, begun)
+        ring, entries = self.ring, step.entries
+        if entries:
+            begun = max(ring[(self.position + entries - 1) % len(ring)] + self.rates.refill, begun)
+        if step.loads:
+            begun = max(begun, self.loading.room())
+        if step.stores:
+            begun = max(begun, self.storing.room())
+        if step.holds:
+            begun = max(begun, self.registers.room())
         # Only instructions that need a port wait in this queue: plain loads and stores have queues of their own.
         if step.ports:
             waiting = self.waiting
@@ -133,8 +169,15 @@ class Clock:
             done = max(done, free[_MIX] - busy)
         # In order: an instruction retires after those before it, however early it is done.
         self.retired = max(self.retired + 1 / (RETIRED_EARLY * self.rates.dispatch), done)
-        self.ring[self.position] = self.retired
-        self.position = (self.position + 1) % len(self.ring)
+        for _ in range(entries):
+            ring[self.position] = self.retired
+            self.position = (self.position + 1) % len(ring)
+        if step.holds:
+            self.registers.add(self.retired)
+        if step.loads:
+            self.loading.add(self.retired)
+        if step.stores:  # it goes to the cache after it retired, and one after the other
+            self.storing.add(max(self.retired, self.storing.last + step.store_busy))
         # By 8 bytes: a load looks up which stores wrote its first and its last 8 bytes.
         if step.stores and address is not None:
             for part in range(address >> 3, (address + step.bytes + 7) >> 3):
@@ -201,6 +244,9 @@ class Clock:
         self.free = [t + cycles for t in self.free]
         self.ring = [t + cycles for t in self.ring]
         self.waiting = [t + cycles for t in self.waiting]
+        self.loading.shift(cycles)
+        self.storing.shift(cycles)
+        self.registers.shift(cycles)
         self.dispatched += cycles
         self.retired += cycles
         self.branched += cycles

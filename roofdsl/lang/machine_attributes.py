@@ -145,6 +145,22 @@ ATTRIBUTES = (
         shown="{number} waiting",
     ),
     Attribute(
+        "loading", _CORE, "count", "loading", "loads under way at the same time", example="192",
+        shown="{number} loading",
+    ),
+    Attribute(
+        "storing", _CORE, "count", "storing", "stores under way at the same time", example="112",
+        shown="{number} storing",
+    ),
+    Attribute(
+        "registers", _CORE, "count", "registers", "results in vector registers under way at the same time",
+        example="280", shown="{number} vector registers",
+    ),
+    Attribute(
+        "refill", _CORE, "cycles", "refill", "from the end of an instruction to the start of one that takes its place",
+        example="20 cycles", shown="{text} to refill a place",
+    ),
+    Attribute(
         "predicted", _CORE, "count", "predicted", "the most iterations of an inner loop whose end is predicted",
         example="32", shown="loops of up to {number} predicted",
     ),

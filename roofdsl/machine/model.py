@@ -153,12 +153,14 @@ class Core(Record):
     """How a core executes out of order.
 
     dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
-    those of them that wait for operands; taken: cycles from one taken jump to the next; redirect: cycles of dispatch
-    lost by each, on average over where loops lie in memory; mispredict: cycles lost by a jump predicted wrong; indexed:
-    what vector arithmetic with an indexed address counts as; closes: whether 512-bit vectors close the units that they
-    do not use to narrower ones; predicted: the most iterations of a short inner loop whose end is predicted, `varied`
-    where their number differs from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a
-    load waits for stores of parts of its bytes.
+    those of them that wait for operands; loading, storing, registers: loads, stores and results in vector registers
+    under way, 0 where that is not known; refill: cycles from the end of an instruction to the start of one that takes
+    its place; taken: cycles from one taken jump to the next; redirect: cycles of dispatch lost by each, on average over
+    where loops lie in memory; mispredict: cycles lost by a jump predicted wrong; indexed: what vector arithmetic with
+    an indexed address counts as; closes: whether 512-bit vectors close the units that they do not use to narrower ones;
+    predicted: the most iterations of a short inner loop whose end is predicted, `varied` where their number differs
+    from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a load waits for stores of
+    parts of its bytes.
     """
 
     dispatch: int
@@ -173,6 +175,10 @@ class Core(Record):
     blocked: Fraction | None = None
     indexed: int = 1
     closes: bool = False
+    loading: int = 0
+    storing: int = 0
+    registers: int = 0
+    refill: Fraction | None = None
     source: str = ""
 
 

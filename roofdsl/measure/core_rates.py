@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from fractions import Fraction
 
 from roofdsl.incore.assembly import read
 from roofdsl.incore.classes import work_of
@@ -25,6 +26,14 @@ _PLACED = (
 _FILLERS = tuple(range(32, 800, 32))
 _QUEUED = tuple(range(8, 260, 8))
 _LINKS = 40
+_HELD = {
+    "loading": ("movq (%rdi), %r8", range(16, 320, 16)),
+    "storing": ("movq %r8, 1024(%rdi)", range(16, 176, 16)),
+    "registers": ("vandpd %xmm14, %xmm15, %xmm5", range(64, 560, 16)),
+}
+_STEP = 1.15
+_ROWS = (24, 32, 48)
+_REFILLS = range(0, 42, 2)
 
 
 def core_loops(bench: Bench) -> None:
@@ -70,6 +79,14 @@ def core_loops(bench: Bench) -> None:
             *["nop"] * fillers,
         ]
         bench.add(f"window_{fillers}", text, 4 * _LINKS * 2)
+    for name, (filler, counts) in _HELD.items():
+        for count in counts:
+            first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
+            between = [filler] * count
+            text = ["vmovapd %xmm15, %xmm0", *first, *between, "vmovapd %xmm15, %xmm1", *second, *between]
+            bench.add(f"{name}_{count}", text, 4 * _LINKS * 2)
+    for links in _ROWS:
+        bench.add(f"rows_{links}", _rows(links), 4 * links)
     for queued in _QUEUED:
         first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
         waiting = [f"vandpd %xmm0, %xmm15, %xmm{2 + k % 12}" for k in range(queued)]
@@ -101,10 +118,13 @@ def core_of(cycles: dict[str, float]) -> Core:
     window = _threshold({f: cycles[f"window_{f}"] for f in _FILLERS}) + _LINKS
     taken = rounded(max(cycles["empty"], 0.5))
     indexed = 1 + max(0, round((cycles["slots_indexed"] - cycles["slots_plain"]) * dispatch / 4))
+    loading, storing, registers = (
+        _last_step({n: cycles[f"{name}_{n}"] for n in counts}) for name, (_, counts) in _HELD.items()
+    )
     closes = cycles.get("closes", 0.0) > 1.25 * cycles.get("closes_not", 1.0)
     return Core(dispatch, window, window, predicted, varied, rounded(max(left, 0.01)), taken,
                 rounded(max(redirect, 0.01)), rounded(mispredict), rounded(cycles["blocked"] / 8),
-                indexed, closes)  # fmt: skip
+                indexed, closes, loading, storing, registers + _LINKS)  # fmt: skip
 
 
 def queue(
@@ -124,6 +144,29 @@ def queue(
     return min(range(max(8, near - 24), near + _LINKS + 48, 4), key=error)
 
 
+def _rows(links: int) -> list[str]:
+    """Four chains of `links` products, as of sums in rows: each fills a part of the window, which limits how many run
+    side by side.
+    """
+    text = []
+    for k in range(4):
+        text += [f"vmovapd %xmm15, %xmm{k}"]
+        text += [line for _ in range(links) for line in (f"vmulsd %xmm15, %xmm{k}, %xmm{k}", "nop", "nop", "nop")]
+    return text
+
+
+def refill(cycles: dict[str, float], core: Core, instructions: Sequence[Instruction]) -> Fraction:
+    """Cycles from an instruction's end to the start of one in its place: with these the model's own clock comes nearest
+    to chains in short rows.
+    """
+
+    def error(after: int) -> float:
+        rates = Rates("measured", replace(core, refill=Fraction(after)), instructions)
+        return sum((simulated(_rows(n), rates) / cycles[f"rows_{n}"] - 1) ** 2 for n in _ROWS)
+
+    return Fraction(min(_REFILLS, key=error))
+
+
 def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
     """Cycles of one round of a loop without memory, by the model's clock."""
     instructions = read("".join(f"\t{line}\n" for line in text)).instructions
@@ -137,6 +180,13 @@ def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
         clock.jumped()
         ends.append(clock.retired)
     return (ends[-1] - ends[1]) / (rounds - 2)
+
+
+def _last_step(times: dict[int, float]) -> int:
+    """The size before the last step of the time: smaller ones, before it, come from the queue of what waits."""
+    sizes = sorted(times)
+    least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}
+    return max((a for a, b in itertools.pairwise(sizes) if least[b] > _STEP * least[a]), default=sizes[-1])
 
 
 def _threshold(times: dict[int, float]) -> int:

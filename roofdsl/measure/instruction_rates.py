@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Core, Instruction
-from roofdsl.measure.core_rates import core_loops, core_of, queue
+from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
 from roofdsl.measure.instruction_bench import REPEATS, ROTATED, SINGLES, Bench, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
 from roofdsl.measure.memory_rates import among_loops, memory, memory_loops, with_shares
@@ -44,6 +44,7 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     instructions = with_shares(instructions, known, cycles)
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
+    core = replace(core, refill=refill(cycles, core, instructions))
     return CoreRates(tuple(instructions), core, bench.hertz)
 
 
@@ -51,12 +52,14 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
 
 
 def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
-    """Classes whose pairs are measured: those of f64, i32 and i16 at one width; scalars are with 128 bits."""
+    """Classes whose pairs are measured: those of f64, i32 and i16 at one width, and moves from general registers;
+    scalars are with 128 bits.
+    """
     for bits in (128, 256, 512):
         yield [
             t for t in known
             if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in ("div", "sqrt")
-            and not (t.type == "f32" and t.cls != "convert") and t.type not in ("i64", "f16")
+            and not (t.type == "f32" and t.cls != "convert") and (t.type not in ("i64", "f16") or t.cls == "move")
         ]  # fmt: skip
 
 
@@ -121,7 +124,7 @@ def _units(t: Template, sets: Sets) -> frozenset[int]:
         likely = [f"convert_f64_{t.bits}"]
     elif t.cls == "mul" and t.type == "i64":
         likely = [f"mul_i32_{t.bits}"]
-    elif t.cls in ("convert", "move") and t.type == "i64":
+    elif t.cls == "convert" and t.type == "i64":
         likely = ["convert_f32_32"]
     return next((sets[key] for key in (*likely, f"add_i32_{t.bits}") if key in sets), frozenset())
 
