@@ -304,6 +304,8 @@ class MemoryStreams:
 
     def __init__(self, machine: Machine) -> None:
         self.counts = memory_counts(machine)
+        share = machine.caches[-1].write_allocate if machine.caches else None
+        self.allocated = float(share) if isinstance(share, Fraction) else None
         sizes = working_sets(describe_cpu(), 1, 1)
         self.core = usable_cores()[:1]
         self.size = sizes[-1]
@@ -312,7 +314,7 @@ class MemoryStreams:
     def bytes_per_s(self) -> float:
         """The fastest of them, as the characterization counts."""
         sweep = run_sweep(self.core, [self.size], self.buffers, FULL, lambda part, what: None)
-        return bandwidth(sweep.points, self.counts).bytes_per_s
+        return bandwidth(sweep.points, self.counts, allocated=self.allocated).bytes_per_s
 
 
 def with_memory(machine: Machine, bytes_per_s: float) -> Machine:
