@@ -44,6 +44,7 @@ from roofdsl.measure.measurement import MATH, Measurement, save
 from roofdsl.measure.multicore_timing import FULL
 from roofdsl.measure.other_load import Others
 from roofdsl.measure.timing import usable_cores
+from roofdsl.validate.compare import compare
 from roofdsl.validate.run import How, Run, compare_all, measure_runs
 
 BEYOND = 8
@@ -164,15 +165,16 @@ def _with_repeats(measurements: Sequence[Measurement]) -> Iterator[list[Measurem
 
 
 def _compared(kernel: Kernel, measurements: Sequence[Measurement], machine: Machine) -> Ran:
-    """A run and its repeats by the machine, and by the memory beside each where that was measured."""
-    found = []
+    """A run and its repeats, by the machine, with the memory that was measured beside each."""
+    found: list[Ran] = []
     for m in measurements:
         notes = noted(m)
-        (compared,) = compare_all([kernel], [m], machine)
-        by_memory = None
-        if notes.memory_per_s is not None:
-            (by_memory,) = compare_all([kernel], [m], with_memory(machine, max(notes.memory_per_s)))
-        found.append(Ran(compared, class_of(kernel), by_memory, notes.memory_per_s, notes.others))
+        if found and notes.memory_per_s is None:
+            compared = compare(found[0].compared.prediction, m, machine)
+        else:
+            now = machine if notes.memory_per_s is None else with_memory(machine, max(notes.memory_per_s))
+            (compared,) = compare_all([kernel], [m], now)
+        found.append(Ran(compared, class_of(kernel), notes.memory_per_s, notes.others))
     return dataclasses.replace(found[0], repeats=tuple(found[1:]))
 
 
@@ -286,7 +288,7 @@ class _Session:
 def _told(ran: Ran) -> str:
     """A run, and its repeats, in a line."""
     expected = "no expected time" if ran.of_expected is None else f"expected/measured {ran.of_expected:.2f}"
-    text = f"{expected}, bound/measured {ran.of_bound:.2f} ({ran.fair.prediction.bound})"
+    text = f"{expected}, bound/measured {ran.of_bound:.2f} ({ran.compared.prediction.bound})"
     if ran.repeats:
         text += f"; again: {', '.join(f'{again.of_bound:.2f}' for again in ran.repeats)}"
     return text
@@ -304,6 +306,8 @@ class MemoryStreams:
 
     def __init__(self, machine: Machine) -> None:
         self.counts = memory_counts(machine)
+        share = machine.caches[-1].write_allocate if machine.caches else None
+        self.allocated = float(share) if isinstance(share, Fraction) else None
         sizes = working_sets(describe_cpu(), 1, 1)
         self.core = usable_cores()[:1]
         self.size = sizes[-1]
@@ -312,7 +316,7 @@ class MemoryStreams:
     def bytes_per_s(self) -> float:
         """The fastest of them, as the characterization counts."""
         sweep = run_sweep(self.core, [self.size], self.buffers, FULL, lambda part, what: None)
-        return bandwidth(sweep.points, self.counts).bytes_per_s
+        return bandwidth(sweep.points, self.counts, allocated=self.allocated).bytes_per_s
 
 
 def with_memory(machine: Machine, bytes_per_s: float) -> Machine:

@@ -158,7 +158,7 @@ def _outside(report: Report) -> str:
     rows = []
     for run in far:
         name = (run.kernel, run.math, run.sizes, run.kind, report.level_of(run))
-        rows.append((*name, *_times(run), *_ratios(run), run.fair.prediction.bound, _largest_cause(run)))
+        rows.append((*name, *_times(run), *_ratios(run), run.compared.prediction.bound, _largest_cause(run)))
     head = (
         "kernel",
         "math",
@@ -176,7 +176,7 @@ def _outside(report: Report) -> str:
 
 def _largest_cause(run: Ran) -> str:
     """With its share of the expected time; nothing where that is at the bound."""
-    cause, expected_s = run.fair.largest_cause, run.expected_s
+    cause, expected_s = run.compared.largest_cause, run.expected_s
     if cause is None or expected_s is None or cause.share_s < LEAST_SHARE * expected_s:
         return "none, expected at the bound"
     return f"{cause.cause} ({float(cause.share_s) / expected_s:+.0%})"
@@ -207,9 +207,11 @@ def _above(report: Report) -> str:
     for run in report.above:
         for k, own in enumerate((run, *run.repeats)):
             rates = ("", "") if own.memory_per_s is None else tuple(map(show_bandwidth, own.memory_per_s))
-            name = (run.kernel, run.math, run.sizes, run.fair.prediction.bound) if k == 0 else ("",) * 4
+            name = (run.kernel, run.math, run.sizes, run.compared.prediction.bound) if k == 0 else ("",) * 4
             rows.append((*name, "the run" if k == 0 else f"repeat {k}", f"{own.of_bound:.2f}", *rates))
-        causes = run.fair.causes or ("the bound's rates were measured while the processor or its memory was slower",)
+        causes = run.compared.causes or (
+            "the bound's rates were measured while the processor or its memory was slower",
+        )
         lines.append(f"- `{run.kernel}` {run.sizes}{_again(run)}. Likely causes: {'; '.join(causes)}.")
     head = ("kernel", "math", "size", "bound by", "", "bound/measured", "memory before", "after")
     return markdown(head, rows) + "\n\n" + "\n".join(lines)
@@ -240,7 +242,7 @@ def _without(report: Report) -> str:
     reasons: dict[str, list[Ran]] = {}
     for run in report.runs:
         if run.expected_s is None:
-            why = _PLACE.sub("", run.fair.prediction.no_expected) or "not asked for"
+            why = _PLACE.sub("", run.compared.prediction.no_expected) or "not asked for"
             reasons.setdefault(why, []).append(run)
     rows = []
     for reason, runs in sorted(reasons.items(), key=lambda item: -len(item[1])):
@@ -260,7 +262,7 @@ def _runs(report: Report) -> str:
         memory = "" if run.memory_per_s is None else show_bandwidth(max(run.memory_per_s))
         name = (run.kernel, m.variant, run.math, run.kind, run.sizes, data, report.level_of(run))
         times = (*_times(run), f"{m.times.spread:.0%}", rate)
-        rows.append((*name, *times, *_ratios(run), run.fair.prediction.bound, memory, busy))
+        rows.append((*name, *times, *_ratios(run), run.compared.prediction.bound, memory, busy))
     head = ("kernel", "variant", "math", "class", "size", "data", "in", *_TIMES, "spread", "rate")
     return markdown((*head, *_RATIOS, "bound by", "memory beside it", "others"), rows)
 

@@ -29,24 +29,18 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Ran:
-    """One run beside its prediction by the machine file.
+    """One run beside its prediction.
 
-    kind: the class of the kernel, of `kernel_class.CLASSES`. by_memory: the same run by the bandwidth of memory that
-    was measured right before and after it, `memory_per_s`, of which the higher one counts; None for data in caches.
-    others: cores that other programs kept busy meanwhile. repeats: of a run above the bound, made right after it.
+    kind: the class of the kernel, of `kernel_class.CLASSES`. memory_per_s: the bandwidth of memory measured right
+    before and after the run, None for data in caches; the prediction is by the higher one. others: cores that other
+    programs kept busy meanwhile. repeats: of a run above the bound, made right after it.
     """
 
     compared: Comparison
     kind: str
-    by_memory: Comparison | None = None
     memory_per_s: tuple[float, float] | None = None
     others: float | None = None
     repeats: tuple[Ran, ...] = ()
-
-    @property
-    def fair(self) -> Comparison:
-        """By the memory beside the run where that was measured."""
-        return self.by_memory or self.compared
 
     @property
     def kernel(self) -> str:
@@ -67,16 +61,16 @@ class Ran:
 
     @property
     def bound_s(self) -> float:
-        return self.fair.predicted_s
+        return self.compared.predicted_s
 
     @property
     def expected_s(self) -> float | None:
-        return self.fair.expected_s
+        return self.compared.expected_s
 
     @property
     def of_bound(self) -> float:
         """The measured rate over the bound's: at most 1 if the bound is one."""
-        return self.fair.bound_ratio
+        return self.compared.bound_ratio
 
     @property
     def of_expected(self) -> float | None:
@@ -187,7 +181,7 @@ def groups(report: Report) -> list[tuple[str, tuple[Ran, ...]]]:
 
 def first_bound(run: Ran) -> str:
     """What takes longest by the bound; the first where several are within a tenth of each other."""
-    return next(iter(run.fair.prediction.bounds), "nothing")
+    return next(iter(run.compared.prediction.bounds), "nothing")
 
 
 def first_bounds(report: Report) -> tuple[str, ...]:

@@ -8,12 +8,14 @@ import click
 
 from roofdsl.cli.options import (
     choose,
+    cores_option,
     json_option,
     math_option,
     parse_steps,
     refuse_strict,
     set_option,
     show_json,
+    variants_on,
     warn,
 )
 from roofdsl.cli.progress import progress_bar
@@ -76,6 +78,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     help="The math mode of the GPU library.",
 )
 @math_option
+@cores_option
 @click.option("-o", "--output", metavar="RESULT.json", help="Write all measurements to this file.")
 @json_option
 def measure(
@@ -91,6 +94,7 @@ def measure(
     cold: bool,
     math_mode: str,
     math: Math,
+    cores: tuple[int, ...],
     output: str | None,
     as_json: bool,
 ) -> int:
@@ -111,7 +115,8 @@ def measure(
         check_writable(Path(output))
     chosen = choose(file)
     subjects = [pair for at in parse_steps(sizes) for pair in subjects_of(chosen, settings | at)]
-    jobs = [Run(subject, own, variant) for subject, own in subjects for variant in variants or known[:1]]
+    ways = variants_on(cores, variants or (() if cores else known[:1]), backend)
+    jobs = [Run(subject, own, *way) for subject, own in subjects for way in ways]
     how = How(backend, compiler, cold, budget, repeats, math_mode, math)
     found: list[Measurement] = []
     with progress_bar("measure") as tell:

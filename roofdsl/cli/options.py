@@ -169,6 +169,42 @@ def math_option(function: F) -> F:
     )(function)
 
 
+class _CoreNumbers(click.ParamType[tuple[int, ...]]):
+    """`1,2,4`: numbers of cores."""
+
+    name = "numbers"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(",")
+        if not all(part.strip().isascii() and part.strip().isdigit() and int(part) for part in parts):
+            self.fail(f"`{value}` is not a list of numbers of cores such as 1,2,4", param, ctx)
+        return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+def cores_option(function: F) -> F:
+    """`--cores 1,2`; the function gets `cores`, empty if it is not given."""
+    return click.option(
+        "--cores",
+        type=_CoreNumbers(),
+        default=(),
+        metavar="N,...",
+        help="Run kernels on these numbers of cores, each: `loops` on one, `parallel` on several.",
+    )(function)
+
+
+def variants_on(cores: Sequence[int], variants: Sequence[str], backend: str) -> list[tuple[str, int | None]]:
+    """(variant, number of cores) of the runs of a kernel. Raises click.UsageError if the options conflict."""
+    if not cores:
+        return [(variant, None) for variant in variants]
+    if backend == "gpu":
+        raise click.UsageError("--cores is about CPUs; omit it with --backend gpu")
+    if variants:
+        raise click.UsageError("--cores chooses the variants itself; omit --variant")
+    return [("loops" if n == 1 else "parallel", n) for n in cores]
+
+
 def refuse_strict(backend: str, math: Math) -> None:
     """Raises click.UsageError for strict math on a GPU, whose code has no such mode."""
     if backend == "gpu" and math == "strict":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Cache, Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.look import Look
 from roofdsl.plot.traffic_content import traffic_content
@@ -175,7 +176,7 @@ class Caches(Record):
                     self.ways or c.ways,
                     self.policy,
                     self.write if k == 0 else "back",
-                    self._write_miss(kernel) or _WRITE_MISS[c.write_allocate],
+                    self._write_miss(kernel) or _stated_miss(c, self.machine.name),
                     self.last_level if k == len(self.machine.caches) - 1 else "free",
                     self.sector or (c.sector_bytes if self.line is None else None),
                 )
@@ -190,6 +191,17 @@ class Caches(Record):
         if stated is None:
             return None
         return "allocate" if stated == "write_allocate" else "claim"
+
+
+def _stated_miss(cache: Cache, machine: str) -> WriteMiss:
+    """What the machine says of a write that misses. Raises CommandError where it says a share of them."""
+    if isinstance(cache.write_allocate, Fraction):
+        raise CommandError(
+            f"{machine}'s {cache.name} loads {float(100 * cache.write_allocate):g} % of the lines that stores begin, "
+            "and a simulation needs to know which",
+            "choose with --traffic write_allocate, --traffic load_store or --around",
+        )
+    return _WRITE_MISS[cache.write_allocate]
 
 
 _WRITE_MISS: dict[bool | None, WriteMiss] = {True: "allocate", False: "around", None: "claim"}

@@ -10,6 +10,7 @@ import click
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose_all,
+    cores_option,
     json_option,
     math_option,
     parse_steps,
@@ -17,6 +18,7 @@ from roofdsl.cli.options import (
     set_option,
     show_json,
     traffic_option,
+    variants_on,
     warn,
 )
 from roofdsl.cli.progress import progress_bar
@@ -112,6 +114,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 )
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
 @math_option
+@cores_option
 @look_options("plot")
 @click.option("-o", "--output", metavar="RESULT.json", help="Write the new measurements to this file.")
 @json_option
@@ -133,6 +136,7 @@ def validate(
     tolerance: float,
     margin: float,
     math: Math,
+    cores: tuple[int, ...],
     plot: str | None,
     look: Look,
     output: str | None,
@@ -146,6 +150,9 @@ def validate(
     slow, it is inconclusive, and the exit status is 2 if nothing else is wrong.
     """
     _check(variants, backend, math, plot, output)
+    ways = variants_on(cores, variants or (() if cores else VARIANTS[backend][:1]), backend)
+    if cores and results:
+        raise click.UsageError("stored results state on how many cores they ran; omit --cores with --results")
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
@@ -157,7 +164,7 @@ def validate(
 
     found = stored
     if not results:
-        runs = [Run(kernel, own, v) for kernel, own in pairs for v in variants or VARIANTS[backend][:1]]
+        runs = [Run(kernel, own, *way) for kernel, own in pairs for way in ways]
         found = _measured(runs, How(backend, compiler, cold, budget, math=math), machines, against)
         if output is not None:
             save(Path(output), found)

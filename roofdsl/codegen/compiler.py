@@ -56,20 +56,27 @@ def compile_library(
         raise CommandError(f"`{shown}` exited without an error but wrote no library", help)
 
 
-def load_function(compiler: Sequence[str], flags: Sequence[str], text: str, function: str, without: str) -> Any:
-    """The function of a generated text, compiled and loaded. Raises CommandError if either step fails."""
+def load_functions(
+    compiler: Sequence[str], flags: Sequence[str], text: str, functions: Sequence[str], without: str
+) -> list[Any]:
+    """Functions of a generated text and of the libraries that its compiler links to it.
+
+    Raises CommandError if the text cannot be compiled or loaded, or a function is missing.
+    """
     shown = " ".join(compiler)
     help = f"name another compiler by CC, or {without}"
     with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
         library = Path(folder) / "kernel.so"
         compile_library(compiler, flags, text, library, what="the generated C", without=without)
         try:
-            return ctypes.CDLL(str(library))[function]
+            loaded = ctypes.CDLL(str(library))
         except OSError as error:
             why = printable(str(error).removeprefix(f"{library}: "))
             raise CommandError(f"the library from `{shown}` cannot be loaded: {why}", help) from None
-        except AttributeError:
-            raise CommandError(f"the library from `{shown}` lacks the function `{function}`", help) from None
+        for function in functions:
+            if not hasattr(loaded, function):
+                raise CommandError(f"the library from `{shown}` lacks the function `{function}`", help)
+        return [loaded[function] for function in functions]
 
 
 def run_compiler(command: Sequence[str], shown: str, timeout_s: float, help: str) -> subprocess.CompletedProcess[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedMachine, Entry
-from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, attributes
+from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, Attribute, attributes
 from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.source import Source, Span
@@ -207,7 +207,9 @@ class _Resolver:
                 self.report.error("machine-option", f"`{word}` is given twice", option.span, "say it once")
             elif attribute.kind is None:
                 values[attribute.field] = attribute.value
-                if option.quantity is not None:
+                if option.quantity is not None and attribute.share:
+                    values[attribute.field] = self._share(option.quantity, attribute)
+                elif option.quantity is not None:
                     self.report.error("machine-option", f"`{word}` takes no number", option.span)
             elif option.quantity is None:
                 help = f"write `{word} {attribute.example}`"
@@ -220,6 +222,14 @@ class _Resolver:
                 self.report.error("machine-option", attribute.needed, line.span, help)
                 values[attribute.field] = 1
         return values
+
+    def _share(self, quantity: tree.Quantity, attribute: Attribute) -> object:
+        """The share that follows a word; all of it is the word alone."""
+        share = resolve_quantity(quantity, "number", self.report)
+        if share > 1:
+            help = f"write a number between 0 and 1, or `{attribute.word}` alone for 1"
+            self.report.error("machine-option", f"`{attribute.word}` takes a share", quantity.span, help)
+        return attribute.value if share >= 1 else share
 
     def _number(self, quantity: tree.Quantity, kind: Kind) -> Fraction | int:
         if kind == "count":

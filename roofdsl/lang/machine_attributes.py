@@ -22,7 +22,8 @@ class Attribute(Record):
     word: as it is written: a line of its own with one quantity for attributes of the machine, else an option of the
     lines named by `of`. kind: of its quantity; None where the word stands alone.
     field: of the model; its value is a whole number for sizes and counts, an exact fraction in the plain unit of the
-    kind otherwise, and `value` for a word alone.
+    kind otherwise, and `value` for a word alone. share: a share may follow that word, a number between 0 and 1, which
+    is then the value; 1 is the word alone.
     example: a quantity. needed: why a line without it is wrong.
     shown: how a value is written, `{number}` as it is and `{text}` with a fitting unit; `joins` without a comma before.
     source_field: of the model, for the note of a line of its own.
@@ -35,6 +36,7 @@ class Attribute(Record):
     field: str
     about: str
     value: object = None
+    share: bool = False
     example: str = "8"
     needed: str = ""
     shown: str = "{text}"
@@ -80,8 +82,9 @@ ATTRIBUTES = (
         shown="{number} ways",
     ),
     Attribute(
-        "write_allocate", _CACHE, None, "write_allocate", "a store loads its line first",
-        value=True, shown="write_allocate",
+        "write_allocate", _CACHE, None, "write_allocate",
+        "a store loads its line first; with a SHARE such as 0.25, so many of the lines that stores begin are loaded",
+        value=True, share=True, shown="write_allocate",
     ),
     Attribute(
         "no_write_allocate", _CACHE, None, "write_allocate", "a store does not load its line",

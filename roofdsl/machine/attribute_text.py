@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.lang.machine_attributes import Place, attributes
+from roofdsl.lang.machine_attributes import Attribute, Place, attributes
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 from roofdsl.machine.model import Machine
@@ -47,9 +47,9 @@ def options(of: Record, place: Place, *before: str) -> str:
     for attribute in attributes(place).values():
         value = getattr(of, attribute.field)
         unstated = getattr(type(of), attribute.field, None)  # a record's defaults are attributes of its class
-        if value == unstated or (attribute.kind is None and value is not attribute.value):
+        if value == unstated or (attribute.kind is None and not _is_said(attribute, value)):
             continue
-        text = attribute.shown.format(number=value, text=_TEXT[attribute.kind](value))
+        text = attribute.shown.format(number=value, text=_TEXT[attribute.kind](value)) + _share(value, attribute)
         if attribute.joins:
             parts[0] += text
         else:
@@ -66,9 +66,19 @@ def written(place: Place, fields: Mapping[str, object]) -> str:
                 continue
             if attribute.kind is not None:
                 text += f", {attribute.word} {_TEXT[attribute.kind](value)}"
-            elif attribute.value is value:
-                text += f", {attribute.word}"
+            elif _is_said(attribute, value):
+                text += f", {attribute.word}{_share(value, attribute)}"
     return text
+
+
+def _is_said(attribute: Attribute, value: object) -> bool:
+    """Whether a word alone, or with a share, says this value."""
+    return value is attribute.value or (attribute.share and isinstance(value, Fraction))
+
+
+def _share(value: object, attribute: Attribute) -> str:
+    """A share after its word; empty for anything else."""
+    return f" {float(value):g}" if attribute.share and isinstance(value, Fraction) else ""
 
 
 def numbers(of: Record) -> dict[str, Any]:

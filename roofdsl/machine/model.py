@@ -35,7 +35,9 @@ class Peak(Record):
 class Cache(Record):
     """One cache level. `size_bytes` is one copy's, the bandwidth is of all copies together.
 
-    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11).
+    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is that
+    of the lines begun by stores that ordinary code loads first: the expected time counts it. The bound counts no such
+    load then, since stores can pass the cache.
     `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
     `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads; only the expected time uses it.
     `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
@@ -50,7 +52,7 @@ class Cache(Record):
     sector_bytes: int | None = None
     ways: int | None = None
     copies: int = 1
-    write_allocate: bool | None = None
+    write_allocate: bool | Fraction | None = None
     duplex: bool = False
     stores_bytes_per_s: Fraction | None = None
     beside_bytes_per_s: Fraction | None = None

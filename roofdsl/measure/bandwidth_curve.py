@@ -28,11 +28,11 @@ class Pattern:
     def arrays(self) -> int:
         return self.read + self.written + self.updated
 
-    def elements(self, counts: Counts = "no_write_allocate") -> int:
+    def elements(self, counts: Counts = "no_write_allocate", allocated: float = 1.0) -> float:
         """The elements that take time per iteration; on a duplex level the loads, which are never fewer than the
-        stores.
+        stores. allocated: the share of the written lines that are loaded first, where the level counts these.
         """
-        loads = self.read + self.updated + (0 if counts == "no_write_allocate" else self.written)
+        loads = self.read + self.updated + (0 if counts == "no_write_allocate" else allocated * self.written)
         return loads if counts == "duplex" else loads + self.written + self.updated
 
 
@@ -57,8 +57,8 @@ class Point:
     bytes_per_s: float
     spread: float
 
-    def rate(self, counts: Counts) -> float:
-        return self.bytes_per_s * self.pattern.elements(counts) / self.pattern.elements()
+    def rate(self, counts: Counts, allocated: float = 1.0) -> float:
+        return self.bytes_per_s * self.pattern.elements(counts, allocated) / self.pattern.elements()
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,9 @@ class Bandwidth:
     """A level's bandwidth, and how it counts.
 
     bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place. beside: its rate while
-    lines from farther levels pass through, None if that is as high as alone. working_set_bytes, spread: of the point at
-    which `fastest` was measured, per core.
+    lines from farther levels pass through, None if that is as high as alone. allocated: the share of the written lines
+    that are loaded first, if it is clearly neither none nor all of them; `counts` then counts such loads.
+    working_set_bytes, spread: of the point at which `fastest` was measured, per core.
     """
 
     bytes_per_s: float
@@ -135,11 +136,14 @@ class Bandwidth:
     counts: Counts
     by_pattern: tuple[tuple[str, float], ...]
     beside: Beside | None = None
+    allocated: float | None = None
     working_set_bytes: int = 0
     spread: float = 0.0
 
 
-def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False) -> Bandwidth:
+def bandwidth(
+    points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False, allocated: float | None = None
+) -> Bandwidth:
     """The bandwidth that the points of one level show, one point per pattern, counted as given or else as found.
 
     `with_updates` treats updates in place as streams like the others: between registers and the nearest cache, an
@@ -148,14 +152,19 @@ def bandwidth(points: Sequence[Point], counts: Counts | None = None, with_update
     if not any(p.pattern in STREAMS for p in points):
         raise ValueError("no stream was measured in this level")
     if counts is None:
-        counts = counts_of(points)
+        counts, allocated = counts_of(points), allocated_share(points)
+        if allocated is not None and counts == "no_write_allocate":
+            counts = "write_allocate"
+    share = 1.0 if allocated is None else allocated
     rates = {
-        p.pattern.name: p.rate(counts) for p in points if p.pattern in STREAMS or with_updates or counts == "duplex"
+        p.pattern.name: p.rate(counts, share)
+        for p in points
+        if p.pattern in STREAMS or with_updates or counts == "duplex"
     }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
     at = next(p for p in points if p.pattern.name == fastest)
     return Bandwidth(
-        rates[fastest], fastest, slowest, counts, tuple(rates.items()), None, at.working_set_bytes, at.spread
+        rates[fastest], fastest, slowest, counts, tuple(rates.items()), None, allocated, at.working_set_bytes, at.spread
     )
 
 
@@ -175,10 +184,35 @@ def stores_per_s(width: Bandwidth) -> float | None:
     rest = []
     for pattern in (COPY, TRIAD):
         if pattern.name in rates:
-            counted = pattern.elements(width.counts)
+            counted = pattern.elements(width.counts, 1.0 if width.allocated is None else width.allocated)
             rest.append(counted / rates[pattern.name] - (counted - pattern.written) / width.bytes_per_s)
     each = sum(rest) / len(rest) if rest else 0.0
     return 1 / each if each > 1 / (NO_SLOWER * width.bytes_per_s) else None
+
+
+LEAST_PART, ALIKE = 0.2, 0.2
+"""Shares of loaded lines closer than this to none or all are that; and how far two estimates of a share may differ.
+Rates of patterns are known to several percent, and a share is the difference of two times that are three loads long.
+"""
+
+
+def allocated_share(points: Sequence[Point]) -> float | None:
+    """The share of the written lines that are loaded before they are stored to; None if it is none or all of them, or
+    if the patterns do not agree on it.
+
+    A triad and an update in place load two arrays and store one, and differ only in this: the update has loaded its
+    line. So an iteration of the triad takes longer by the share of a load. A copy takes longer than its load and the
+    update's store (the update without two loads) by the same share. On a duplex level this holds too, for stores take
+    no time beside the loads.
+    """
+    times = {p.pattern: p.pattern.elements() / p.bytes_per_s for p in points if p.bytes_per_s}
+    if not times.keys() >= {LOAD, COPY, TRIAD, UPDATE}:
+        return None
+    one = times[LOAD]
+    by_triad = (times[TRIAD] - times[UPDATE]) / one
+    by_copy = (times[COPY] - times[UPDATE]) / one + 1
+    share = (by_triad + by_copy) / 2
+    return share if abs(by_triad - by_copy) <= ALIKE and LEAST_PART < share < 1 - LEAST_PART else None
 
 
 def counts_of(points: Sequence[Point]) -> Counts:

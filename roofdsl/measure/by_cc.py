@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from roofdsl.codegen.c_compiler import WITHOUT, flags_for
-from roofdsl.codegen.compiler import compiler_version, find_compiler, load_function
+from roofdsl.codegen.compiler import compiler_version, find_compiler, load_functions
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.math_mode import Math
 from roofdsl.loops.model import Kernel
@@ -18,17 +18,32 @@ from roofdsl.measure.runner import Runner
 from roofdsl.measure.timing import usable_cores
 
 
-def c_runner(kernel: Kernel, variant: str, math: Math = "relaxed") -> Runner:
-    """The variants `loops` and `parallel` (OpenMP). Raises CommandError if there is no compiler or it fails."""
+def c_runner(kernel: Kernel, variant: str, math: Math = "relaxed", threads: int | None = None) -> Runner:
+    """The variants `loops` and `parallel` (OpenMP), the latter on so many threads. Raises CommandError if there is no
+    compiler or it fails.
+    """
     generated = generate_for(kernel, "c", variant)
     compiler = find_compiler(WITHOUT)
     flags = (*flags_for(math), *(("-fopenmp",) if variant == "parallel" else ()))
-    function = load_function(compiler, flags, generated.source, generated.function, WITHOUT)
+    made_by = f"{compiler_version(compiler)}, {' '.join(flags)}"
+    needed = (generated.function, *(_OPENMP if variant == "parallel" else ()))
+    function, *openmp = load_functions(compiler, flags, generated.source, needed, WITHOUT)
     function.restype = None
     function.argtypes = [_type_of(a) for a in generated.arguments]
+    if variant != "parallel":
+        return runner_of(generated, function, _value, made_by, 1)
+    most, set_number = openmp
 
-    threads = len(usable_cores()) if variant == "parallel" else 1
-    return runner_of(generated, function, _value, f"{compiler_version(compiler)}, {' '.join(flags)}", threads)
+    def use_threads(count: int) -> int:
+        before = int(most())
+        set_number(count)
+        return before
+
+    return runner_of(generated, function, _value, made_by, threads or len(usable_cores()), use_threads)
+
+
+_OPENMP = ("omp_get_max_threads", "omp_set_num_threads")
+"""What OpenMP's library has, which the compiler links."""
 
 
 class _Complex128(ctypes.Structure):

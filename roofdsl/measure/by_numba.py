@@ -21,17 +21,27 @@ Value = Callable[[Argument, Mapping[str, NDArray[Any]], Mapping[str, int]], Any]
 """Gives the value to pass for an argument, from the arrays and sizes."""
 
 
-def numba_runner(kernel: Kernel, variant: str, math: Math = "relaxed") -> Runner:
-    """The variants `loops` and `parallel`. Raises CommandError if the kernel has no parallel loop."""
+def numba_runner(kernel: Kernel, variant: str, math: Math = "relaxed", threads: int | None = None) -> Runner:
+    """The variants `loops` and `parallel`, the latter on so many threads. Raises CommandError if the kernel has no
+    parallel loop.
+    """
     generated = generate_for(kernel, "python", variant, math)
     function = load_python(generated)
     flags = re.findall(r"^@njit\((.*)\)$", generated.source, re.MULTILINE)[-1]
-    threads = _threads() if variant == "parallel" else 1
+    compiler = f"numba {software()['numba']}, {flags}"
+    if variant != "parallel":
+        return runner_of(generated, function, _value, compiler, 1)
+    return runner_of(generated, function, _value, compiler, threads or _threads(), _use_threads)
 
-    return runner_of(generated, function, _value, f"numba {software()['numba']}, {flags}", threads)
 
-
-def runner_of(generated: Generated, function: Any, value: Value, compiler: str, threads: int) -> Runner:
+def runner_of(  # noqa: PLR0917
+    generated: Generated,
+    function: Any,
+    value: Value,
+    compiler: str,
+    threads: int,
+    use_threads: Callable[[int], int] | None = None,
+) -> Runner:
     """A compiled function, called with the `value` of each argument."""
 
     def bind(arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> Call:
@@ -41,7 +51,7 @@ def runner_of(generated: Generated, function: Any, value: Value, compiler: str, 
     details: dict[str, Any] = {"notes": list(generated.notes)} if generated.notes else {}
     if generated.parallel:
         details["parallel_loops"] = list(generated.parallel)
-    return Runner(generated.variant, compiler, threads, generated.source, bind, details)
+    return Runner(generated.variant, compiler, threads, generated.source, bind, details, use_threads)
 
 
 def generate_for(kernel: Kernel, target: Any, variant: str, math: Math = "relaxed") -> Generated:
@@ -59,6 +69,14 @@ def _threads() -> int:
     import numba
 
     return int(numba.get_num_threads())
+
+
+def _use_threads(count: int) -> int:
+    import numba
+
+    before = _threads()
+    numba.set_num_threads(count)
+    return before
 
 
 def _value(argument: Argument, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, int]) -> Any:

@@ -13,7 +13,7 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.library_kernels import library_runner
-from roofdsl.measure.measurement import MATH, Measurement
+from roofdsl.measure.measurement import CORES, MATH, Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.shared_core import watch
@@ -26,7 +26,7 @@ VARIANTS = ("loops", "parallel", "library")
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is run. math: what its compiler may do.
+    """How a kernel is run. math: what its compiler may do. cores: on how many, None for all in the variant `parallel`.
 
     cold: empty the caches before each sample, which is then a single call.
     """
@@ -37,6 +37,7 @@ class CpuOptions:
     cold: bool = False
     seed: int = 0
     math: Math = "relaxed"
+    cores: int | None = None
 
 
 def measure_cpu(
@@ -61,7 +62,8 @@ def measure_cpu(
     say("compiling")
     runner = build(kernel, options)
     say("verifying")
-    verified = verify(kernel, runner.run, values, f"the variant `{options.variant}`")
+    with runner.on_threads():
+        verified = verify(kernel, runner.run, values, f"the variant `{options.variant}`")
     say("preparing")
     arrays = aligned(random_inputs(kernel, values, options.seed))
     restore = Restorer(kernel, arrays)
@@ -76,7 +78,7 @@ def measure_cpu(
     plan = Plan(options.plan.repeats, options.plan.budget_s, 0.0, 0.0) if options.cold else options.plan
     say("timing")
     alone = runner.threads == 1
-    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
+    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, runner.on_threads():
         times = time_calls([runner.bind(arrays, values)], plan, prepare, watch=watch(alone=alone))
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
@@ -90,6 +92,8 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
     """The code of a variant, compiled or bound to a library. Raises CommandError if there is no such code."""
     if options.variant not in VARIANTS:
         raise CommandError(f"there is no variant `{options.variant}` on the CPU", f"it has {', '.join(VARIANTS)}")
+    if options.cores is not None:
+        _check_cores(options.cores, options.variant)
     if options.variant == "library":
         if options.compiler != "numba":
             raise CommandError("the variant `library` does not compile anything", "omit --compiler")
@@ -97,9 +101,21 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
     if options.compiler == "cc":
         from roofdsl.measure.by_cc import c_runner
 
-        runner = c_runner(kernel, options.variant, options.math)
+        runner = c_runner(kernel, options.variant, options.math, options.cores)
     else:
         from roofdsl.measure.by_numba import numba_runner
 
-        runner = numba_runner(kernel, options.variant, options.math)
-    return replace(runner, details={**runner.details, MATH: options.math})
+        runner = numba_runner(kernel, options.variant, options.math, options.cores)
+    cores = {} if options.cores is None else {CORES: options.cores}
+    return replace(runner, details={**runner.details, MATH: options.math, **cores})
+
+
+def _check_cores(cores: int, variant: str) -> None:
+    """Raises CommandError for more cores than there are, and for a variant that does not run on so many."""
+    usable = len(usable_cores())
+    if cores > usable:
+        raise CommandError(f"{cores} cores are asked for, and {usable} can be used here", f"give at most {usable}")
+    if variant == "library" or (variant == "loops") != (cores == 1):
+        raise CommandError(
+            f"the variant `{variant}` does not run on {cores} cores", "one core runs `loops`, several `parallel`"
+        )

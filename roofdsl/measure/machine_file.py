@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
@@ -21,6 +22,12 @@ from roofdsl.measure.peaks import Peak
 from roofdsl.store.atomic import write_whole
 
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the language has
+
+
+_ALLOCATED = (
+    "# `write_allocate 0.25`: so many of the lines that stores begin are loaded first, as the times of copy and triad",
+    "# beside those of load and of an update in place show; the bandwidth counts these loads.",
+)
 
 
 def machine_text(found: Characterization, name: str | None = None) -> str:
@@ -43,6 +50,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# `duplex`: loads and stores move at the same time, since an update in place takes only as long as its loads.",
         "# `beside`: the rate at which the hits of a cache add to the time of lines that pass through it from farther",
         "# levels; below the cache's bandwidth, it is only used for expected times.",
+        *(_ALLOCATED if any(level.all_cores.allocated is not None for level in found.levels) else ()),
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -174,6 +182,8 @@ def _levels(found: Characterization) -> Iterator[str]:
         options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
         options["beside_bytes_per_s"] = beside.measured_per_s if beside is not None else None
         options["write_allocate"] = behind.counts != "no_write_allocate"
+        if behind.allocated is not None:
+            options["write_allocate"] = Fraction(round(100 * behind.allocated), 100)
         head = f"cache {level.name} {show_size(level.capacity_bytes)}, {show_bandwidth(level.all_cores.bytes_per_s)}"
         note = f"{plain_text(_capacity(level))}; {about_bandwidth(level.all_cores)}"
         yield f'{head}{written("cache", options)} source "{note}"'

@@ -31,6 +31,9 @@ OTHERS = "others_cores"
 MATH = "math"
 """The key of `details` with what the compiler of CPU code was allowed to do: "relaxed" or "strict"."""
 
+CORES = "cores"
+"""The key of `details` with the number of cores that were asked for."""
+
 
 @dataclass(frozen=True)
 class Launches:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,8 @@ class Runner:
     """bind(arrays, sizes) gives a call without arguments that runs the code on these arrays, which it changes.
 
     variant, compiler: what it is and what made it, with its flags. threads: how many it uses. text: the source that
-    runs, whose hash the record keeps. details: further data for the record.
+    runs, whose hash the record keeps. details: further data for the record. use_threads: sets how many threads the code
+    uses from now on, and returns how many it used before; None for code of one thread.
     """
 
     variant: str
@@ -25,6 +27,19 @@ class Runner:
     text: str
     bind: Callable[[dict[str, NDArray[Any]], Mapping[str, int]], Call]
     details: Mapping[str, Any] = field(default_factory=dict)
+    use_threads: Callable[[int], int] | None = None
+
+    @contextmanager
+    def on_threads(self) -> Iterator[None]:
+        """The code uses its number of threads meanwhile."""
+        if self.use_threads is None:
+            yield
+            return
+        before = self.use_threads(self.threads)
+        try:
+            yield
+        finally:
+            self.use_threads(before)
 
     def run(self, arrays: dict[str, NDArray[Any]], params: Mapping[str, int]) -> None:
         """Run the code once."""

@@ -31,6 +31,7 @@ from roofdsl.page.count_forms import (
     with_tiles,
     work_forms,
 )
+from roofdsl.page.expected_times import expected_times
 from roofdsl.page.javascript import function, truth
 from roofdsl.page.line_forms import in_lines
 from roofdsl.page.rates import Key, rates_of, seconds_function
@@ -39,6 +40,7 @@ from roofdsl.page.sums import sum_function
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.in_core_time import without_in_core
 from roofdsl.predict.orders import orders_of
 from roofdsl.predict.time_model import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
@@ -184,8 +186,18 @@ class _Collector:
             "convention": first,
             "source": source_html(kernel),
             "article": article,
+            "expected": {m.name: self.expected(kernel, values, m) for m in self.asked.machines},
             "blocks": [m.name for m in self.asked.machines if orders_of(kernel, values, m).launch is not None],
         }
+
+    def expected(self, kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Json:
+        """The expected times at the first values and at those of measurements."""
+        names = [p.name for p in kernel.parameters]
+        measured = [dict(m.parameters) for m in self.asked.measurements if m.kernel == kernel.name]
+        sizes = [{n: at[n] for n in names} for at in (dict(values), *measured) if at.keys() >= set(names)]
+        if not without_in_core(machine):
+            self.progress(f"{kernel.name}, expected times on {machine.name}")
+        return expected_times(kernel, sizes, machine, self.asked.traffic)
 
     def first_values(self, kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
         """A number for every parameter. Raises CommandError if these violate an assumption of the kernel."""

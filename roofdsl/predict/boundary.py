@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
@@ -13,7 +15,8 @@ class Boundary(Record):
     cache_bytes: the capacity of that cache; None on a machine without caches (then Q is compulsory). line_bytes: its
     line; None if it is not stated (then each array's line is its own element). convention: how bytes are counted;
     `because` says where that comes from. moved_bytes: bytes moved at a time, a sector or a whole line; None for one
-    element.
+    element. allocated: the share of the lines begun by stores that are loaded first, where the machine states one and
+    nothing else decides the convention; the bytes of the expected time have them, those of the bound do not.
     """
 
     cache_bytes: int | None
@@ -22,6 +25,7 @@ class Boundary(Record):
     because: str
     assumptions: tuple[str, ...] = ()
     moved_bytes: int | None = None
+    allocated: Fraction | None = None
 
 
 def memory_boundary(kernel: Kernel, machine: Machine, traffic: Traffic | None = None) -> Boundary:
@@ -33,10 +37,16 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
     """The boundary behind cache number `place` (0 is nearest to the registers; -1 is the machine without caches)."""
     cache = machine.caches[place] if place >= 0 else None
     convention: Traffic
+    allocated: Fraction | None = None
     if traffic is not None:
         convention, because = traffic, "asked for"
     elif kernel.traffic is not None:
         convention, because = kernel.traffic, "stated by the kernel"
+    elif cache is not None and isinstance(cache.write_allocate, Fraction):
+        convention, allocated = "load_store", cache.write_allocate
+        because = (
+            f"stores can pass {machine.name}'s {cache.name}, which loads {float(100 * allocated):g} % of their lines"
+        )
     elif cache is not None and cache.write_allocate is not None:
         convention = "write_allocate" if cache.write_allocate else "load_store"
         because = f"the policy of {machine.name}'s {cache.name}"
@@ -47,8 +57,11 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
     notes: tuple[str, ...] = ()
     if cache.copies > 1:
         notes = (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
+    if allocated is not None:
+        share = f"{float(100 * allocated):g} % of the lines that stores begin"
+        notes += (f"{cache.name}: {share} are loaded first in the expected time, and none in the bound",)
     moved = moved_behind(cache, machine.main_memory.line_bytes if place == len(machine.caches) - 1 else None)
-    return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved)
+    return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved, allocated)
 
 
 def moved_behind(cache: Cache, memory_line: int | None) -> int | None:

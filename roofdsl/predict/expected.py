@@ -140,12 +140,13 @@ def expected(
     """
     levels = nearest_first(levels, machine)
     behind = [level for level in levels if not is_nearest(level)]
+    moved = [level.with_allocated() for level in levels]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
     last = core.steps[-1]
     core_s, loads_s = Fraction(last.overlapping_s), Fraction(last.loads_s)
-    transfers = tuple((level.name, transfer_s(level, machine)) for level in behind)
+    transfers = tuple((level.name, transfer_s(level, machine)) for level in moved if not is_nearest(level))
     data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
-    data_s = max(data_s, measured_turns_s(levels, machine))
+    data_s = max(data_s, measured_turns_s(moved, machine))
     # a launch comes before the work, not beside it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0))
 
@@ -173,6 +174,9 @@ def expected(
     )
 
 
+PASSING = "stores that pass the caches (non-temporal)"
+
+
 def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:
     """The steps inside the core, while transfers still overlap with everything, as in the bound; none is below `least`.
 
@@ -193,9 +197,14 @@ def _transfer_rungs(
     reached_s: Fraction,
     machine: Machine,
 ) -> list[Rung]:
-    """Slower stores, if there are any, and then the rule by which transfers take turns or overlap."""
+    """What stores load first, slower stores, and then the rule by which transfers take turns or overlap."""
     ladder = []
-    slower = [level.name for level, (_, time) in zip(behind, transfers, strict=True) if time > level.time_s]
+    moved = [level.with_allocated() for level in behind]
+    loading = [level.name for level, own in zip(behind, moved, strict=True) if own.time_s > level.time_s]
+    if loading:
+        reached_s = max(reached_s, *(own.time_s for own in moved))
+        ladder.append(Rung(f"stores load part of their lines from {' and '.join(loading)} first", PASSING, reached_s))
+    slower = [level.name for level, (_, time) in zip(moved, transfers, strict=True) if time > level.time_s]
     if slower:
         reached_s = max(reached_s, *(time for _, time in transfers))
         ladder.append(Rung(f"stores to {' and '.join(slower)} are slower than loads", "", reached_s))

@@ -71,10 +71,8 @@ def composed(prediction: Prediction, core: InCore, machine: Machine, *, as_compi
 
 def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code) -> InCore:
     """Raises NoInCore."""
-    if machine.multiprocessor is not None:
-        raise NoInCore(f"{machine.name} is a GPU; expected times are modeled for CPUs")
-    if not machine.instructions:
-        raise NoInCore(f"{machine.name} states no instructions of a core, which expected times need")
+    if why := without_in_core(machine):
+        raise NoInCore(why)
     if prediction.unit is not None:
         raise NoInCore("in-core times of matrix units are not modeled")
     if code.model == "compiled" or (code.model == "auto" and is_here(machine)):
@@ -88,6 +86,15 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
     from roofdsl.incore import stated
 
     return stated.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
+
+
+def without_in_core(machine: Machine) -> str:
+    """Why no code has an expected time on this machine; empty if it states what that needs."""
+    if machine.multiprocessor is not None:
+        return f"{machine.name} is a GPU; expected times are modeled for CPUs"
+    if not machine.instructions:
+        return f"{machine.name} states no instructions of a core, which expected times need"
+    return ""
 
 
 def is_here(machine: Machine) -> bool:

@@ -19,7 +19,7 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, compute_time
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code, with_expected
-from roofdsl.predict.level_traffic import Hierarchy, link_level_time, nearer_levels
+from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
@@ -188,7 +188,11 @@ def _crossing(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
-    levels = (*nearer.levels, _memory_level_time(machine, moved, boundary))
+    memory = _memory_level_time(machine, moved, boundary)
+    if boundary.allocated is not None and orders.launch is None:
+        own = allocated_bytes(kernel, values, boundary, moved, warm=options.warm)
+        memory = replace(memory, allocated_bytes=own)
+    levels = (*nearer.levels, memory)
     sets = WithSets(())
     if options.sets:
         refuse_sets(warm=options.warm, machine=machine)

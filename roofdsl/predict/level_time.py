@@ -16,7 +16,9 @@ class LevelTime(Record):
     kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
     loads_bytes, stores_bytes: the two directions, if the convention distinguishes them. moved_bytes: bytes moved at a
     time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
-    larger of the two, which determines the time (for several launches, summed launch by launch).
+    larger of the two, which determines the time (for several launches, summed launch by launch). allocated_bytes: what
+    ordinary stores load before they write, in addition, where the machine states a share of it (`write_allocate 0.25`):
+    stores that pass the cache do without, so only the expected time has it (`with_allocated`).
     """
 
     name: str
@@ -28,6 +30,16 @@ class LevelTime(Record):
     stores_bytes: int | None = None
     moved_bytes: int | None = None
     duplex_bytes: int | None = None
+    allocated_bytes: int = 0
+
+    def with_allocated(self) -> LevelTime:
+        """The level with what ordinary stores load first."""
+        if not self.allocated_bytes or self.loads_bytes is None:
+            return self
+        loads = self.loads_bytes + self.allocated_bytes
+        duplex = None if self.duplex_bytes is None else max(loads, self.stores_bytes or 0)
+        total = self.bytes + self.allocated_bytes
+        return replace(self, bytes=total, loads_bytes=loads, duplex_bytes=duplex, allocated_bytes=0)
 
     @property
     def timed_bytes(self) -> int:
@@ -57,6 +69,7 @@ class LevelTime(Record):
             loads_bytes=_both(self.loads_bytes, other.loads_bytes),
             stores_bytes=_both(self.stores_bytes, other.stores_bytes),
             duplex_bytes=_both(self.duplex_bytes, other.duplex_bytes),
+            allocated_bytes=self.allocated_bytes + other.allocated_bytes,
         )
 
     def __mul__(self, times: int) -> LevelTime:
@@ -66,6 +79,7 @@ class LevelTime(Record):
             loads_bytes=_times(self.loads_bytes, times),
             stores_bytes=_times(self.stores_bytes, times),
             duplex_bytes=_times(self.duplex_bytes, times),
+            allocated_bytes=self.allocated_bytes * times,
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
@@ -20,6 +20,9 @@ from roofdsl.predict.orders import Orders
 from roofdsl.predict.thread_block_traffic import NEARER_ACCESSES
 from roofdsl.predict.time import LevelTime
 from roofdsl.predict.time_model import larger_direction
+
+if TYPE_CHECKING:
+    from roofdsl.counts.traffic_at import TrafficAt
 
 
 class Hierarchy(Record):
@@ -83,11 +86,25 @@ def nearer_levels(
         except CommandError as error:
             warnings.append(f"{cache.name} is left out: {error.message}")
             continue
-        levels.append(
-            _cache_level_time(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes)
-        )
+        own = _cache_level_time(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes)
+        if at.allocated is not None and orders.launch is None:
+            own = replace(own, allocated_bytes=allocated_bytes(kernel, values, at, moved, warm=warm))
+        levels.append(own)
         notes += at.assumptions
     return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
+
+
+def allocated_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
+    """What ordinary stores load before they write, beyond what is `moved`: the stated share of all lines that stores
+    begin, in whole bytes. 0 where the machine states no share.
+    """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
+
+    if at.allocated is None or moved.loads_bytes is None:
+        return 0
+    where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+    every = (warm_transfers_at if warm else transfers_at)(kernel, values, where, "write_allocate")
+    return 0 if every.loads_bytes is None else round(at.allocated * (every.loads_bytes - moved.loads_bytes))
 
 
 def _from_registers(

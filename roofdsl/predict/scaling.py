@@ -111,7 +111,7 @@ def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Ex
     several = some_cores(machine, cores)
     levels = [_level_of(level, several) for level in single.levels]
     shared, shared_s = _shared(single, found, machine)
-    limit_s = max(shared_s, measured_turns_s(levels, several))
+    limit_s = max(shared_s, measured_turns_s([level.with_allocated() for level in levels], several))
 
     def work(one_core_s: Fraction) -> Fraction:
         return max(one_core_s / cores, limit_s)

@@ -321,6 +321,8 @@ class Prediction(Record):
         more = {"loads_bytes": level.loads_bytes, "stores_bytes": level.stores_bytes, "moved_bytes": level.moved_bytes}
         if level.duplex_bytes is not None:
             more["duplex_bytes"] = level.duplex_bytes
+        if level.allocated_bytes:
+            more["allocated_bytes"] = level.allocated_bytes
         return document | {"kind": level.kind, "nearer": level.nearer} | more
 
 

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.machine.quantities import group, show_rate, show_time
-from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement import CORES, Measurement
 from roofdsl.tell.blocks import Block, Gap, figures, line
 from roofdsl.tell.titles import short_sizes
+
+
+def variant_of(measured: Measurement) -> str:
+    """The variant, and the number of cores if one was asked for: `parallel, 2 cores`."""
+    cores = measured.details.get(CORES)
+    return measured.variant if cores is None else f"{measured.variant}, {cores} core{'' if cores == 1 else 's'}"
 
 
 def blocks(found: Sequence[Measurement]) -> list[Block]:
@@ -17,7 +23,7 @@ def blocks(found: Sequence[Measurement]) -> list[Block]:
         times = [show_time(t, 4) for t in (m.median_s, m.low_s, m.high_s)]
         rate = show_rate(m.rate_per_s, m.operation) if m.work else "no operations"
         calls = f"{len(m.times_s)} x {group(m.calls_per_repeat)}"
-        rows.append([_kernel(m), m.variant, *times, rate, _error(m), calls])
+        rows.append([_kernel(m), variant_of(m), *times, rate, _error(m), calls])
     head = ("kernel", "variant", "median", "10 %", "90 %", "rate", "error", "calls")
     table = figures(rows, head, range(2, 8), depth=0, strong=True)
     return [table, *(block for m in found for block in _by_launch(m))]

@@ -8,6 +8,7 @@ from typing import Any
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_operations, show_rate, show_time
 from roofdsl.predict.time import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
+from roofdsl.tell.measurement import variant_of
 from roofdsl.tell.titles import short_sizes
 from roofdsl.validate.compare import Comparison, Distribution, LaunchComparison, distribution
 from roofdsl.validate.compare_points import PointCheck
@@ -30,7 +31,7 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
         state = "" if m.state == "warm" else f", {m.state}"
         both = [show_time(c.predicted_s), "" if c.expected_s is None else show_time(c.expected_s)]
         times = (*both[: 1 + expects], show_time(c.measured_s))
-        row = [_kernel(p) + place, m.variant + state, *times, spread, rate]
+        row = [_kernel(p) + place, variant_of(m) + state, *times, spread, rate]
         said = [] if c.verdict == "as predicted" else [str(c.verdict)]
         said += [] if m.verified.holds else ["cannot be verified"]
         rows.append([*row, f"{c.ratio:.2f}", p.bound, ", ".join(said)])

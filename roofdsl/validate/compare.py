@@ -9,7 +9,7 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
-from roofdsl.measure.measurement import OTHERS, Launches, Measurement
+from roofdsl.measure.measurement import CORES, OTHERS, Launches, Measurement
 from roofdsl.measure.other_load import BUSY, taken_by_others
 from roofdsl.measure.timing import quantile
 from roofdsl.predict.expected import Cause
@@ -103,6 +103,12 @@ class Comparison:
     def measured_s(self) -> float:
         """The median of the repeats, in seconds."""
         return self.measurement.median_s
+
+    @property
+    def cores(self) -> int | None:
+        """On how many cores it was measured, if that was asked for; the prediction is for as many."""
+        asked = self.measurement.details.get(CORES)
+        return asked if isinstance(asked, int) else None
 
     @property
     def ratio(self) -> float:

@@ -16,13 +16,14 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group
-from roofdsl.measure.measurement import MATH, OTHERS, Measurement
+from roofdsl.measure.measurement import CORES, MATH, OTHERS, Measurement
 from roofdsl.measure.other_load import Others, wait_until_calm
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.program import predict_at
+from roofdsl.predict.time import Prediction
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits, compare, compare_program
 
 AGAIN = 2
@@ -34,11 +35,14 @@ Subject = Kernel | ProgramOf
 
 @dataclass(frozen=True)
 class Run:
-    """One kernel or program at one size in one variant of the backend."""
+    """One kernel or program at one size in one variant of the backend. cores: on how many; None for the variant's own
+    number.
+    """
 
     kernel: Subject
     sizes: Mapping[str, int]
     variant: str
+    cores: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,9 +133,11 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
         return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math)
+    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math, cores=run.cores)
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
+    if run.cores is not None:
+        raise CommandError(f"{run.kernel.name} is a program, and numbers of cores are for kernels", "name its kernels")
     from roofdsl.measure.program_cpu import measure_program_cpu
 
     return measure_program_cpu(run.kernel.at(run.sizes), on_cpu, say)
@@ -167,7 +173,7 @@ def compare_all(
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
         asked = replace(asked, unit=asked.unit or _unit(m, kernel, own, machine))
-        found.append(compare(predict(kernel, own, machine, asked), m, machine, limits))
+        found.append(compare(_predicted(kernel, own, machine, asked, m.details.get(CORES)), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
@@ -175,9 +181,22 @@ def compare_all(
     return found
 
 
+def _predicted(
+    kernel: Kernel, sizes: Mapping[str, int], machine: Machine, options: Options, cores: object
+) -> Prediction:
+    """The prediction, on the number of cores that a measurement states, if it does."""
+    from roofdsl.predict.scaling import on_cores
+
+    if cores is None:
+        return predict(kernel, sizes, machine, options)
+    if not isinstance(cores, int) or cores < 1:
+        raise CommandError(f"the result of {kernel.name} states {cores!r} as its number of cores", "measure it again")
+    return on_cores(kernel, sizes, machine, cores, options)
+
+
 def _code(measured: Measurement) -> Code:
     """What ran, as far as in-core times are modeled."""
-    if measured.backend != "cpu" or measured.variant != "loops":
+    if measured.backend != "cpu" or (measured.variant != "loops" and CORES not in measured.details):
         return Code("none")
     compiler: Literal["numba", "cc"] = "numba" if measured.compiler.startswith("numba") else "cc"
     return Code("auto", compiler, "strict" if measured.details.get(MATH) == "strict" else "relaxed")

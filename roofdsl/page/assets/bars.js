@@ -22,7 +22,26 @@ function barsOf(state, k) {
     ...barOf(["perfect overlap, max"], [overlap], overlap, whole, false),
     ...barOf(["no overlap, sum"], rows, { low: found.low.sum, high: found.high.sum }, whole, false),
   );
-  return tag("div", { class: `bars kernel${k % 6}`, "data-kernel": kernel.name }, head, list, tag("p", {}, ...boundWords(found, rows)));
+  return tag("div", { class: `bars kernel${k % 6}`, "data-kernel": kernel.name }, head, list,
+    tag("p", {}, ...boundWords(found, rows)), expectedWords(state, k));
+}
+
+/** What the code should take, as `predict` finds it; where the page does not have that, how to get it. */
+function expectedWords(state, k) {
+  const kernel = DATA.kernels[k];
+  const machine = machineOf(state);
+  const found = expectedAt(kernel, typeOf(state, k), machine, state.unit, state.sizes[k], cacheOf(state));
+  if (found.missing) return tag("p", { class: "expected" }, `No expected time: ${found.missing}.`);
+  if (found.seconds !== undefined) {
+    const [cause] = found.causes;
+    const share = cause && cause.share > 0 ? ` The largest cause: ${cause.cause} (+${showTime(cause.share, 3)}).` : "";
+    return tag("p", { class: "expected", "data-seconds": String(found.seconds) }, tag("strong", {}, `Expected: ${showTime(found.seconds)}`),
+      `, where all levels together bound it to ${showTime(found.bound)}, by ${found.model}, as \`roofdsl predict\` finds it.${share}`);
+  }
+  const settings = kernel.parameters.map(({ name }) => ` --set ${name}=${state.sizes[k][name]}`).join("");
+  const known = found.known.map((values) => sizesText(kernel, values)).filter((text) => text).join("; ");
+  return tag("p", { class: "expected" }, `The expected time has no closed form${known ? `; the page has it for ${known}` : ""}. Run `,
+    tag("code", {}, `roofdsl predict FILE:${kernel.name} --machine ${machine.name}${settings}`), " for these sizes.");
 }
 
 /** What bounds the time and by how much it leads, or that this is undecided. */

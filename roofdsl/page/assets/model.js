@@ -78,6 +78,19 @@ function predictionAt(kernel, type, machine, unit, values, cache) {
   };
 }
 
+/**
+ * The expected time, which has no closed form: {seconds, bound, model, causes} of `predict` where the page has it for these
+ * sizes, else {missing} if there is none, else {known}, the sizes at which the page has one.
+ */
+function expectedAt(kernel, type, machine, unit, values, cache) {
+  const found = kernel.expected[machine.name];
+  if (found.missing) return found;
+  const own = machine.cache === null ? null : BigInt(machine.cache.size);
+  const isAsked = type === kernel.own && (unit === "" || !kernel.contraction) && cache === own;
+  const here = (row) => Object.entries(row.values).every(([name, value]) => values[name] === value);
+  return (isAsked && found.times.find(here)) || { known: found.times.filter((row) => !row.missing).map((row) => row.values) };
+}
+
 /** The time: the largest of its terms. */
 function timeOf(terms) {
   return Math.max(...terms.map(([, seconds]) => seconds));

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
@@ -15,20 +15,34 @@ from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.roofline_points import common_sizes, labels_of
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.kernel import Options
 from roofdsl.predict.scaling import Scaling, scaling
+from roofdsl.validate.compare import Comparison
+
+Parameters = tuple[tuple[str, int], ...]
 
 MOST_CORES = 1024
 USUAL_CORES = 8
 
 
 @styled
-def draw_scaling(found: Sequence[Scaling], labels: Sequence[str], title: str, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure: the speedup over one core for each kernel, and a mark where it saturates."""
+def draw_scaling(
+    found: Sequence[Scaling],
+    labels: Sequence[str],
+    title: str,
+    measured: Sequence[Mapping[int, float]] = (),
+    *,
+    look: Look = USUAL,
+) -> Any:
+    """The matplotlib Figure: the speedup over one core for each kernel, and a mark where it saturates.
+
+    measured: for each kernel the measured speedups by number of cores, drawn hollow.
+    """
     if not found:
         raise CommandError("there is no kernel to draw", "give FILEs, and a machine that states its instructions")
     most = max(s.cores[-1] for s in found)
     speeds = [[float(s.times_s[0] / t) for t in s.times_s] for s in found]
-    top = max(max(each) for each in speeds)
+    top = max(max(each) for each in (*speeds, *(own.values() for own in measured if own)))
     key = [_key(s, label) for s, label in zip(found, labels, strict=True)]
     frame = frame_of(look, title, [show_number(top, 3)], key=key)
     axes = frame.axes
@@ -38,6 +52,11 @@ def draw_scaling(found: Sequence[Scaling], labels: Sequence[str], title: str, *,
     for k, (s, speed, text) in enumerate(zip(found, speeds, key, strict=True)):
         color, sign = look.color(k), SIGNS[k % len(SIGNS)]
         axes.plot(s.cores, speed, sign + "-", color=color, markersize=5, linewidth=1.6, zorder=4, label=text)
+        seen = measured[k] if measured else {}
+        axes.plot(
+            list(seen), list(seen.values()), sign, color=look.paper, markeredgecolor=color, markersize=8,
+            markeredgewidth=1.4, zorder=5, linestyle="none",
+        )  # fmt: skip
         if s.saturation is not None and s.saturation <= most:
             at = speed[s.cores.index(s.saturation)]
             axes.plot(
@@ -73,34 +92,64 @@ def _key(found: Scaling, label: str) -> str:
 # ---- the command ----
 
 
-def _figure(asked: Asked, cores: int | None) -> Any:
+def _figure(asked: Asked, cores: int | None, warm: bool | None) -> Any:
     machine = asked.machine
     most = cores or max(machine.units or 1, USUAL_CORES)
     if most > MOST_CORES:
         raise CommandError(f"{most} cores are too many for a figure", f"give at most {MOST_CORES}")
-    options = with_fields(asked.options, code=Code("stated"), accesses="compiled")
-    found = []
+    options = with_fields(asked.options, code=Code("stated"), accesses="compiled", warm=bool(warm))
+    times = _measured_times(asked, options)
+    found, measured = [], []
     for subject, sizes in asked.subjects:
         if not isinstance(subject, Kernel):
             asked.warn(f"{subject.name} is left out: the figure shows single launches")
             continue
         found.append(scaling(subject, sizes, machine, range(1, most + 1), options))
+        single = found[-1].single
+        measured.append(_speedups(times.get((single.kernel, single.parameters), []), asked, warm=bool(warm)))
     labels = labels_of([s.single for s in found])
     models = dict.fromkeys(s.single.expected.model for s in found if s.single.expected is not None)
     title = "\n".join(filter(None, [machine.title or machine.name, common_sizes([s.single for s in found]), *models]))
-    return draw_scaling(found, labels, title, look=asked.look)
+    return draw_scaling(found, labels, title, measured if any(measured) else (), look=asked.look)
+
+
+def _measured_times(asked: Asked, options: Options) -> dict[tuple[str, Parameters], list[Comparison]]:
+    """The stored results that state their number of cores, by kernel and sizes."""
+    times: dict[tuple[str, Parameters], list[Comparison]] = {}
+    for compared in asked.measured(options):
+        if compared.cores is not None:
+            p = compared.prediction
+            times.setdefault((p.kernel, p.parameters), []).append(compared)
+    return times
+
+
+def _speedups(runs: Sequence[Comparison], asked: Asked, *, warm: bool) -> dict[int, float]:
+    """Measured speedups over one core, by the number of cores; nothing where one core was not measured."""
+    seconds = {c.cores: c.measured_s for c in runs if c.cores is not None}
+    if not runs:
+        return {}
+    kernel = runs[0].prediction.kernel
+    if 1 not in seconds:
+        asked.warn(f"{kernel} was not measured on one core, so its speedups are left out")
+        return {}
+    if any((c.measurement.state == "warm") != warm for c in runs):
+        state, option = ("cold", "leave out --warm") if warm else ("warm", "give --warm")
+        asked.warn(f"{kernel} was measured with {state} caches, and the curve is for others: {option}")
+    return {n: seconds[1] / s for n, s in sorted(seconds.items())}
 
 
 KIND = Kind(
     "Draw the expected speedup over the number of cores.",
     "Draw the expected speedup of kernels over the number of cores (ECM model): proportional until a level that all "
-    "cores share is saturated, which a circle marks.",
+    "cores share is saturated, which a circle marks. Measured speedups, from `measure --cores 1,2`, are hollow.",
     (
         "machine",
         "set",
         at_option("A size to draw, or a range of sizes (repeatable)."),
+        "results",
         "traffic",
         Option("--cores", f"The largest number of cores; the machine's, or {USUAL_CORES}.", "N", takes="count"),
+        Option("--warm", "Start with the caches as a previous launch left them.", takes="nothing"),
     ),
     _figure,
     files="FILE...",

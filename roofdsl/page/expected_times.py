@@ -1,0 +1,71 @@
+"""Expected times for a page: those that `predict` finds, at the sizes at which the page begins and at measured ones.
+
+A page evaluates closed forms, and an expected time has none: it needs the exact bytes of every cache, and what the
+compiler does with each loop. So the page has it at these sizes only, and says elsewhere how to get it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roofdsl import budget
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.machine.model import Machine
+from roofdsl.predict.in_core_time import Code, without_in_core
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.sets.child_process import Raised, Stopped, in_child
+from roofdsl.sets.library import TooHard
+
+MOST_SIZES = 6
+"""Of one kernel: the first ones are taken."""
+
+LONGEST_S, LEAST_S = 4.0, 0.25
+"""Processor time after which one is given up, and the least it gets if the budget has less."""
+
+
+def expected_times(
+    kernel: Kernel, sizes: Sequence[Mapping[str, int]], machine: Machine, traffic: Traffic | None
+) -> dict[str, Any]:
+    """For the page's document: {"missing": why there are none} or {"times": [...]}, one for each of the sizes.
+
+    A time is {"values", "seconds", "bound", "model", "causes"}, all levels included; or {"values", "missing"}.
+    """
+    if why := without_in_core(machine):
+        return {"missing": why}
+    different = [dict(own) for k, own in enumerate(sizes) if own not in sizes[:k]]
+    return {"times": [_at(kernel, own, machine, traffic) for own in different[:MOST_SIZES]]}
+
+
+def _at(kernel: Kernel, values: dict[str, int], machine: Machine, traffic: Traffic | None) -> dict[str, Any]:
+    """In a forked copy of this process: exact bytes of some kernels take minutes."""
+
+    def task() -> str:
+        return json.dumps(_predicted(kernel, values, machine, traffic))
+
+    try:
+        found: dict[str, Any] = json.loads(in_child(task, min(LONGEST_S, max(LEAST_S, budget.left_s() / 2))))
+    except Stopped:
+        return {"values": values, "missing": "its bytes take too long to count for a page"}
+    except Raised:
+        return _predicted(kernel, values, machine, traffic)  # raises it in this process
+    return found
+
+
+def _predicted(kernel: Kernel, values: dict[str, int], machine: Machine, traffic: Traffic | None) -> dict[str, Any]:
+    try:
+        found = predict(kernel, values, machine, Options(traffic=traffic, code=Code()))
+    except (CommandError, InputError, TooHard) as error:
+        return {"values": values, "missing": str(error).split("\n", maxsplit=1)[0]}
+    if found.expected is None:
+        return {"values": values, "missing": found.no_expected}
+    causes = [{"cause": c.cause, "share": float(c.share_s)} for c in found.expected.causes]
+    return {
+        "values": values,
+        "seconds": float(found.expected.expected_s),
+        "bound": float(found.bound_s),
+        "model": found.expected.model,
+        "causes": causes,
+    }
