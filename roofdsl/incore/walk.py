@@ -18,11 +18,11 @@ from roofdsl.incore.assembly import Code, Instruction, Memory
 from roofdsl.incore.classes import Work, work_of
 from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
-from roofdsl.incore.integers import Effect, effect
+from roofdsl.incore.integers import effect
 from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
-from roofdsl.incore.state import State, holds, plain_condition
+from roofdsl.incore.state import Effect, State, holds, plain_condition
 from roofdsl.incore.window import Clock, Step
 
 MOST_INSTRUCTIONS = 400_000
@@ -380,7 +380,8 @@ class _Walk:
             for name in list(state.registers):
                 state.registers[name] = advanced([old.registers.get(name) for old in b], count, name[:1] == "v")
             for at, size in b[-1].slots:
-                values = [old.slots.get((at, size)) for old in b]
+                # A loop's first boundary knows no slots: those that its iterations write are not known before them.
+                values = [old.slots[at, size] for old in b if (at, size) in old.slots]
                 state.store(at, size, advanced(values, count, size > 8))
         loop.boundaries = [self._boundary(loop)]
         loop.since = 0

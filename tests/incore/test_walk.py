@@ -147,6 +147,21 @@ def test_units_divide_work_as_well_as_they_can() -> None:
     assert ports_cycles([((0,), 1.0), ((1,), 7.0), ((0, 1, 2), 3.0)]) == 7.0
 
 
+def test_an_outer_loop_that_counts_on_the_stack_is_skipped() -> None:
+    """A counter in memory that only the loop's own iterations write, with an inner loop of eight."""
+    text = (
+        "f:\n\tmovq %rdi, -8(%rsp)\n\tmovq $0, -16(%rsp)\n"
+        ".L1:\n\txorl %ecx, %ecx\n"
+        ".L2:\n\tvaddsd %xmm1, %xmm0, %xmm0\n\tincq %rcx\n\tcmpq $8, %rcx\n\tjne .L2\n"
+        "\tincq -16(%rsp)\n\tmovq -16(%rsp), %rdx\n\tcmpq -8(%rsp), %rdx\n\tjne .L1\n\tretq\n"
+    )
+    state = State({})
+    state.registers |= {"rsp": STACK + 4096, "rdi": 5000}
+    found = walking.walk(read(text), "f", state, rates())
+    assert sum(found.totals.iterations.values()) == 5000 * 9
+    assert found.walked < 5000 * 30
+
+
 # ---- in_core ----
 
 
