@@ -54,6 +54,13 @@ _QUOTIENT = """def quotient_{kind}(a, b):  # of complex numbers, by Smith's meth
     im = (y - x * ratio) / size
     return np.{numpy}(complex((x + y * ratio) / size, im if wide else -im))"""
 
+_ABS = """def abs_{kind}(z):
+    a, b = abs(z.real), abs(z.imag)
+    large, small = max(a, b), min(a, b)
+    ratio = small / large
+    size = large * math.sqrt({one} + ratio * ratio)
+    return size if {zero} < small < np.inf else large + small"""
+
 _BY_REAL = """def real_quotient_{kind}(a, b):
     return np.{numpy}(complex(a.real / b, a.imag / b))"""
 
@@ -61,6 +68,8 @@ FUNCTIONS: dict[str, str] = {
     "quotient": """def quotient(a, b):  # truncated, as in C
     q = abs(a) // abs(b)
     return q if (a < 0) == (b < 0) else -q""",
+    "abs_c128": _ABS.format(kind="c128", one="1.0", zero="0.0"),
+    "abs_c64": _ABS.format(kind="c64", one="np.float32(1)", zero="np.float32(0)"),
     "quotient_c128": _QUOTIENT.format(kind="c128", numpy="complex128"),
     "quotient_c64": _QUOTIENT.format(kind="c64", numpy="complex64"),
     "real_quotient_c128": _BY_REAL.format(kind="c128", numpy="complex128"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from roofdsl.codegen.computed_types import REDUCED, Computed, is_complex
@@ -12,7 +12,7 @@ from roofdsl.codegen.function_parts import arguments, described, heading, load_s
 from roofdsl.codegen.python_functions import FUNCTIONS, NUMBA, definition, imports, with_needed
 from roofdsl.codegen.syntax import CHOICE, PRODUCT, SUM, UNARY, Lines, Text, squarings, words
 from roofdsl.codegen.target import OneFunction
-from roofdsl.lang.functions import Language
+from roofdsl.lang.functions import Language, Spelling, Spellings
 from roofdsl.loops.model import Array, Kernel
 
 _KINDS = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "c128": "complex128", "c64": "complex64"}
@@ -23,6 +23,7 @@ class Python(OneFunction):
 
     name: ClassVar[str] = "python"
     language: ClassVar[Language] = "python"
+    functions: ClassVar[Mapping[str, Spellings]] = {"abs": {"complex": Spelling("", helper=True)}}
     takes_many: ClassVar[bool] = True
     comment: ClassVar[str] = "#"
     empty: ClassVar[str] = "pass"
