@@ -19,6 +19,7 @@ from roofdsl.incore.classes import Work, work_of
 from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
 from roofdsl.incore.integers import effect
+from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
@@ -80,6 +81,7 @@ class _Walk:
             for k in range(block.start, block.stop):
                 before = code.instructions[k - 1] if k > block.start else None
                 self.works[k] = work_of(code.instructions[k], before)
+        self.live = live_registers(self.flow, code, self.works)
         self.clock = Clock(rates, list(self.works.values()))
         self.totals = Totals()
         self.plans: dict[int, _Planned] = {}
@@ -307,7 +309,9 @@ class _Walk:
         first, last = loop.boundaries
         if last.path != pace.path or set(last.exits) != set(pace.exits):
             return
-        if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
+        live = self.live[self.flow.loops[loop.number].header]
+        known = {n: d for n, d in pace.registers.items() if n in live}
+        if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in known.items()):
             return
         # Three boundaries are needed to tell how many iterations are left, and only two are known. The one before them
         # follows from the pace of the earlier entry.
