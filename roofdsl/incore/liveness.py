@@ -39,7 +39,7 @@ def _of_block(start: int, stop: int, code: Code, works: Mapping[int, Work]) -> t
             uses |= _PASSED
         if not _whole(instruction):
             uses.add(work.writes)
-        read |= uses - written
+        read |= uses - written - {""}
         if _whole(instruction):
             written.add(work.writes)
     return frozenset(read), frozenset(written)

@@ -26,8 +26,8 @@ from roofdsl.incore.rates import LINE, Rates
 from roofdsl.incore.state import Effect, State, holds, plain_condition
 from roofdsl.incore.window import Clock, Step
 
-MOST_INSTRUCTIONS = 400_000
-"""Beyond so many instructions a walk is given up."""
+MOST_INSTRUCTIONS, AIM = 800_000, 400_000
+"""Instructions beyond which a walk is given up, and to which samples of an outermost loop are thinned out."""
 
 WORTH = 60_000
 """About how many instructions are walked of an outer loop whose iterations differ."""
@@ -296,12 +296,13 @@ class _Walk:
         each = (b[-1].instructions - b[-1 - SAMPLE].instructions) / SAMPLE
         outermost = len(self.active) == 1
         parts = int(min(MOST_PARTS, WORTH / (SAMPLE * each))) if outermost else FEW_PARTS
-        parts = max(parts, FEW_PARTS)
+        parts = max(parts, 2 if outermost and left * each > AIM else FEW_PARTS)
         if left <= 2 * parts * SAMPLE or left * each < WORTH / 100:
             return
         whole = left - 2
         bounds = [whole * k // parts for k in range(parts + 1)]
         loop.parts = [b - a for a, b in pairwise(bounds)]
+        loop.begun, loop.sampled = self.clock.instructions, 0
         self._jump(loop, 0)
 
     def _skip_at(self, loop: Active, pace: Pace) -> None:
@@ -340,6 +341,10 @@ class _Walk:
         rest = length - SAMPLE
         self._stand_for(loop, rest, SAMPLE - 1)
         behind = rest - loop.into
+        loop.sampled += 1
+        each = (self.clock.instructions - loop.begun) / loop.sampled
+        while len(self.active) == 1 < len(loop.parts) and each * len(loop.parts) > AIM - self.clock.instructions:
+            loop.parts = [sum(loop.parts[k : k + 2]) for k in range(0, len(loop.parts), 2)]
         if loop.parts:
             self._jump(loop, behind)
         else:

@@ -10,7 +10,10 @@ import pytest
 from roofdsl.incore import walk as walking
 from roofdsl.incore.assembly import read
 from roofdsl.incore.ceilings import executed, operations, ports_cycles
+from roofdsl.incore.classes import work_of
 from roofdsl.incore.compiled import in_core, launch_seconds, walked_through
+from roofdsl.incore.flow import flow_of
+from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.native import by_numba
 from roofdsl.incore.state import STACK, State
@@ -51,6 +54,22 @@ kernel stencil(n):
     out B: f64[n, n]
     for i in range(1, n - 1), j in range(1, n - 1):
         B[i, j] = 0.25 * (A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])
+
+kernel scores(n):
+    in Q, K: f16[n, n, n, n]
+    out S: f32[n, n, n, n, n]
+    for b in range(n), q in range(n), k in range(n), h in range(n), g in range(n):
+        S[b, q, k, h, g] = 0
+        for e in range(n):
+            S[b, q, k, h, g] += Q[b, q, h, e] * K[b, k, g, e]
+
+kernel factorized(n):
+    inout A: f64[n, n]
+    for k in range(n):
+        for i in range(k + 1, n):
+            A[i, k] /= A[k, k]
+        for i in range(k + 1, n), j in range(k + 1, n):
+            A[i, j] -= A[i, k] * A[k, j]
 
 kernel exponential(n):
     in x: f64[n]
@@ -126,6 +145,34 @@ def test_alias_checks_and_remainders_are_those_of_the_arguments() -> None:
         state.registers |= {"rsp": STACK + 4096, "rdi": 100, "rsi": 1 << 32, "rdx": (1 << 32) + apart}
         found = walking.walk(read(text), "f", state, rates())
         assert sum(found.totals.iterations.values()) == iterations
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "count"),
+    [("scores", 16, 2 * 16**6), ("factorized", 360, sum(2 * m * m for m in range(360)))],
+)
+def test_deep_nests_and_large_triangles_are_sampled(name: str, n: int, count: int) -> None:
+    """Six loops of 16, and a nest whose every iteration differs from the one before."""
+    given = _kernel(name)
+    found = walked_through(by_numba(given), given, {"n": n}, rates())
+    pairs = sum(times for (cls, _), times in operations(executed(found)).items() if cls == "fma")
+    assert 2 * pairs == pytest.approx(count, rel=0.03)
+    assert found.walked < walking.MOST_INSTRUCTIONS
+
+
+def test_registers_matter_that_are_read_before_they_are_written() -> None:
+    text = (
+        "f:\n\txorl %eax, %eax\n"
+        ".L1:\n\tmovq %rdi, %rcx\n\taddq %rax, %rcx\n\tmovb $1, %sil\n\ttestq %rdx, %rdx\n\tje .L2\n\tmovq %r8, %r9\n"
+        ".L2:\n\tincq %rax\n\tcmpq $9, %rax\n\tjne .L1\n\tleaq (%rcx,%rsi), %rax\n\tretq\n"
+    )
+    code = read(text)
+    flow = flow_of(code, "f")
+    works = {k: work_of(instruction) for k, instruction in enumerate(code.instructions)}
+    live = live_registers(flow, code, works)
+    assert live[flow.entry] - {"flags"} == {"rdi", "rsi", "rdx", "r8"}
+    (loop,) = flow.loops
+    assert live[loop.header] - {"flags"} == {"rax", "rdi", "rsi", "rdx", "r8"}
 
 
 def test_vectors_across_lines_are_counted() -> None:
