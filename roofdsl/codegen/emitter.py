@@ -119,19 +119,19 @@ class Emitter(Expressions):
         if node.op == "=":
             value = self.syntax.stored(self.value(node.value, kind), kind, array)
         elif (
-            node.op in ("+=", "-=", "*=", "/=") and self.syntax.updates_in_place(array, kind) and not self._whole(node)
+            node.op in ("+=", "-=", "*=", "/=") and self.syntax.updates_in_place(array, kind) and not self._apart(node)
         ):
             value = self.operand(node.value, kind)
             self.out.add(self.syntax.end(f"{place.text} {node.op} {value.text}"))
             return
         else:
             held = self.syntax.convert(self.loaded(place, array), computed(array.type), kind)
-            value = self.syntax.stored(self.combine(node.op, held, self.operand(node.value, kind), kind), kind, array)
+            value = self.syntax.stored(self.combine(node.op, held, node.value, kind), kind, array)
         self.out.add(self.syntax.end(f"{place.text} = {value.text}"))
 
-    def _whole(self, node: Assign) -> bool:
-        """Whether the value is an integer quotient, which not every target writes as `/=`."""
-        return node.op == "/=" and computed(node.target.array.type) in ("i32", "i64")
+    def _apart(self, node: Assign) -> bool:
+        """Whether the value is a quotient that the target does not write as `/=`."""
+        return node.op == "/=" and not self.syntax.divides_in_place(computed(node.target.array.type))
 
     def _of(self, value: Expr, array: Array) -> Computed:
         """The type in which a value to be stored in `array` is computed."""
@@ -141,12 +141,13 @@ class Emitter(Expressions):
     def _of_update(self, array: Array, value: Expr) -> Computed:
         return settled(join((computed(array.type), kind_of(value))))
 
-    def combine(self, op: str, held: Text, value: Text, kind: Computed) -> Text:
-        """`held op value`, for an update."""
+    def combine(self, op: str, held: Text, by: Expr, kind: Computed) -> Text:
+        """`held op by`, for an update."""
+        value = self.operand(by, kind)
         if op in ("min=", "max="):
             return self.syntax.call(op[:-1], [held, value], kind)
-        if op == "/=" and kind in ("i32", "i64"):
-            return self.syntax.quotient(held, value)
+        if op == "/=":
+            return self.syntax.division(held, value, kind, self.kept(by, kind))
         level = SUM if op in ("+=", "-=") else PRODUCT
         return Text(f"{held.at(level)} {op[0]} {value.at(level + 1)}", level)
 
@@ -155,11 +156,11 @@ class Emitter(Expressions):
         kind = settled(join((own, kind_of(value))))
         if op == "=":
             self.out.add(self.syntax.end(f"{name} = {self.value(value, own).text}"))
-        elif op in ("+=", "-=", "*=", "/=") and kind == own and not (op == "/=" and own in ("i32", "i64")):
+        elif op in ("+=", "-=", "*=", "/=") and kind == own and (op != "/=" or self.syntax.divides_in_place(own)):
             self.out.add(self.syntax.end(f"{name} {op} {self.operand(value, kind).text}"))
         else:
             held = self.syntax.convert(Text(name), own, kind)
-            result = self.combine(op, held, self.operand(value, kind), kind)
+            result = self.combine(op, held, value, kind)
             self.out.add(self.syntax.end(f"{name} = {self.syntax.convert(result, kind, own).text}"))
 
     # ---- loops ----

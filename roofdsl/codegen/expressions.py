@@ -107,8 +107,11 @@ class Expressions:
 
     def operand(self, e: Expr, kind: Computed) -> Text:
         """An operand of an operation of type `kind`; a real one of a complex operation stays real."""
-        real = is_complex(kind) and not is_complex(kind_of(e))
-        return self.value(e, component(kind) if real else kind)
+        return self.value(e, self.kept(e, kind))
+
+    def kept(self, e: Expr, kind: Computed) -> Computed:
+        """The type of an operand of an operation of type `kind`."""
+        return component(kind) if is_complex(kind) and not is_complex(kind_of(e)) else kind
 
     def _compute(self, e: Expr, kind: Computed) -> Text:
         match e:
@@ -135,8 +138,8 @@ class Expressions:
 
     def _binary(self, op: str, left: Expr, right: Expr, kind: Computed) -> Text:
         a, b = self.operand(left, kind), self.operand(right, kind)
-        if op == "/" and kind in ("i32", "i64"):
-            return self.syntax.quotient(a, b)
+        if op == "/":
+            return self.syntax.division(a, b, kind, self.kept(right, kind))
         level = SUM if op in "+-" else PRODUCT
         return Text(f"{a.at(level)} {op} {b.at(level + 1)}", level)
 

@@ -149,6 +149,16 @@ class Syntax(ABC):
     def quotient(self, a: Text, b: Text) -> Text:
         """Integer division, truncated."""
 
+    def division(self, a: Text, b: Text, kind: Computed, by: Computed) -> Text:
+        """a / b in the type `kind`, where b is of type `by`: complex, or real."""
+        if kind in ("i32", "i64"):
+            return self.quotient(a, b)
+        return Text(f"{a.at(PRODUCT)} / {b.at(UNARY)}", PRODUCT)
+
+    def divides_in_place(self, kind: Computed) -> bool:
+        """Whether `a /= b` does what `division` does."""
+        return kind not in ("i32", "i64")
+
     @abstractmethod
     def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from roofdsl.incore.assembly import Instruction, Memory, Operand, Register
-from roofdsl.incore.integers import split_name
+from roofdsl.incore.widths import FLOAT, bytes_moved, split_name
 from roofdsl.lang.record import Record
 
 
@@ -48,18 +48,17 @@ class Work(Record):
 
 
 NONE = Kind("", "", 0)
-_FLOAT = r"([sp])([sdh])$"
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), cls) for pattern, cls in (
-    (r"fn?m(?:add|sub)(?:add|sub)?\d{3}" + _FLOAT, "fma"),
-    (r"(?:add|sub|addsub)" + _FLOAT, "add"),
-    (r"mul" + _FLOAT, "mul"),
-    (r"div" + _FLOAT, "div"),
-    (r"sqrt" + _FLOAT, "sqrt"),
-    (r"(?:max|min)" + _FLOAT, "max"),
-    (r"(?:cmp\w*|u?comi)" + _FLOAT, "compare"),
-    (r"(?:round|rndscale|reduce|getexp|getmant|scalef|range)" + _FLOAT, "convert"),
-    (r"(?:rcp|rsqrt)\d*" + _FLOAT, "convert"),
-    (r"h(?:add|sub)" + _FLOAT, "shuffle"),
+    (r"fn?m(?:add|sub)(?:add|sub)?\d{3}" + FLOAT, "fma"),
+    (r"(?:add|sub|addsub)" + FLOAT, "add"),
+    (r"mul" + FLOAT, "mul"),
+    (r"div" + FLOAT, "div"),
+    (r"sqrt" + FLOAT, "sqrt"),
+    (r"(?:max|min)" + FLOAT, "max"),
+    (r"(?:cmp\w*|u?comi)" + FLOAT, "compare"),
+    (r"(?:round|rndscale|reduce|getexp|getmant|scalef|range)" + FLOAT, "convert"),
+    (r"(?:rcp|rsqrt)\d*" + FLOAT, "convert"),
+    (r"h(?:add|sub)" + FLOAT, "shuffle"),
 ))  # fmt: skip
 _LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
 _MOVES = re.compile(
@@ -186,7 +185,8 @@ def _conversion(plain: str, bits: int) -> Kind:
     """Conversions by what they convert: between floats, integers and floats, and halves."""
     scalar = any(s in plain for s in ("sd2", "ss2", "si2", "sh2", "2si", "2usi", "usi2"))
     if "ph" in plain or "sh" in plain or "bf16" in plain:
-        return Kind("convert", "f16", 32 if scalar else bits)
+        loaded = {"ps2phxx": 128, "ps2phxy": 256}.get(plain.removeprefix("cvt"), bits)  # the width of a loaded source
+        return Kind("convert", "f16", 32 if scalar else loaded)
     if "si" in plain:
         return Kind("convert", "i64", 64)
     if "dq" in plain or "qq" in plain:
@@ -229,7 +229,7 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
         return Work(kind, reads + _also_read(instruction), _written(instruction))
     addresses = tuple(r for r in (memory.base, memory.index) if r and r != "rip")
     masks = (memory.mask,) if memory.mask else ()
-    size = _bytes_moved(instruction, memory)
+    size = bytes_moved(instruction, memory)
     last = ops[-1] is memory
     reads = _families(tuple(o for o in ops if o is not memory and o is not ops[-1])) + masks
     if last and _only_compares(plain):
@@ -293,54 +293,3 @@ def _also_read(instruction: Instruction) -> tuple[str, ...]:
     if plain in ("div", "idiv", "mul"):
         return (last.family, "rax", "rdx")
     return (last.family,) if two and not (plain == "imul" and len(ops) == 3) else ()
-
-
-def _bytes_moved(instruction: Instruction, memory: Memory) -> int:
-    """Bytes loaded or stored."""
-    name, ops = instruction.name, instruction.operands
-    plain = name.removeprefix("v")
-    registers = [o for o in ops if isinstance(o, Register)]
-    bits = max((r.bits for r in registers), default=64)
-    found = re.search(_FLOAT, plain)
-    if memory.broadcast or plain.startswith(("broadcasts", "pbroadcast")):
-        return 8 if plain.endswith(("d", "q")) and not plain.endswith("pbroadcastd") else 4
-    if plain.startswith(("ucomi", "comi")) or (found is not None and found[1] == "s" and not plain.startswith("cvtp")):
-        return {"d": 8, "s": 4, "h": 2}[plain[-1]]
-    if plain in ("movq", "movhpd", "movlpd", "movhps", "movlps", "movsd", "movddup") and any(
-        r.is_vector for r in registers
-    ):
-        return 8
-    if plain in ("movd", "movss", "insertps"):
-        return 4
-    if plain in ("movw", "pinsrw", "pextrw") and any(r.is_vector for r in registers):
-        return 2
-    return _packed_bytes(plain, name, bits)
-
-
-_WIDTHS = {"b": 1, "w": 2, "d": 4, "q": 8}
-
-
-def _packed_bytes(plain: str, name: str, bits: int) -> int:
-    widened = re.fullmatch(r"pmov[sz]x([bwd])([wdq])", plain)
-    if widened is not None:
-        return bits // 8 * _WIDTHS[widened[1]] // _WIDTHS[widened[2]]
-    narrowed = re.fullmatch(r"pmovu?s?([qdw])([bwd])", plain)
-    if narrowed is not None:
-        return bits // 8 * _WIDTHS[narrowed[2]] // _WIDTHS[narrowed[1]]
-    if plain in ("cvtps2pd", "cvtdq2pd", "cvtph2ps", "cvtps2ph"):
-        return bits // 16
-    across = re.match(r"(?:extract|insert)[fi](\d+)", plain)
-    if across is not None:
-        lanes = re.search(r"x(\d)$", plain)
-        return int(across[1]) * int(lanes[1]) // 8 if lanes else int(across[1]) // 8
-    single = re.fullmatch(r"p(?:extr|insr)([bwdq])", plain)
-    if single is not None:
-        return _WIDTHS[single[1]]
-    integer, width = split_name(name)
-    if width:
-        return width // 8
-    if integer.startswith(("movz", "movs")) and len(integer) == 6:
-        return {"b": 1, "w": 2, "l": 4}.get(integer[4], 8)
-    if plain.startswith("set"):
-        return 1
-    return bits // 8

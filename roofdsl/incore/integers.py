@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
-from roofdsl.incore.state import MASKS, Flags, Read, State, Write, holds, plain_condition, signed
+from roofdsl.incore.products import product, quotient
+from roofdsl.incore.state import MASKS, Effect, Flags, Read, State, Write, holds, plain_condition, signed
+from roofdsl.incore.widths import SUFFIXES, WORDS, bytes_moved, split_name
 
-Effect = Callable[[], None]
-
-_BITS = {"b": 8, "w": 16, "l": 32, "q": 64}
 _BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "add": ("add", lambda a, b: a + b),
     "sub": ("sub", lambda a, b: a - b),
@@ -29,20 +28,8 @@ _SHIFTS: dict[str, Callable[[int, int, int], int]] = {
     "rol": lambda v, n, bits: v << n % bits | v >> (bits - n % bits),
     "ror": lambda v, n, bits: v >> n % bits | v << (bits - n % bits),
 }
-_WORDS = frozenset((
-    "mov", "movabs", "lea", "inc", "dec", "neg", "not", "cmp", "test", "imul", "mul", "div", "idiv", "push", "pop",
-    "adc", "sbb", "andn", "bt", "shlx", "shrx", "sarx", "popcnt", "tzcnt", "lzcnt", "blsr", "bzhi", "xchg", "rorx",
-    *_BINARY, *_SHIFTS,
-))  # fmt: skip
 _NOTHING = frozenset(("nop", "nopw", "nopl", "endbr64", "vzeroupper", "vzeroall", "ud2", "pause", "leave", "emms"))
 _COMPARES = ("vucomis", "vcomis", "ucomis", "comis", "vptest", "ptest", "vtestp", "kortest", "ktest")
-
-
-def split_name(name: str) -> tuple[str, int]:
-    """An integer instruction's name without its suffix, and the bits of its operands: `addq` is `add`, 64."""
-    if name[:-1] in _WORDS and name[-1] in _BITS:
-        return name[:-1], _BITS[name[-1]]
-    return name, 0
 
 
 def writes(instruction: Instruction) -> bool:
@@ -57,7 +44,7 @@ def effect(instruction: Instruction, state: State) -> Effect:
     ops = instruction.operands
     if instruction.name in _NOTHING or instruction.name.startswith(("j", "call", "ret", "prefetch")):
         return _nothing
-    if bits == 0 and ops and isinstance(ops[-1], Register) and not ops[-1].is_vector and name in _WORDS:
+    if bits == 0 and ops and isinstance(ops[-1], Register) and not ops[-1].is_vector and name in WORDS:
         bits = ops[-1].bits
     made = _integer(name, bits, ops, state) or _wider(instruction.name, ops, state) or _vector(name, ops, state)
     return made or _unknown(instruction, state)
@@ -91,7 +78,7 @@ def _unknown(instruction: Instruction, state: State) -> Effect:
 
         return forget
     at = state.address(last)
-    size = max((o.bits for o in ops if isinstance(o, Register) and o.is_vector), default=64) // 8
+    size = bytes_moved(instruction, last)
 
     def forget_stored() -> None:
         state.store(at(), size, None)
@@ -101,7 +88,7 @@ def _unknown(instruction: Instruction, state: State) -> Effect:
 
 def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect | None:
     """Instructions with a suffix of size."""
-    if name not in _WORDS or bits == 0 or any(isinstance(o, Register) and o.is_vector for o in ops):
+    if name not in WORDS or bits == 0 or any(isinstance(o, Register) and o.is_vector for o in ops):
         return None
     if name in ("mov", "movabs") and len(ops) == 2:
         return _copy(state.reader(ops[0], bits), state.writer(ops[1], bits))
@@ -122,13 +109,12 @@ def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Ef
     if name == "andn":
         a, b, write = state.reader(ops[1], bits), state.reader(ops[0], bits), state.writer(ops[2], bits)
         return _copy(_both(a, b, lambda x, y: ~x & y), write)
-    if name == "imul" and len(ops) >= 2:
-        a, b, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[-1], bits)
-        return _copy(_both(a, b, lambda x, y: x * y), write)
+    if name in ("imul", "mul"):
+        return product(name, bits, ops, state)
     if name in ("push", "pop"):
         return _push(ops[0], state) if name == "push" else _pop(ops[0], state)
     if name in ("div", "idiv"):
-        return _divide(name, bits, ops[0], state)
+        return quotient(name, bits, ops[0], state)
     if name == "bt":
         return _bit_test(bits, ops, state)
     return None
@@ -249,25 +235,6 @@ def _pop(operand: Operand, state: State) -> Effect:
     return run
 
 
-def _divide(name: str, bits: int, operand: Operand, state: State) -> Effect:
-    read, registers = state.reader(operand, bits), state.registers
-
-    def run() -> None:
-        divisor, low, high = read(), registers.get("rax"), registers.get("rdx")
-        state.flags = None
-        registers["rax"] = registers["rdx"] = None
-        if not divisor or low is None or high is None or bits < 32:
-            return
-        whole = (high & MASKS[bits]) << bits | low & MASKS[bits]
-        if name == "idiv":
-            whole, divisor = signed(whole, 2 * bits), signed(divisor, bits)
-        quotient = abs(whole) // abs(divisor) * (1 if (whole < 0) == (divisor < 0) else -1)  # rounded to zero
-        registers["rax"] = quotient & MASKS[bits]
-        registers["rdx"] = (whole - quotient * divisor) & MASKS[bits]
-
-    return run
-
-
 def _bit_test(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
     place, value = state.reader(ops[0], 8), state.reader(ops[1], bits)
 
@@ -287,7 +254,7 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
     """Conversions between widths, and what depends on the flags."""
     registers = state.registers
     if len(name) in (5, 6) and name[:4] in ("movz", "movs") and len(ops) == 2 and isinstance(ops[1], Register):
-        small, large = _BITS.get(name[4], 0), _BITS.get(name[-1], 0)
+        small, large = SUFFIXES.get(name[4], 0), SUFFIXES.get(name[-1], 0)
         if small and large and not ops[1].is_vector and len(name) == 6:
             read, write = state.reader(ops[0], small), state.writer(ops[1], large)
             if name[3] == "z":
@@ -325,7 +292,7 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
 
         return set_byte
     if name.startswith("cmov") and len(ops) == 2:
-        condition, bits = plain_condition(name[4:-1]), _BITS.get(name[-1], 64)
+        condition, bits = plain_condition(name[4:-1]), SUFFIXES.get(name[-1], 64)
         read, keep, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[1], bits)
 
         def move() -> None:

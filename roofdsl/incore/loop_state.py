@@ -68,6 +68,8 @@ class Active:
     path: list[object] = field(default_factory=list)
     written: set[tuple[int, int]] = field(default_factory=set)
     parts: list[int] = field(default_factory=list)  # lengths of the parts that are still to be sampled
+    begun: int = 0  # instructions before the first sample
+    sampled: int = 0
     first: tuple[object, ...] = ()  # the path of the first iteration
     into: int = 0  # the iterations of the present part that were walked before its sample
 

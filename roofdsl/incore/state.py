@@ -19,10 +19,15 @@ FUNCTIONS = 0x6000_0000_0000
 MASKS = {bits: (1 << bits) - 1 for bits in (8, 16, 32, 64, 128, 256, 512)}
 
 Flags = tuple[str, int, int, int]
-"""What the last instruction compared: the kind (`sub`, `add`, `and`, `carry`), both operands and their bits."""
+"""What the last instruction compared: the kind (`sub`, `add`, `and`, `carry`, `product`), both operands and their bits.
+
+Of `carry` and `product` only the first number counts: the carry, and for a product the overflow too.
+"""
 
 Read = Callable[[], "int | None"]
 Write = Callable[["int | None"], None]
+Effect = Callable[[], None]
+"""What an instruction does to a state."""
 
 
 class State:
@@ -175,6 +180,8 @@ def _flag_values(flags: Flags) -> tuple[bool | None, bool, bool, bool]:
     kind, a, b, bits = flags
     if kind == "carry":  # of bit tests: only the carry counts
         return bool(a), False, False, False
+    if kind == "product":
+        return bool(a), False, False, bool(a)
     mask = MASKS[bits]
     if kind in ("sub", "dec"):
         result, carry = (a - b) & mask, a < b
@@ -209,7 +216,7 @@ def holds(condition: str, flags: Flags | None) -> bool | None:
         found = holds(_OPPOSITE[condition], flags)
         return None if found is None else not found
     carry, zero, sign, overflow = _flag_values(flags)
-    if flags[0] == "carry" and condition != "b":
+    if flags[0] in ("carry", "product") and condition not in ("b", "o" if flags[0] == "product" else "b"):
         return None
     match condition:
         case "e":

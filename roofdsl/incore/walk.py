@@ -18,15 +18,16 @@ from roofdsl.incore.assembly import Code, Instruction, Memory
 from roofdsl.incore.classes import Work, work_of
 from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
-from roofdsl.incore.integers import Effect, effect
+from roofdsl.incore.integers import effect
+from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
-from roofdsl.incore.state import State, holds, plain_condition
+from roofdsl.incore.state import Effect, State, holds, plain_condition
 from roofdsl.incore.window import Clock, Step
 
-MOST_INSTRUCTIONS = 400_000
-"""Beyond so many instructions a walk is given up."""
+MOST_INSTRUCTIONS, AIM = 800_000, 400_000
+"""Instructions beyond which a walk is given up, and to which samples of an outermost loop are thinned out."""
 
 WORTH = 60_000
 """About how many instructions are walked of an outer loop whose iterations differ."""
@@ -80,6 +81,7 @@ class _Walk:
             for k in range(block.start, block.stop):
                 before = code.instructions[k - 1] if k > block.start else None
                 self.works[k] = work_of(code.instructions[k], before)
+        self.live = live_registers(self.flow, code, self.works)
         self.clock = Clock(rates, list(self.works.values()))
         self.totals = Totals()
         self.plans: dict[int, _Planned] = {}
@@ -298,12 +300,13 @@ class _Walk:
         each = (b[-1].instructions - b[-1 - SAMPLE].instructions) / SAMPLE
         outermost = len(self.active) == 1
         parts = int(min(MOST_PARTS, WORTH / (SAMPLE * each))) if outermost else FEW_PARTS
-        parts = max(parts, FEW_PARTS)
+        parts = max(parts, 2 if outermost and left * each > AIM else FEW_PARTS)
         if left <= 2 * parts * SAMPLE or left * each < WORTH / 100:
             return
         whole = left - 2
         bounds = [whole * k // parts for k in range(parts + 1)]
         loop.parts = [b - a for a, b in pairwise(bounds)]
+        loop.begun, loop.sampled = self.clock.instructions, 0
         self._jump(loop, 0)
 
     def _skip_at(self, loop: Active, pace: Pace) -> None:
@@ -311,7 +314,9 @@ class _Walk:
         first, last = loop.boundaries
         if last.path != pace.path or set(last.exits) != set(pace.exits):
             return
-        if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in pace.registers.items()):
+        live = self.live[self.flow.loops[loop.number].header]
+        known = {n: d for n, d in pace.registers.items() if n in live}
+        if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in known.items()):
             return
         # Three boundaries are needed to tell how many iterations are left, and only two are known. The one before them
         # follows from the pace of the earlier entry.
@@ -340,6 +345,10 @@ class _Walk:
         rest = length - SAMPLE
         self._stand_for(loop, rest, SAMPLE - 1)
         behind = rest - loop.into
+        loop.sampled += 1
+        each = (self.clock.instructions - loop.begun) / loop.sampled
+        while len(self.active) == 1 < len(loop.parts) and each * len(loop.parts) > AIM - self.clock.instructions:
+            loop.parts = [sum(loop.parts[k : k + 2]) for k in range(0, len(loop.parts), 2)]
         if loop.parts:
             self._jump(loop, behind)
         else:
@@ -384,7 +393,8 @@ class _Walk:
             for name in list(state.registers):
                 state.registers[name] = advanced([old.registers.get(name) for old in b], count, name[:1] == "v")
             for at, size in b[-1].slots:
-                values = [old.slots.get((at, size)) for old in b]
+                # A loop's first boundary knows no slots: those that its iterations write are not known before them.
+                values = [old.slots[at, size] for old in b if (at, size) in old.slots]
                 state.store(at, size, advanced(values, count, size > 8))
         loop.boundaries = [self._boundary(loop)]
         loop.since = 0

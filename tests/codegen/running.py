@@ -228,6 +228,15 @@ class Interpreted:
 
 
 def _without_numba(name: str, *rest: Any) -> Any:
-    if name != "numba":
-        return builtins.__import__(name, *rest)
-    return SimpleNamespace(njit=lambda *args, **options: lambda function: function, prange=range)
+    if name == "numba":
+        return SimpleNamespace(njit=lambda *args, **options: lambda function: function, prange=range, types=None)
+    if name == "numba.extending":
+        return SimpleNamespace(intrinsic=lambda function: _BY_NUMPY[function.__name__])
+    return SimpleNamespace(ir=None) if name == "llvmlite" else builtins.__import__(name, *rest)
+
+
+_BY_NUMPY = {
+    "f16_to_f32": lambda h: np.float32(np.uint16(h).view(np.float16)),
+    "f32_to_f16": lambda x: np.float16(np.float32(x)).view(np.uint16),
+}
+"""What numba compiles to an instruction of the processor."""

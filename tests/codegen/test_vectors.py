@@ -9,6 +9,11 @@ from types import FunctionType
 import pytest
 
 from roofdsl.codegen.generate import generate
+from roofdsl.incore.assembly import Immediate, read
+from roofdsl.incore.flow import flow_of
+from roofdsl.incore.native import by_numba
+from roofdsl.incore.walk import BLOCKS
+from tests.codegen.shipped import shipped
 from tests.oracle.loading import kernel_of
 
 STENCIL = """
@@ -53,6 +58,36 @@ def test_subscripts_leave_vector_loops(text: str, name: str) -> None:
     tested = packed(assembly(generated.source.replace("index(", "("), generated.function))
     assert vectors, "no packed addition"
     assert vectors > tested, "numba tests subscripts for negative values no longer: `index` is not needed"
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads the assembly of x86-64")
+@pytest.mark.spread(6)
+@pytest.mark.parametrize(
+    "name", ["conv2d", "flash_attention", "gpp_divides", "matmul_blocked", "matmul_tiled", "minplus_blocked"]
+)
+def test_nothing_is_called_that_keeps_count_of_references(name: str) -> None:
+    assert not called(name) & {"NRT_incref", "NRT_decref", "numba_do_raise"}
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads the assembly of x86-64")
+@pytest.mark.parametrize("name", list(shipped()))
+def test_shipped_kernels_call_functions_of_mathematics_at_most(name: str) -> None:
+    assert called(name) <= {f"{f}{s}" for f in ("exp", "log", "tanh", "sin", "cos", "hypot") for s in ("", "f")} | set(
+        BLOCKS
+    )
+
+
+def called(name: str) -> set[str]:
+    """The outside functions whose addresses the code of a shipped kernel mentions."""
+    native = by_numba(shipped()[name])
+    code = read(native.text)
+    found = set()
+    for block in flow_of(code, native.function).blocks.values():
+        for instruction in code.instructions[block.start : block.stop]:
+            found |= {o.symbol for o in instruction.operands if isinstance(o, Immediate) and o.symbol}
+            found |= {instruction.target} if instruction.name.startswith("call") else set()
+    return found - set(code.labels) - {""}
 
 
 def packed(text: str) -> float:

@@ -39,7 +39,7 @@ def _random_line(rng: random.Random) -> str:
         f"leaq {number}(%{rng.choice(NAMES)},%{rng.choice(NAMES)},{rng.choice((1, 2, 4, 8))}), %{rng.choice(NAMES)}",
         f"movzbl {_named(rng.choice(NAMES), 'b')}, {_named(rng.choice(NAMES), 'l')}",
         f"movslq {_named(rng.choice(NAMES), 'l')}, %{rng.choice(NAMES)}",
-        f"movsbq {_named(rng.choice(NAMES), 'b')}, %{rng.choice(NAMES)}",
+        f"movsbq {_named(rng.choice(NAMES), 'b')}, %{rng.choice(NAMES)}", f"mul{wide} {x}", f"imul{wide} {x}",
     ))  # fmt: skip
 
 
@@ -72,6 +72,26 @@ def test_random_instructions(seed: int) -> None:
     assert [holds(c, state.flags) for c in CONDITIONS] == [bool(v) for v in expected], (body, compared)
 
 
+@pytest.mark.skipif(not NATIVE, reason="the text is for x86-64")
+@pytest.mark.parametrize("product", ["mulq %rcx", "mull %ecx", "imulq %rcx", "imull %ecx", "imulq %rcx, %rax"])
+def test_a_product_says_whether_it_fits(product: str) -> None:
+    from roofdsl.measure.assembled import loops
+
+    stored = ["setb 16(%rdi)", "setae 17(%rdi)", "seto 18(%rdi)", "setno 19(%rdi)"]
+    for a, b in ((3, 5), (2**32, 2**31), (2**32, 2**32), (2**64 - 1, 3), (2**63, 2), (2**31, 1), (0, 2**64 - 1)):
+        buffer = np.zeros(8, np.uint64)
+        load = [f"movabsq ${a}, %rax", f"movabsq ${b}, %rcx", "movabsq $77, %rdx"]
+        kept = ["movq %rax, (%rdi)", "movq %rdx, 8(%rdi)"]
+        loops({"f": [*load, product, *stored, *kept]}, {})["f"](buffer.ctypes.data, 1)
+        state = State({})
+        state.registers |= {"rax": a, "rcx": b, "rdx": 77}
+        effect(read(f"\t{product}\n").instructions[0], state)()
+        assert [state.registers["rax"], state.registers["rdx"]] == [int(v) for v in buffer[:2]]
+        expected = [bool(v) for v in buffer.view(np.uint8)[16:20]]
+        assert [holds(c, state.flags) for c in ("b", "ae", "o", "no")] == expected, (a, b)
+        assert holds("e", state.flags) is None
+
+
 def test_unknown_values_spread_and_zeroing_ends_them() -> None:
     state = State({})
     state.registers |= {"rax": None, "rcx": 5}
@@ -91,6 +111,15 @@ def test_the_stack_keeps_numbers_and_forgets_what_data_overwrite() -> None:
         effect(instruction, state)()
     found = state.registers
     assert (found["rcx"], found["rdx"], found["r8"]) == (0x55667788, 0x55, None)
+
+
+def test_a_number_beside_a_spilled_one_stays() -> None:
+    state = State({})
+    state.registers |= {"rsp": STACK + 512, "rax": 7}
+    text = "\tmovq %rax, 40(%rsp)\n\tvmovss %xmm0, 36(%rsp)\n\tvmovsd %xmm0, 48(%rsp)\n\tmovq 40(%rsp), %r8\n"
+    for instruction in read(text).instructions:
+        effect(instruction, state)()
+    assert state.registers["r8"] == 7
 
 
 def test_operands() -> None:

@@ -10,7 +10,10 @@ import pytest
 from roofdsl.incore import walk as walking
 from roofdsl.incore.assembly import read
 from roofdsl.incore.ceilings import executed, operations, ports_cycles
+from roofdsl.incore.classes import work_of
 from roofdsl.incore.compiled import in_core, launch_seconds, walked_through
+from roofdsl.incore.flow import flow_of
+from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.native import by_numba
 from roofdsl.incore.state import STACK, State
@@ -51,6 +54,22 @@ kernel stencil(n):
     out B: f64[n, n]
     for i in range(1, n - 1), j in range(1, n - 1):
         B[i, j] = 0.25 * (A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])
+
+kernel scores(n):
+    in Q, K: f16[n, n, n, n]
+    out S: f32[n, n, n, n, n]
+    for b in range(n), q in range(n), k in range(n), h in range(n), g in range(n):
+        S[b, q, k, h, g] = 0
+        for e in range(n):
+            S[b, q, k, h, g] += Q[b, q, h, e] * K[b, k, g, e]
+
+kernel factorized(n):
+    inout A: f64[n, n]
+    for k in range(n):
+        for i in range(k + 1, n):
+            A[i, k] /= A[k, k]
+        for i in range(k + 1, n), j in range(k + 1, n):
+            A[i, j] -= A[i, k] * A[k, j]
 
 kernel exponential(n):
     in x: f64[n]
@@ -128,6 +147,34 @@ def test_alias_checks_and_remainders_are_those_of_the_arguments() -> None:
         assert sum(found.totals.iterations.values()) == iterations
 
 
+@pytest.mark.parametrize(
+    ("name", "n", "count"),
+    [("scores", 16, 2 * 16**6), ("factorized", 360, sum(2 * m * m for m in range(360)))],
+)
+def test_deep_nests_and_large_triangles_are_sampled(name: str, n: int, count: int) -> None:
+    """Six loops of 16, and a nest whose every iteration differs from the one before."""
+    given = _kernel(name)
+    found = walked_through(by_numba(given), given, {"n": n}, rates())
+    pairs = sum(times for (cls, _), times in operations(executed(found)).items() if cls == "fma")
+    assert 2 * pairs == pytest.approx(count, rel=0.03)
+    assert found.walked < walking.MOST_INSTRUCTIONS
+
+
+def test_registers_matter_that_are_read_before_they_are_written() -> None:
+    text = (
+        "f:\n\txorl %eax, %eax\n"
+        ".L1:\n\tmovq %rdi, %rcx\n\taddq %rax, %rcx\n\tmovb $1, %sil\n\ttestq %rdx, %rdx\n\tje .L2\n\tmovq %r8, %r9\n"
+        ".L2:\n\tincq %rax\n\tcmpq $9, %rax\n\tjne .L1\n\tleaq (%rcx,%rsi), %rax\n\tretq\n"
+    )
+    code = read(text)
+    flow = flow_of(code, "f")
+    works = {k: work_of(instruction) for k, instruction in enumerate(code.instructions)}
+    live = live_registers(flow, code, works)
+    assert live[flow.entry] - {"flags"} == {"rdi", "rsi", "rdx", "r8"}
+    (loop,) = flow.loops
+    assert live[loop.header] - {"flags"} == {"rax", "rdi", "rsi", "rdx", "r8"}
+
+
 def test_vectors_across_lines_are_counted() -> None:
     """Rows of 34 elements: a row's 32 inner stores begin 8 bytes into a line, or 24, or ...: half of them cross one."""
     given = _kernel("stencil")
@@ -145,6 +192,21 @@ def test_units_divide_work_as_well_as_they_can() -> None:
     assert ports_cycles([((0, 1), 6.0), ((1,), 2.0)]) == 4.0
     assert ports_cycles([((0, 1), 6.0), ((1,), 5.0)]) == 5.5
     assert ports_cycles([((0,), 1.0), ((1,), 7.0), ((0, 1, 2), 3.0)]) == 7.0
+
+
+def test_an_outer_loop_that_counts_on_the_stack_is_skipped() -> None:
+    """A counter in memory that only the loop's own iterations write, with an inner loop of eight."""
+    text = (
+        "f:\n\tmovq %rdi, -8(%rsp)\n\tmovq $0, -16(%rsp)\n"
+        ".L1:\n\txorl %ecx, %ecx\n"
+        ".L2:\n\tvaddsd %xmm1, %xmm0, %xmm0\n\tincq %rcx\n\tcmpq $8, %rcx\n\tjne .L2\n"
+        "\tincq -16(%rsp)\n\tmovq -16(%rsp), %rdx\n\tcmpq -8(%rsp), %rdx\n\tjne .L1\n\tretq\n"
+    )
+    state = State({})
+    state.registers |= {"rsp": STACK + 4096, "rdi": 5000}
+    found = walking.walk(read(text), "f", state, rates())
+    assert sum(found.totals.iterations.values()) == 5000 * 9
+    assert found.walked < 5000 * 30
 
 
 # ---- in_core ----

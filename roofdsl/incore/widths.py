@@ -1,0 +1,107 @@
+"""How wide instructions are: the bits of their integer operands, the bytes that they load or store."""
+
+from __future__ import annotations
+
+import re
+
+from roofdsl.incore.assembly import Instruction, Memory, Register
+
+FLOAT = r"([sp])([sdh])$"
+"""The end of the name of arithmetic on floats: packed or scalar, and the type."""
+
+SUFFIXES = {"b": 8, "w": 16, "l": 32, "q": 64}
+"""The bits that the last letter of an integer instruction states."""
+
+WORDS = frozenset((
+    "mov", "movabs", "lea", "inc", "dec", "neg", "not", "cmp", "test", "imul", "mul", "div", "idiv", "push", "pop",
+    "adc", "sbb", "andn", "bt", "shlx", "shrx", "sarx", "popcnt", "tzcnt", "lzcnt", "blsr", "bzhi", "xchg", "rorx",
+    "add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "rol", "ror",
+))  # fmt: skip
+
+
+def split_name(name: str) -> tuple[str, int]:
+    """An integer instruction's name without its suffix, and the bits of its operands: `addq` is `add`, 64."""
+    if name[:-1] in WORDS and name[-1] in SUFFIXES:
+        return name[:-1], SUFFIXES[name[-1]]
+    return name, 0
+
+
+def bytes_moved(instruction: Instruction, memory: Memory) -> int:
+    """Bytes loaded or stored."""
+    name, ops = instruction.name, instruction.operands
+    plain = name.removeprefix("v")
+    registers = [o for o in ops if isinstance(o, Register)]
+    bits = max((r.bits for r in registers), default=64)
+    found = re.search(FLOAT, plain)
+    if memory.broadcast or plain.startswith(("broadcasts", "pbroadcast")):
+        return 8 if plain.endswith(("d", "q")) and not plain.endswith("pbroadcastd") else 4
+    if plain.startswith("cvt"):
+        return _converted_bytes(plain, bits, instruction.operands[-1] is memory)
+    if plain.startswith(("ucomi", "comi")) or (found is not None and found[1] == "s"):
+        return {"d": 8, "s": 4, "h": 2}[plain[-1]]
+    if plain in ("movq", "movhpd", "movlpd", "movhps", "movlps", "movsd", "movddup") and any(
+        r.is_vector for r in registers
+    ):
+        return 8
+    if plain in ("movd", "movss", "insertps"):
+        return 4
+    if plain in ("movw", "pinsrw", "pextrw") and any(r.is_vector for r in registers):
+        return 2
+    return _packed_bytes(plain, name, bits)
+
+
+_CONVERSION = re.compile(
+    r"cvtt?(?:ne)?(?P<source>[sp][dsh]|u?dq|u?qq|u?w|u?si)2(?P<target>[sp][dsh]|u?dq|u?qq|u?w|u?si|bf16)(?P<rest>\w*)"
+)
+_ELEMENTS = {"d": 8, "s": 4, "h": 2, "dq": 4, "qq": 8, "w": 2, "si": 8, "bf16": 2}
+_SOURCES = {"x": 16, "y": 32, "z": 64, "l": 4, "q": 8}
+
+
+def _element(name: str) -> str:
+    """What `pd`, `ss` or `udq` convert: one letter of floats, the integer without its sign."""
+    return name[1] if name in ("pd", "ps", "ph", "sd", "ss", "sh") else name.removeprefix("u")
+
+
+def _converted_bytes(plain: str, bits: int, stored: bool) -> int:
+    """Bytes that a conversion loads or stores: of one element, or of as many as fit into its register."""
+    found = _CONVERSION.fullmatch(plain)
+    if found is None:
+        return bits // 8
+    source, target, rest = found["source"], found["target"], found["rest"]
+    if {source, target} == {"ps", "ph"}:
+        rest = rest.removeprefix("x")  # `vcvtph2psx` of AVX512-FP16
+    if rest in _SOURCES and not stored:
+        return _SOURCES[rest]
+    scalar = source[0] == "s" and source != "si"
+    sizes = [_ELEMENTS[_element(name)] for name in (source, target)]
+    if scalar or source.endswith("si"):
+        return sizes[0]
+    moved, kept = reversed(sizes) if stored else sizes
+    return bits // 8 * moved // kept
+
+
+_WIDTHS = {"b": 1, "w": 2, "d": 4, "q": 8}
+
+
+def _packed_bytes(plain: str, name: str, bits: int) -> int:
+    widened = re.fullmatch(r"pmov[sz]x([bwd])([wdq])", plain)
+    if widened is not None:
+        return bits // 8 * _WIDTHS[widened[1]] // _WIDTHS[widened[2]]
+    narrowed = re.fullmatch(r"pmovu?s?([qdw])([bwd])", plain)
+    if narrowed is not None:
+        return bits // 8 * _WIDTHS[narrowed[2]] // _WIDTHS[narrowed[1]]
+    across = re.match(r"(?:extract|insert)[fi](\d+)", plain)
+    if across is not None:
+        lanes = re.search(r"x(\d)$", plain)
+        return int(across[1]) * int(lanes[1]) // 8 if lanes else int(across[1]) // 8
+    single = re.fullmatch(r"p(?:extr|insr)([bwdq])", plain)
+    if single is not None:
+        return _WIDTHS[single[1]]
+    integer, width = split_name(name)
+    if width:
+        return width // 8
+    if integer.startswith(("movz", "movs")) and len(integer) == 6:
+        return {"b": 1, "w": 2, "l": 4}.get(integer[4], 8)
+    if plain.startswith("set"):
+        return 1
+    return bits // 8
