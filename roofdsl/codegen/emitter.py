@@ -126,7 +126,7 @@ class Emitter(Expressions):
             return
         else:
             held = self.syntax.convert(self.loaded(place, array), computed(array.type), kind)
-            value = self.syntax.stored(self.combine(node.op, held, node.value, kind), kind, array)
+            value = self.syntax.stored(self._combined(node.op, held, node.value, kind), kind, array)
         self.out.add(self.syntax.end(f"{place.text} = {value.text}"))
 
     def _apart(self, node: Assign) -> bool:
@@ -141,15 +141,17 @@ class Emitter(Expressions):
     def _of_update(self, array: Array, value: Expr) -> Computed:
         return settled(join((computed(array.type), kind_of(value))))
 
-    def combine(self, op: str, held: Text, by: Expr, kind: Computed) -> Text:
-        """`held op by`, for an update."""
-        value = self.operand(by, kind)
+    def combine(self, op: str, held: Text, value: Text, kind: Computed, by: Computed | None = None) -> Text:
+        """`held op value`, for an update; `by` is the type of the value if that is not `kind`."""
         if op in ("min=", "max="):
             return self.syntax.call(op[:-1], [held, value], kind)
         if op == "/=":
-            return self.syntax.division(held, value, kind, self.kept(by, kind))
+            return self.syntax.division(held, value, kind, by or kind)
         level = SUM if op in ("+=", "-=") else PRODUCT
         return Text(f"{held.at(level)} {op[0]} {value.at(level + 1)}", level)
+
+    def _combined(self, op: str, held: Text, value: Expr, kind: Computed) -> Text:
+        return self.combine(op, held, self.operand(value, kind), kind, self.kept(value, kind))
 
     def update_register(self, name: str, own: Computed, op: str, value: Expr) -> None:
         """`name op value` for a variable of type `own`."""
@@ -160,7 +162,7 @@ class Emitter(Expressions):
             self.out.add(self.syntax.end(f"{name} {op} {self.operand(value, kind).text}"))
         else:
             held = self.syntax.convert(Text(name), own, kind)
-            result = self.combine(op, held, value, kind)
+            result = self._combined(op, held, value, kind)
             self.out.add(self.syntax.end(f"{name} = {self.syntax.convert(result, kind, own).text}"))
 
     # ---- loops ----

@@ -21,6 +21,7 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
+from tests.codegen.shipped import shipped
 from tests.incore.machines import MACHINE, rates
 
 pytestmark = pytest.mark.skipif(
@@ -54,22 +55,6 @@ kernel stencil(n):
     out B: f64[n, n]
     for i in range(1, n - 1), j in range(1, n - 1):
         B[i, j] = 0.25 * (A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1])
-
-kernel scores(n):
-    in Q, K: f16[n, n, n, n]
-    out S: f32[n, n, n, n, n]
-    for b in range(n), q in range(n), k in range(n), h in range(n), g in range(n):
-        S[b, q, k, h, g] = 0
-        for e in range(n):
-            S[b, q, k, h, g] += Q[b, q, h, e] * K[b, k, g, e]
-
-kernel factorized(n):
-    inout A: f64[n, n]
-    for k in range(n):
-        for i in range(k + 1, n):
-            A[i, k] /= A[k, k]
-        for i in range(k + 1, n), j in range(k + 1, n):
-            A[i, j] -= A[i, k] * A[k, j]
 
 kernel exponential(n):
     in x: f64[n]
@@ -147,17 +132,19 @@ def test_alias_checks_and_remainders_are_those_of_the_arguments() -> None:
         assert sum(found.totals.iterations.values()) == iterations
 
 
+SIXTEEN = dict.fromkeys(("batch", "new", "context", "kv", "group", "dh"), 16)
+
+
 @pytest.mark.parametrize(
-    ("name", "n", "count"),
-    [("scores", 16, 2 * 16**6), ("factorized", 360, sum(2 * m * m for m in range(360)))],
+    ("name", "sizes", "pairs"),
+    [("attention_scores", SIXTEEN, 16**4 * 8 * 17), ("lu", {"n": 352}, sum(m * m for m in range(352)))],
 )
-def test_deep_nests_and_large_triangles_are_sampled(name: str, n: int, count: int) -> None:
-    """Six loops of 16, and a nest whose every iteration differs from the one before."""
-    given = _kernel(name)
-    found = walked_through(by_numba(given), given, {"n": n}, rates())
-    pairs = sum(times for (cls, _), times in operations(executed(found)).items() if cls == "fma")
-    assert 2 * pairs == pytest.approx(count, rel=0.03)
-    assert found.walked < walking.MOST_INSTRUCTIONS
+def test_deep_nests_and_large_triangles_are_sampled(name: str, sizes: dict[str, int], pairs: int) -> None:
+    """Six loops of 16, and a nest whose every iteration differs, on a core that looks far ahead."""
+    given = shipped()[name]
+    found = walked_through(by_numba(given), given, sizes, rates(window=520, waiting=92))
+    counted = sum(times for (cls, _), times in operations(executed(found)).items() if cls == "fma")
+    assert counted == pytest.approx(pairs, rel=0.02)
 
 
 def test_registers_matter_that_are_read_before_they_are_written() -> None:
