@@ -38,13 +38,16 @@ class Cost(Record):
 
 
 class Access(Record):
-    """A load or store: cycles that it keeps its units busy, within a line and across two; `mix` of both together."""
+    """A load or store: cycles that it keeps its units busy, within a line and across two; `mix` of both together;
+    `apart`: cycles that a line of its own takes.
+    """
 
     latency: float
     busy: float
     split: float
     mix: float
     mix_split: float
+    apart: float = 0.0
 
 
 _FREE = Cost(0.0, (), 0.0)
@@ -158,7 +161,7 @@ class Rates:
         split, page = float(stated.split or busy), float(stated.page or stated.split or busy)
         crossing = split + max(0.0, page - split) * LINE / PAGE  # one in 64 of the lines' ends is a page's
         mix = float(stated.mixed or 0)
-        return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy)
+        return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy, float(stated.apart or 0))
 
     def forwarded(self, size: int) -> float:
         """Cycles from a store's data to those of the load that takes them from it."""

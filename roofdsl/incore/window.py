@@ -47,10 +47,20 @@ class Step(Record):
     open_ports: tuple[int, ...]
     wide: bool
     holds: bool
+    load_apart: float
+    store_apart: float
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
 """Places in `Clock.free` behind those of the vector units and the DIVIDER: loads, stores, and what these two share."""
+
+
+_LINES_LOADED, _LINES_STORED = 9, 10
+
+RECENT = 8
+"""Lines that loads have just used, so that one more load takes nothing of what another line takes: two or three arrays
+and their neighbors.
+"""
 
 
 class Queue:
@@ -84,7 +94,9 @@ class Clock:
         names = sorted({r for w in works for r in (*w.reads, *w.address_reads, w.writes) if r})
         self.numbers = {name: k for k, name in enumerate(names)}
         self.ready = [0.0] * (len(names) + 1)
-        self.free = [0.0] * 9
+        self.free = [0.0] * 11
+        self.lines: deque[int] = deque(maxlen=RECENT)
+        self.last_stored = -1
         self.ring = [-rates.refill] * rates.window
         self.position = 0
         self.loading, self.storing, self.registers = (
@@ -115,6 +127,7 @@ class Clock:
             load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
             bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
+            load.apart if load else 0.0, store.apart if store else 0.0,
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -163,6 +176,10 @@ class Clock:
             busy = step.store_split if crosses else step.store_busy
             free[_STORES] = max(free[_STORES], begun) + busy
             done = max(done, free[_STORES] - busy)
+            if step.store_apart and address is not None and address // LINE != self.last_stored:
+                self.last_stored = address // LINE
+                free[_LINES_STORED] = max(free[_LINES_STORED], begun) + step.store_apart
+                done = max(done, free[_LINES_STORED] - step.store_apart)
         if step.mix:
             busy = step.mix_split if crosses else step.mix
             free[_MIX] = max(free[_MIX], begun) + busy
@@ -195,6 +212,10 @@ class Clock:
         at = max(at, free[_LOADS] - busy)
         if address is None:
             return at + step.load_latency
+        if step.load_apart and address // LINE not in self.lines:
+            self.lines.append(address // LINE)
+            free[_LINES_LOADED] = max(free[_LINES_LOADED], begun) + step.load_apart
+            at = max(at, free[_LINES_LOADED] - step.load_apart)
         return max(at + step.load_latency, self._forwarded(step, address, at))
 
     def _forwarded(self, step: Step, address: int, at: float) -> float:

@@ -217,6 +217,10 @@ ATTRIBUTES = (
         example="4 cycles", shown="across pages {text}",
     ),
     Attribute(
+        "apart", _INSTRUCTION, "cycles", "apart", "throughput of loads or stores that each go to another line",
+        example="1 cycle", shown="in lines of their own {text}",
+    ),
+    Attribute(
         "mixed", _INSTRUCTION, "cycles", "mixed", "how long it occupies what loads, stores and arithmetic share",
         example="0.25 cycles", shown="{text} of what loads and stores share",
     ),

@@ -130,9 +130,9 @@ class Instruction(Record):
     cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
     latency: from its operands to its result; throughput: cycles from one to the next where nothing waits.
     p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
-    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `forward` the cycles from a
-    store to a load of the same bytes. `mixed`: cycles that a load, a store or arithmetic beside them takes of what all
-    of these share.
+    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
+    none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
+    that a load, a store or arithmetic beside them takes of what all of these share.
     """
 
     cls: str
@@ -142,6 +142,7 @@ class Instruction(Record):
     throughput: Fraction | None = None
     split: Fraction | None = None
     page: Fraction | None = None
+    apart: Fraction | None = None
     mixed: Fraction | None = None
     forward: Fraction | None = None
     p0: bool = False

@@ -33,6 +33,8 @@ def memory_loops(bench: Bench) -> None:
         for load in (True, False):
             kind = "load" if load else "store"
             bench.add(f"{kind}_{bits}", [_move(bits, load, k * size % 2048, k % 12) for k in range(count)], count / 2)
+            lines = [_move(bits, load, 64 * k, k % 12) for k in range(count)]
+            bench.add(f"{kind}_apart_{bits}", lines, count)
             if size > 1:
                 across = [_move(bits, load, 64 * (k % 32) + 64 - size // 2, k % 12) for k in range(count)]
                 bench.add(f"{kind}_split_{bits}", across, count)
@@ -165,7 +167,7 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
             made = Instruction(
                 kind, "", bits, rounded(latency) if kind == "load" else None, rounded(alone),
                 rounded(cycles[f"{kind}_split_{bits}"] / count), rounded(cycles[f"{kind}_page_{bits}"] / count),
-                rounded(share) if share else None, forward,
+                rounded(cycles[f"{kind}_apart_{bits}"] / count), rounded(share) if share else None, forward,
             )  # fmt: skip
             found.append(made)
             if kind == "store" and f"masked_store_{bits}" in cycles:

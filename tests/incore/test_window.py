@@ -103,3 +103,81 @@ def test_arithmetic_takes_a_share_of_what_loads_and_stores_share() -> None:
     assert cycles(body, with_rates=with_shares("0.4")) == pytest.approx(8 * 1.6, rel=0.03)
     only = "\n".join(f"vmulpd %ymm1, %ymm2, %ymm{3 + k}" for k in range(6))
     assert cycles(only, with_rates=with_shares("0.4")) == pytest.approx(3, rel=0.03), "by its units alone"
+
+
+ROW = "vmovapd %xmm1, %xmm0\n" + "vaddsd %xmm1, %xmm0, %xmm0\n" * 10
+"""A chain of 30 cycles that waits for nothing before it."""
+
+
+def test_loads_stores_and_registers_under_way_limit_how_far_chains_overlap() -> None:
+    """Chains of ten additions (30 cycles), with 20 instructions of a kind between them. With room for all, the units
+    decide; with room for those of one chain only, two chains at most run side by side.
+    """
+    for filler, limit in (
+        ("movq (%rdi), %rdx", {"loading": 20}),
+        ("movq %rdx, 64(%rdi)", {"storing": 10}),
+        ("vandpd %xmm3, %xmm4, %xmm2", {"registers": 31}),
+    ):
+        body = ROW + f"{filler}\n" * 20
+        free = cycles(body, 300, rates(window=400, waiting=400))
+        tight = cycles(body, 300, rates(window=400, waiting=400, **limit))
+        assert free <= 21 and 15 <= tight <= 42 and tight > 1.4 * free, (filler, free, tight)
+
+
+def test_a_place_is_refilled_some_cycles_after_it_is_left() -> None:
+    body = ROW + "leaq 8(%rdi), %rdx\n" * 30
+    without, with_refill = (cycles(body, 300, rates(window=21, waiting=400, refill=Fraction(k))) for k in (0, 8))
+    assert without + 8 <= with_refill <= without + 3 * 8
+
+
+def test_an_operation_with_an_indexed_address_takes_two_places() -> None:
+    """A chain of 30 cycles and twelve of them, in a window of 40: two chains side by side, or not."""
+    body = ROW + "\n".join("vmulpd (%rdi,%rax,8), %ymm3, %ymm2" for _ in range(12))
+    one, two = (cycles(body, 300, rates(window=40, waiting=400, indexed=k)) for k in (1, 2))
+    assert two > 1.2 * one
+
+
+def test_lines_of_their_own_take_longer() -> None:
+    """Two loads a cycle, one with a line of its own; stores to one line follow each other at one a cycle."""
+    changed = [
+        replace(i, apart=Fraction({"load": 1, "store": 3}[i.cls])) if i.cls in ("load", "store") else i
+        for i in INSTRUCTIONS
+    ]
+    with_lines = Rates("made_up", CORE, changed)
+
+    def spread(step: int, text: str) -> float:
+        return cycles("\n".join(text.format(step * (k % 8)) for k in range(16)), with_rates=with_lines)
+
+    assert spread(8, "vmovsd {}(%rdi), %xmm1") == pytest.approx(8, rel=0.03)
+    assert spread(8, "vmovsd %xmm1, {}(%rdi)") == pytest.approx(16, rel=0.03)
+    assert spread(64, "vmovsd %xmm1, {}(%rdi)") == pytest.approx(48, rel=0.03)
+    far = "\n".join(f"vmovsd {64 * k}(%rdi), %xmm1" for k in range(16))
+    assert cycles(far, with_rates=with_lines) == pytest.approx(16, rel=0.03)
+
+
+def test_the_pace_of_short_outer_iterations_is_that_of_a_full_window() -> None:
+    """Rows of a chain: the first ones go as fast as they are dispatched, until the window is full."""
+    text = """f:
+\tmovl $400, %ecx
+.L1:
+\tmovl $4, %edx
+\tvmovapd %xmm1, %xmm0
+.L2:
+\tvaddsd %xmm1, %xmm0, %xmm0
+\tvaddsd %xmm1, %xmm0, %xmm0
+\tvaddsd %xmm1, %xmm0, %xmm0
+\tdecq %rdx
+\tjne .L2
+\tdecq %rcx
+\tjne .L1
+\tretq
+"""
+
+    def walked(rows: int) -> float:
+        state = State({})
+        state.registers |= {"rsp": STACK + 4096}
+        with_rates = rates(window=48, waiting=400, predicted=1000, varied=1000)
+        return walk(read(text.replace("$400", f"${rows}")), "f", state, with_rates).cycles
+
+    slope = (walked(4000) - walked(2000)) / 2000
+    assert walked(400) / 400 == pytest.approx(slope, rel=0.08)
