@@ -20,8 +20,9 @@ AFTER_ROWS = '    Attribute(\n        "duplex",'
 SCRUB = "    scrub_bytes_per_s: Fraction | None = None\n"
 CACHE = "    beside_bytes_per_s: Fraction | None = None\n"
 MEMORY = (
-    "    line_bytes: int | None = None\n    duplex: bool = False\n"
-    "    stores_bytes_per_s: Fraction | None = None\n    source"
+    "    line_bytes: int | None = None\n    duplex: bool = False\n    stores_bytes_per_s: Fraction | None = None\n"
+    "    strided_bytes_per_s: Fraction | None = None\n"
+    "    strided_stores_bytes_per_s: Fraction | None = None\n    restart_s: Fraction | None = None\n    source"
 )
 MACHINE = "    clock_hz: Fraction | None = None\n"
 CHANGES = {
@@ -108,7 +109,11 @@ def test_four_more_attributes(tmp_path: Path) -> None:
     assert [d[0] for d in found["twice"]] == ["machine-twice"]
     assert [d[0] for d in found["unit"]] == ["unit-kind"]
     assert found["elsewhere"] == [
-        ["machine-option", "a memory has no `banks`", "a memory has `line`, `scrub`, `ecc`, `duplex` and `stores`"]
+        [
+            "machine-option",
+            "a memory has no `banks`",
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `strided`, `strided_stores` and `restart`",
+        ]
     ]
 
 

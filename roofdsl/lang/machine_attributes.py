@@ -105,6 +105,26 @@ ATTRIBUTES = (
         example="100 GB/s", shown="beside {text}",
     ),
     Attribute(
+        "fill", _CACHE, "bandwidth", "fill_bytes_per_s",
+        "the rate at which it takes in lines, if it serves no loads and stores meanwhile",
+        example="200 GB/s", shown="filled at {text}",
+    ),
+    Attribute(
+        "strided", _LEVELS, "bandwidth", "strided_bytes_per_s",
+        "the rate of loads that each take another line, in strides",
+        example="40 GB/s", shown="strided {text}",
+    ),
+    Attribute(
+        "strided_stores", _LEVELS, "bandwidth", "strided_stores_bytes_per_s",
+        "the rate at which storing to such lines adds to loading them",
+        example="40 GB/s", shown="strided stores {text}",
+    ),
+    Attribute(
+        "restart", _LEVELS, "time", "restart_s",
+        "what a stream from it loses at each page of 4 KiB, if the core computes meanwhile",
+        example="100 ns", shown="{text} at each page",
+    ),
+    Attribute(
         "warp", _UNIT, "count", "warp", "threads that execute together",
         example="32", needed="a multiprocessor needs the number of threads that execute together",
         shown="warps of {number} threads",
@@ -199,6 +219,14 @@ ATTRIBUTES = (
     Attribute(
         "closes", _CORE, None, "closes", "512-bit vectors close the units that cannot execute them to narrower vectors",
         value=True, shown="512 bits close units",
+    ),
+    Attribute(
+        "pages", _CORE, "count", "pages", "pages of 4 KiB whose addresses it knows", example="2048",
+        shown="{number} pages known",
+    ),
+    Attribute(
+        "walk", _CORE, "cycles", "walk", "to find out the address of another page", example="20 cycles",
+        shown="{text} for another page",
     ),
     Attribute(
         "latency", _INSTRUCTION, "cycles", "latency", "from the operands to the result", example="4 cycles",

@@ -43,6 +43,11 @@ class Cache(Record):
     `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
     then add to its own; None where it delivers as if they did not. The bound never takes less than the bandwidth for
     it, since one after the other is always possible.
+    `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None where they do not.
+    `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from the one before to be
+    fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time. `restart_s`:
+    what a stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    Only expected times use these four.
     """
 
     name: str
@@ -56,13 +61,17 @@ class Cache(Record):
     duplex: bool = False
     stores_bytes_per_s: Fraction | None = None
     beside_bytes_per_s: Fraction | None = None
+    fill_bytes_per_s: Fraction | None = None
+    strided_bytes_per_s: Fraction | None = None
+    strided_stores_bytes_per_s: Fraction | None = None
+    restart_s: Fraction | None = None
     source: str = ""
 
 
 class Memory(Record):
     """A memory; the first of a machine is its last level, any other is reached through links only.
 
-    `duplex` and `stores_bytes_per_s` are as for caches.
+    `duplex`, the rates of stores and of strided walks, and `restart_s` are as for caches.
     """
 
     name: str
@@ -71,6 +80,9 @@ class Memory(Record):
     line_bytes: int | None = None
     duplex: bool = False
     stores_bytes_per_s: Fraction | None = None
+    strided_bytes_per_s: Fraction | None = None
+    strided_stores_bytes_per_s: Fraction | None = None
+    restart_s: Fraction | None = None
     source: str = ""
 
 
@@ -163,7 +175,8 @@ class Core(Record):
     an indexed address counts as; closes: whether 512-bit vectors close the units that they do not use to narrower ones;
     predicted: the most iterations of a short inner loop whose end is predicted, `varied` where their number differs
     from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a load waits for stores of
-    parts of its bytes.
+    parts of its bytes; pages: of 4 KiB, whose addresses the core keeps; walk: cycles that an access to another page
+    takes.
     """
 
     dispatch: int
@@ -182,6 +195,8 @@ class Core(Record):
     storing: int = 0
     registers: int = 0
     refill: Fraction | None = None
+    pages: int | None = None
+    walk: Fraction | None = None
     source: str = ""
 
 

@@ -24,6 +24,7 @@ from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, r
 from roofdsl.measure.other_load import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import DTYPES, Peak, at_least_one_core, measure_peak, misfits_of, settled, wanted
 from roofdsl.measure.timing import MOST_SPREAD, median, pinned, time_calls, usable_cores
+from roofdsl.measure.walk_rates import WalkRates, walk_rates
 
 Progress = Callable[[float, str], None]
 """Called with the part done (0 to 1) and what is being measured."""
@@ -59,7 +60,8 @@ class Characterization:
     """All measured data; machine_file.py writes it as a machine.
 
     disturbed: a message about what other programs took meanwhile; empty if it is little or unknown.
-    facts: what instructions cost one core; None where this processor's are unknown.
+    facts: what instructions cost one core; None where this processor's are unknown. walks: what lines cost one core
+    that it takes one by one.
     """
 
     cpu: Cpu
@@ -75,6 +77,7 @@ class Characterization:
     notes: tuple[str, ...]
     disturbed: str = ""
     facts: CoreFacts | None = None
+    walks: WalkRates | None = None
 
     def peak(self, type_name: str, cls: str) -> Peak | None:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
@@ -119,8 +122,10 @@ def characterize_cpu(
     together = again_in_doubt(together, cpu, team, buffers, effort) if len(team) > 1 else alone
     levels, notes = find_levels(cpu, len(team), alone, together)
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
-    tell(0.98, "instructions")
     with pinned(team[:1]):
+        tell(0.97, "strided walks")
+        walks = _walks(levels, buffers.blocks[0], quick)
+        tell(0.98, "instructions")
         facts = core_facts(quick)
     tell(0.99, "call")
     call_s = _call_s()
@@ -130,8 +135,15 @@ def characterize_cpu(
     notes = (*notes, *_noise(together), *misfits, *([disturbed] if disturbed else []))
     peaks_found = at_least_one_core(checked)
     return Characterization(
-        cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed, facts
-    )
+        cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed, facts,
+        walks,
+    )  # fmt: skip
+
+
+def _walks(levels: Sequence[Level], block: Any, quick: bool) -> WalkRates | None:
+    """Strided walks of one core in all levels, in a block that no stream needs any more."""
+    capacities = [(level.name, level.capacity_bytes) for level in levels]
+    return walk_rates(capacities, block.ctypes.data, block.nbytes, quick)
 
 
 def _call_s() -> float:

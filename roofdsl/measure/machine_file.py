@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.attribute_text import written
@@ -16,12 +17,15 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.bandwidth_curve import Bandwidth, stores_per_s
 from roofdsl.measure.characterize_cpu import Characterization, Level
+from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.peaks import Peak
 from roofdsl.store.atomic import write_whole
 
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the language has
+
+_ONE_BY_ONE = "# `fill`, `strided`, `strided_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times."
 
 
 _ALLOCATED = (
@@ -51,6 +55,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# `beside`: the rate at which the hits of a cache add to the time of lines that pass through it from farther",
         "# levels; below the cache's bandwidth, it is only used for expected times.",
         *(_ALLOCATED if any(level.all_cores.allocated is not None for level in found.levels) else ()),
+        *([_ONE_BY_ONE] if found.walks is not None else []),
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -62,7 +67,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
     lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
     lines += [f"    units {found.cores}"]
     if found.facts is not None:
-        lines += [f"    {line}" for line in core_lines(found.facts)]
+        lines += [f"    {line}" for line in core_lines(_with_pages(found))]
     return "\n".join(lines) + "\n"
 
 
@@ -181,6 +186,7 @@ def _levels(found: Characterization) -> Iterator[str]:
         options["duplex"] = level.all_cores.counts == "duplex"
         options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
         options["beside_bytes_per_s"] = beside.measured_per_s if beside is not None else None
+        options |= _strided(found, level, first=not k)
         options["write_allocate"] = behind.counts != "no_write_allocate"
         if behind.allocated is not None:
             options["write_allocate"] = Fraction(round(100 * behind.allocated), 100)
@@ -190,9 +196,38 @@ def _levels(found: Characterization) -> Iterator[str]:
     memory = found.levels[-1]
     options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
+    options |= _strided(found, memory)
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
     yield f'{head}{written("memory", options)} source "{about_bandwidth(memory.all_cores)}"'
+
+
+def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:
+    """What lines cost that one core takes one by one, of all cores, but never above the level's bandwidth."""
+    walks = found.walks
+    if walks is None:
+        return {}
+    if first:
+        return {"fill_bytes_per_s": None if walks.fill_per_s is None else found.cores * walks.fill_per_s}
+    walked = walks.levels.get(level.name)
+    if walked is None:
+        return {}
+    most = max(level.all_cores.bytes_per_s, walked.loads_per_s)
+    stores = walked.stores_per_s
+    return {
+        "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),
+        "strided_stores_bytes_per_s": None if stores is None else found.cores * stores,
+        "restart_s": walked.restart_s,
+    }
+
+
+def _with_pages(found: Characterization) -> CoreFacts:
+    """The core with the pages whose addresses it knows."""
+    assert found.facts is not None
+    if found.walks is None or found.walks.pages is None:
+        return found.facts
+    core = replace(found.facts.core, pages=found.walks.pages, walk=found.walks.walk_cycles)
+    return replace(found.facts, core=core)
 
 
 def _capacity(level: Level) -> str:

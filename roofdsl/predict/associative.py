@@ -10,7 +10,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
-from roofdsl.predict.time import LevelTime
+from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.time_model import larger_direction
 from roofdsl.simulate.cache_levels import CacheLevel
 

@@ -17,6 +17,7 @@ from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine
 from roofdsl.predict.ecm import combined, is_nearest, measured_turns_s, nearest_first, transfer_s, turns_s
 from roofdsl.predict.level_time import LevelTime
+from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moving, delays, restarts_s
 
 
 class Cause(Record):
@@ -132,28 +133,39 @@ def expected(
     machine: Machine,
     *,
     as_compiled: bool = False,
+    moving: Moving = AS_COUNTED,
 ) -> Expected:
     """The expected time of one launch with this bound, these levels and launch time, and this in-core time.
 
     as_compiled: the bound counts the accesses of compiled code, so nothing is faster than the bound. Otherwise it may
-    count accesses to the nearest cache that compiled code does not make.
+    count accesses to the nearest cache that compiled code does not make. moving: what the hardware moves besides.
     """
     levels = nearest_first(levels, machine)
     behind = [level for level in levels if not is_nearest(level)]
-    moved = [level.with_allocated() for level in levels]
+    counted = levels if moving.levels is None else nearest_first(moving.levels, machine)
+    moved = [level.with_allocated() for level in counted]
+    farther = [level for level in moved if not is_nearest(level)]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
     last = core.steps[-1]
     core_s, loads_s = Fraction(last.overlapping_s), Fraction(last.loads_s)
-    transfers = tuple((level.name, transfer_s(level, machine)) for level in moved if not is_nearest(level))
+    transfers = tuple((level.name, transfer_s(level, machine)) for level in farther)
+    slower = delays(moving.walks, farther, transfers, loads_s, machine)
     data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
-    data_s = max(data_s, measured_turns_s(moved, machine))
+    data_s = max([data_s, measured_turns_s(moved, machine), *(delay.seconds_s for delay in slower)])
+    lost_s, lost_at = restarts_s(farther, machine)
+    lost_s = min(core_s, data_s, lost_s)
     # a launch comes before the work, not beside it
-    work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0))
+    work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
     # what no cause below changes: the launch, links, and levels that take turns in the bound already
     least = max([bound_s if as_compiled else Fraction(0), launch_s, *(level.time_s for level in behind)])
     ladder = _core_rungs(core, bound_s, max(least, turns_s(levels, machine)))
-    ladder += _transfer_rungs(behind, transfers, data_s, ladder[-1].reached_s, machine)
+    if moving.levels is not None:
+        behind = [level for level in counted if not is_nearest(level)]
+        ladder.append(Rung(_BESIDES, "", max([ladder[-1].reached_s, *(level.time_s for level in behind)])))
+    ladder += _transfer_rungs(behind, transfers, slower, data_s, reached_s=ladder[-1].reached_s, machine=machine)
+    if lost_s:
+        ladder.append(Rung(_LOST.format(lost_at), NEARER, max(ladder[-1].reached_s, core_s, data_s) + lost_s))
     shorter = work_s + called < ladder[-1].reached_s
     of_launch = "launches with these arguments are shorter" if shorter else "the launch does not overlap with the work"
     ladder.append(Rung(of_launch, "", work_s + called))
@@ -174,6 +186,8 @@ def expected(
     )
 
 
+_LOST = "{} is not fetched ahead across pages while the core computes"
+_BESIDES = "lines that are written are loaded or stored besides, which `traffic once` does not count"
 PASSING = "stores that pass the caches (non-temporal)"
 
 
@@ -193,11 +207,13 @@ def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:
 def _transfer_rungs(
     behind: Sequence[LevelTime],
     transfers: Sequence[tuple[str, Fraction]],
+    delayed: Sequence[Delay],
     data_s: Fraction,
+    *,
     reached_s: Fraction,
     machine: Machine,
 ) -> list[Rung]:
-    """What stores load first, slower stores, and then the rule by which transfers take turns or overlap."""
+    """What stores load first, slower stores, delays, and then the rule by which transfers take turns or overlap."""
     ladder = []
     moved = [level.with_allocated() for level in behind]
     loading = [level.name for level, own in zip(behind, moved, strict=True) if own.time_s > level.time_s]
@@ -208,9 +224,12 @@ def _transfer_rungs(
     if slower:
         reached_s = max(reached_s, *(time for _, time in transfers))
         ladder.append(Rung(f"stores to {' and '.join(slower)} are slower than loads", "", reached_s))
+    for delay in delayed:
+        reached_s = max(reached_s, delay.seconds_s)
+        ladder.append(Rung(delay.cause, delay.remedy, reached_s))
     # The cause before may hide what transfers take: then this one adds nothing, rather than a negative share.
     reached_s = max(reached_s, data_s)
-    ladder.append(Rung(_taking_turns(behind, machine), "a working set that fits into a nearer cache", reached_s))
+    ladder.append(Rung(_taking_turns(behind, machine), NEARER, reached_s))
     return ladder
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from roofdsl.codegen.math_mode import Math
@@ -11,6 +11,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
+from roofdsl.predict.moving import AS_COUNTED, Moving
 from roofdsl.predict.time import Prediction
 
 Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]
@@ -40,10 +41,12 @@ def with_expected(
     code: Code,
     *,
     as_compiled: bool,
+    moving: Callable[[], Moving] = lambda: AS_COUNTED,
 ) -> Prediction:
     """The prediction of one launch with its expected time, or with the reason why there is none.
 
-    as_compiled: whether the bound counts the accesses of compiled code.
+    as_compiled: whether the bound counts the accesses of compiled code. moving: asked for only if there is an in-core
+    time.
     """
     if code.model == "none":
         return replace(prediction, no_expected=NONE_WANTED)
@@ -51,21 +54,26 @@ def with_expected(
         core = _core(prediction, kernel, values, machine, code)
     except NoInCore as error:
         return replace(prediction, no_expected=str(error))
-    found = composed(prediction, core, machine, as_compiled=as_compiled)
+    once = moving()
+    found = composed(prediction, core, machine, as_compiled=as_compiled, moving=once)
     if code.math == "strict" and found.expected and any(RELAXED in c.remedy for c in found.expected.causes):
         other = with_expected(
-            prediction, kernel, values, machine, Code(code.model, code.compiler), as_compiled=as_compiled
-        )
+            prediction, kernel, values, machine, Code(code.model, code.compiler),
+            as_compiled=as_compiled, moving=lambda: once,
+        )  # fmt: skip
         if other.expected is not None:
             found = replace(found, expected=replace(found.expected, relaxed_s=other.expected.expected_s))
     return found
 
 
-def composed(prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False) -> Prediction:
+def composed(
+    prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False, moving: Moving = AS_COUNTED
+) -> Prediction:
     """The prediction with the expected time that this in-core time gives; its assumptions name what that assumes."""
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
-    found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled)
-    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions))
+    found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled, moving=moving)
+    notes = () if moving.walks is None else moving.walks.assumptions
+    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions + notes))
     return replace(prediction, expected=found, assumptions=assumed)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from roofdsl.counts.work_at import WorkAt
@@ -21,8 +23,10 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
+from roofdsl.predict.moving import Moving
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
+from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
@@ -128,7 +132,25 @@ def predict(
     )
     if options.code is None:
         return found
-    return with_expected(found, kernel, values, machine, options.code, as_compiled=options.accesses == "compiled")
+    moving = partial(_moving, found, kernel, values, machine, options)
+    compiled = options.accesses == "compiled"
+    return with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
+
+
+def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:
+    """What the hardware moves: by the machine's own policy, whatever the kernel says is to be counted."""
+    levels: tuple[LevelTime, ...] | None = None
+    if options.traffic is None and kernel.traffic is not None and options.levels == "all" and not options.sets:
+        own = replace(kernel, traffic=None)
+        rates = {level.name: level.bandwidth_bytes_per_s for level in found.levels}  # under ceilings
+        with suppress(CommandError):  # what takes too long to count is as the bound counts it
+            crossing = _crossing(own, values, machine, options, memory_boundary(own, machine))
+            levels = tuple(
+                replace(level, bandwidth_bytes_per_s=rates[level.name])
+                for level in (*crossing.nearer, crossing.memory)
+                if level.name in rates
+            )
+    return Moving(levels, walks_of(kernel, values, machine, levels or found.levels, warm=options.warm))
 
 
 def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:

@@ -205,13 +205,22 @@ def _slower_cache(cache: Cache, part: Fraction) -> Cache:
         bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s * part,
         beside_bytes_per_s=_times(cache.beside_bytes_per_s, part),
         stores_bytes_per_s=_times(cache.stores_bytes_per_s, part),
+        fill_bytes_per_s=_times(cache.fill_bytes_per_s, part),
+        strided_bytes_per_s=_times(cache.strided_bytes_per_s, part),
+        strided_stores_bytes_per_s=_times(cache.strided_stores_bytes_per_s, part),
     )
 
 
 def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
-    """The memory at this bandwidth; its stores stay slower by the same factor."""
-    stores = _times(memory.stores_bytes_per_s, rate / memory.bandwidth_bytes_per_s)
-    return replace(memory, bandwidth_bytes_per_s=rate, stores_bytes_per_s=stores)
+    """The memory at this bandwidth; its stores and strided walks stay slower by the same factor."""
+    part = rate / memory.bandwidth_bytes_per_s
+    return replace(
+        memory,
+        bandwidth_bytes_per_s=rate,
+        stores_bytes_per_s=_times(memory.stores_bytes_per_s, part),
+        strided_bytes_per_s=_times(memory.strided_bytes_per_s, part),
+        strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),
+    )
 
 
 def _times(rate: Fraction | None, part: Fraction) -> Fraction | None:

@@ -1,0 +1,274 @@
+"""Lines that a launch takes one by one: strided walks, which hardware does not fetch ahead as it does for streams.
+
+`B[j, i]` with j innermost takes another line at every access. Where those lines come from decides the time: an LRU
+cache that is fully associative may hold them all, while the real one puts lines that lie a power of two apart into
+a few of its sets, and loses them. So the caches are gone through with their sets, and the addresses of pages with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import gcd
+from typing import TYPE_CHECKING
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.loops.model import Array, Count, Element, Kernel
+from roofdsl.loops.sized import Sized, sized
+from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.predict.level_time import LevelTime
+
+if TYPE_CHECKING:
+    from roofdsl.counts.conflicts import Sets
+
+MOST_ACCESSES = 100_000_000
+"""Accesses (two seconds) up to which the sets are gone through; beyond, whole columns are taken to fit or not."""
+
+PAGE = 4096
+
+
+class Lines(Record):
+    """Bytes of lines across a level's boundary, nearest first: those loaded and stored by strided accesses."""
+
+    level: str
+    loaded: int
+    stored: int
+
+
+class Walks(Record):
+    """The strided walks of a launch. arrays: whose elements they take. associative, in_sets: their lines where caches
+    are fully associative, and with the sets that the machine states (the same where it states none, or where they
+    would take too long). pages: whose addresses have to be looked up.
+    """
+
+    arrays: tuple[str, ...]
+    associative: tuple[Lines, ...]
+    in_sets: tuple[Lines, ...]
+    pages: int = 0
+    assumptions: tuple[str, ...] = ()
+
+
+class _Reference(Record):
+    """An element as an innermost loop of `trips` iterations takes it, with the bytes to the next one."""
+
+    array: Array
+    executed: int
+    trips: float
+    step_bytes: int
+    stored: bool
+    loaded: bool
+
+
+def walks_of(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: Sequence[LevelTime], *, warm: bool
+) -> Walks | None:
+    """The strided walks of one launch; None without any, and on a machine that states no rate for them.
+
+    levels: the exact bytes of every level. warm: right after another launch, which left its data in the caches.
+    """
+    from roofdsl.counts.traffic_at import access_count
+    from roofdsl.sets.library import TooHard
+
+    line = machine.caches[0].line_bytes if machine.caches else None
+    if line is None or not any(part.strided_bytes_per_s for part in _parts(machine)):
+        return None
+    behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
+    if [level.name for level in behind] != [part.name for part in _parts(machine)[1:]]:
+        return None  # a level was left out, so nobody knows where its lines come from
+    at = sized(kernel, values)
+    try:
+        found = list(_references(at))
+        few = access_count(at) <= MOST_ACCESSES
+    except TooHard:
+        return None
+    strided = [r for r in found if abs(r.step_bytes) >= line]
+    if not strided:
+        return None
+    streams = [r for r in found if 0 < abs(r.step_bytes) < line]
+    plain = [(level.name, *_directions(level)) for level in behind]
+    associative = _share(plain, strided, streams, line)
+    try:
+        if not few:
+            raise CommandError(f"{access_count(at):,} accesses are too many to go through")
+        in_sets, pages = _share(_in_sets(at, machine, plain, warm), strided, streams, line), _pages(at, machine, warm)
+        notes: tuple[str, ...] = ()
+    except CommandError as error:
+        in_sets, pages = _by_columns(associative, strided, machine, line)
+        notes = (f"sets and pages by whole columns: {error.message}",)
+    names = tuple(dict.fromkeys(r.array.name for r in strided))
+    return Walks(names, associative, in_sets, pages, notes)
+
+
+def strided_seconds(
+    walks: Walks, lines: Sequence[Lines], levels: Sequence[tuple[LevelTime, Fraction]], machine: Machine
+) -> tuple[Fraction, Fraction]:
+    """(seconds of the walks' lines, of what else passes the slowest level), given each level with its time.
+
+    A line costs what it does in the level that it comes from, and nothing more on its way through nearer ones.
+    """
+    parts = {part.name: part for part in _parts(machine)}
+    total = rest = Fraction(0)
+    for k, one in enumerate(lines):
+        farther = lines[k + 1] if k + 1 < len(lines) else Lines("", 0, 0)
+        part = parts[one.level]
+        bandwidth = part.bandwidth_bytes_per_s
+        total += Fraction(max(0, one.loaded - farther.loaded)) / (part.strided_bytes_per_s or bandwidth)
+        if part.strided_stores_bytes_per_s:
+            total += Fraction(max(0, one.stored - farther.stored)) / part.strided_stores_bytes_per_s
+    of = {one.level: one.loaded + one.stored for one in walks.associative}
+    for level, time in levels:
+        if level.bytes:
+            rest = max(rest, time * max(0, level.bytes - of.get(level.name, 0)) / level.bytes)
+    return total, rest
+
+
+def pages_seconds(walks: Walks, machine: Machine) -> Fraction:
+    """Seconds to look up the addresses of pages."""
+    core = machine.core
+    if core is None or core.walk is None or not machine.clock_hz:
+        return Fraction(0)
+    return walks.pages * core.walk / machine.clock_hz
+
+
+def _parts(machine: Machine) -> list[Cache | Memory]:
+    return [*machine.caches, machine.main_memory]
+
+
+def _directions(level: LevelTime) -> tuple[int, int]:
+    if level.loads_bytes is None or level.stores_bytes is None:
+        return level.bytes, 0
+    return level.loads_bytes, level.stores_bytes
+
+
+def _references(at: Sized) -> Iterator[_Reference]:
+    """What innermost loops load and store, as compiled, with the bytes from iteration to iteration. Raises TooHard."""
+    from roofdsl.incore.shape import loops_of
+
+    for loop in loops_of(at):
+        if loop.loop is None:
+            continue
+        for moved in loop.moved:
+            if moved.stride in ("unit", "strided"):
+                step = _step_bytes(moved.element, loop.var, at)
+                yield _Reference(moved.element.array, loop.iterations, loop.length, step, moved.stored, moved.loaded)
+
+
+def _step_bytes(element: Element, var: str, at: Sized) -> int:
+    """Bytes from the element to that of the next value of `var`."""
+    from roofdsl.loops.affine import affine
+
+    array = element.array
+    dims = [d.evaluate(at.values) for d in array.dims]
+    step, apart = 0, 1
+    order = range(len(dims)) if array.column_major else range(len(dims) - 1, -1, -1)
+    for d in order:
+        coefficient = affine(element.subscripts[d]).coefficients().get(var, 0)
+        step += int(coefficient) * apart
+        apart *= dims[d]
+    return step * array.type.bytes
+
+
+def _share(
+    crossing: Sequence[tuple[str, int, int]], strided: Sequence[_Reference], streams: Sequence[_Reference], line: int
+) -> tuple[Lines, ...]:
+    """The walks' part of what crosses each boundary: all but the lines that streams take, at most one an access."""
+    accesses = line * sum(r.executed for r in strided)
+    written = line * sum(r.executed for r in strided if r.stored)
+    streamed = sum(r.executed * abs(r.step_bytes) for r in streams)
+    kept = sum(r.executed * abs(r.step_bytes) for r in streams if r.stored)
+    only_stored = any(r.stored and not r.loaded for r in strided)
+    found = []
+    for name, loaded, stored in crossing:
+        stores = min(max(0, stored - kept), written)
+        loads = min(max(0, loaded - streamed), accesses)
+        # a line is loaded before a part of it is stored, whether or not the machine's convention counts that
+        found.append(Lines(name, max(loads, stores) if only_stored else loads, stores))
+    return tuple(found)
+
+
+def _held(step_bytes: int, sets: Sets) -> int:
+    """Lines that a cache holds of those that lie so many bytes apart: of as many sets as they fall into."""
+    apart = abs(step_bytes) // sets.line_bytes if step_bytes % sets.line_bytes == 0 else 1
+    return sets.count // gcd(apart, sets.count) * sets.ways
+
+
+def _by_columns(
+    lines: Sequence[Lines], strided: Sequence[_Reference], machine: Machine, line: int
+) -> tuple[tuple[Lines, ...], int]:
+    """(lines, pages) where a loop that comes back to a column finds all of it, or nothing (LRU): if the column does not
+    fit into the sets that it uses, or into the pages that the core knows.
+    """
+    from roofdsl.predict.associative import sets_of
+
+    found = []
+    for cache, one in zip(machine.caches, lines, strict=True):
+        sets = sets_of(cache)
+        lost = []
+        if sets is not None:
+            lost = [r for r in strided if r.trips > _held(r.step_bytes, sets)]
+        loaded = line * sum(r.executed for r in lost)
+        stored = line * sum(r.executed for r in lost if r.stored)
+        found.append(Lines(one.level, max(one.loaded, loaded), max(one.stored, stored)))
+    core, pages = machine.core, Fraction(0)
+    if core is not None and core.pages is not None:
+        for r in strided:
+            share = min(Fraction(1), Fraction(abs(r.step_bytes), PAGE))
+            pages += r.executed * share if r.trips * share > core.pages else 0
+    return tuple(found), int(pages)
+
+
+def _in_sets(
+    at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
+) -> list[tuple[str, int, int]]:
+    """What crosses each boundary with the sets of the caches that state their ways; the others as they were."""
+    from roofdsl.predict.associative import sets_of
+    from roofdsl.simulate.cache_levels import CacheLevel
+    from roofdsl.simulate.hierarchy import simulate
+
+    caches = []
+    for cache in machine.caches:
+        if sets_of(cache) is None:
+            break
+        assert cache.line_bytes is not None
+        caches.append(CacheLevel(cache.name, cache.size_bytes, cache.line_bytes, cache.ways))
+    if not caches:
+        return list(plain)
+    run = simulate(at.kernel, at.values, caches)
+    found = []
+    for k, (name, least_loaded, least_stored) in enumerate(plain):
+        loads = stores = 0
+        if k < len(caches):
+            there = _footprint(at, caches[k].line_bytes, caches[k].size_bytes) if warm else (0, 0)
+            loads, stores = run.levels[k].load_bytes - there[0], run.levels[k].store_bytes - there[1]
+        found.append((name, max(least_loaded, loads), max(least_stored, stores)))
+    return found
+
+
+def _footprint(at: Sized, unit: int, room: int) -> tuple[int, int]:
+    """(bytes of all arrays, of those written) in whole units, where all of them fit into `room`; else nothing."""
+    from roofdsl.loops.accesses import accesses, statements
+
+    assigned = (p.statement for p in statements(at.kernel.body) if not isinstance(p.statement, Count))
+    written = {a.element.array.name for statement in assigned for a in accesses(statement) if a.is_write}
+    every = own = 0
+    for array in at.kernel.arrays:
+        count = 1
+        for extent in array.dims:
+            count *= extent.evaluate(at.values)
+        size = -(-count * array.type.bytes // unit) * unit
+        every, own = every + size, own + (size if array.name in written else 0)
+    return (every, own) if every <= room else (0, 0)
+
+
+def _pages(at: Sized, machine: Machine, warm: bool) -> int:
+    """Accesses to a page whose address the core does not know any more."""
+    from roofdsl.simulate.cache_levels import CacheLevel
+    from roofdsl.simulate.hierarchy import simulate
+
+    core = machine.core
+    if core is None or core.pages is None or core.walk is None:
+        return 0
+    known = core.pages * PAGE
+    found = simulate(at.kernel, at.values, [CacheLevel("pages", known, PAGE)]).levels[0].misses
+    return max(0, found - _footprint(at, PAGE, known)[0] // PAGE) if warm else found

@@ -1,0 +1,97 @@
+"""Where strided walks go, what is read off them, and how the machine file states it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from roofdsl.machine.model import Machine
+from roofdsl.measure.assembled import is_known, loops
+from roofdsl.measure.machine_file import machine_text, to_machine
+from roofdsl.measure.walk_rates import LINE, PAGE, STRIDE, Walked, WalkRates, knee, spans, sweep, walk_rates
+from tests.measure.made_up import characterized
+
+CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]
+
+
+def test_the_lines_of_a_walk_lie_in_one_level() -> None:
+    """An eighth of the sets: a walk's lines overflow an eighth of the nearer caches, and fit into one of its own."""
+    found = {s.level: s for s in spans(CAPACITIES, 512 << 20)}
+    sizes = dict(CAPACITIES)
+    for nearer, level in (("L1", "L2"), ("L2", "L3")):
+        held = found[level].lines * LINE
+        assert sizes[nearer] / 8 < held <= sizes[level] / 8
+        assert found[level].passes == 1
+    assert found["L3"].bytes <= 1024 * PAGE  # no other pages than those of a small table of addresses
+    memory = found["DRAM"]
+    assert memory.lines * LINE >= 2 * sizes["L3"]
+    assert memory.bytes + (memory.passes - 1) * LINE <= 512 << 20  # the last pass ends inside the buffer
+    assert {s.bytes % (8 * STRIDE) for s in found.values()} == {0}
+
+
+def test_a_level_whose_lines_lie_elsewhere_is_left_out() -> None:
+    assert [s.level for s in spans(CAPACITIES, 100 << 20)] == ["L2", "L3"]  # the last cache holds the whole buffer
+    tight = [("L1", 48 << 10), ("L2", 64 << 10), ("DRAM", 1 << 30)]
+    assert [s.level for s in spans(tight, 1 << 20)] == ["DRAM"]
+
+
+def test_the_pages_that_a_core_knows_are_those_before_its_walks_get_slow() -> None:
+    times = {256: 1.2, 512: 1.2, 1024: 1.3, 1536: 1.3, 2048: 4.0, 3072: 19.0, 4096: 20.4, 8192: 20.26}
+    assert knee(times) == (2048, Fraction(203, 10))
+    assert knee(dict.fromkeys(times, 2.0)) == (None, None)
+    assert knee({}) == (None, None)
+
+
+WALKS = WalkRates(
+    3e11, {"L2": Walked(5e10, 8e10), "L3": Walked(1.5e10, None), "DRAM": Walked(9e9, 2e10, 1.5e-7)}, None, None
+)
+
+
+def stated(cores: int) -> Machine:
+    found = characterized(cores=cores)
+    assert "strided" not in machine_text(found).split("\nmachine ", 1)[1]
+    return to_machine(replace(found, walks=WALKS))
+
+
+def test_the_file_states_what_was_measured() -> None:
+    alone = stated(cores=1)
+    first, second, third = alone.caches
+    assert (first.fill_bytes_per_s, first.strided_bytes_per_s) == (3e11, None)
+    assert (second.strided_bytes_per_s, second.strided_stores_bytes_per_s) == (5e10, 8e10)
+    assert (third.strided_bytes_per_s, third.strided_stores_bytes_per_s) == (1.5e10, None)
+    memory = alone.main_memory
+    assert (memory.strided_bytes_per_s, memory.strided_stores_bytes_per_s) == (9e9, 2e10)
+    assert (memory.restart_s, third.restart_s) == (Fraction(15, 10**8), None)
+    two = stated(cores=2)
+    assert two.caches[1].strided_bytes_per_s == 1e11
+    assert (two.main_memory.strided_bytes_per_s or 0) <= two.main_memory.bandwidth_bytes_per_s
+
+
+@pytest.mark.skipif(not is_known(), reason="these loops are for x86-64 with AVX2")
+def test_a_walk_touches_its_lines_and_nothing_else() -> None:
+    """Stores of a marker through the assembled loop: two passes over a span, the second one line further."""
+    span, rounds = 16 * STRIDE, 4  # 16 lines a pass, 8 a round
+    block = np.zeros(span + 4 * PAGE, np.uint8)
+    address = -(-block.ctypes.data // PAGE) * PAGE
+    text = sweep(("movq %rdx, {at}(%rdi,%rax)",), STRIDE, span, LINE)
+    loop = loops({"walk": text}, {"walk": ("xorl %eax, %eax", "movq $-1, %rdx")})["walk"]
+    loop(address, rounds)
+    start = address - block.ctypes.data
+    touched = {int(k) - start for k in np.flatnonzero(block)}
+    lines = {p * LINE + k * STRIDE for p in range(2) for k in range(16)}
+    assert touched == {line + byte for line in lines for byte in range(8)}
+
+
+@pytest.mark.skipif(not is_known(), reason="these loops are for x86-64 with AVX2")
+def test_rates_of_this_processor_are_possible() -> None:
+    """A small buffer: only order and signs, which hold on a busy machine too."""
+    block = np.ones(1 << 20)
+    found = walk_rates([("L1", 32 << 10), ("L2", 512 << 10), ("DRAM", 1 << 30)], block.ctypes.data, block.nbytes, True)
+    assert found is not None
+    assert set(found.levels) == {"L2", "DRAM"}
+    for walked in found.levels.values():
+        assert 1e8 < walked.loads_per_s < 1e13
+    assert found.pages is None or found.walk_cycles is not None

@@ -1,0 +1,268 @@
+"""Strided walks, lines that come into the first cache, and stores that a convention leaves out: a made-up machine.
+
+Lines and pages are counted by a plain simulation of sets, written here; times follow from the machine's rates by hand.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.incore.model import InCore, Step
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.machine.model import Machine
+from roofdsl.predict.expected import Expected
+from roofdsl.predict.in_core_time import composed
+from roofdsl.predict.kernel import Options, _moving, predict
+from roofdsl.predict.moving import Moving
+from roofdsl.predict.strided import Walks, walks_of
+from tests.predict.machines import kernel_of, machine
+
+LINE = 64
+Access = tuple[int, bool]
+
+TRANSPOSE = kernel_of(
+    "kernel transpose(n):\n    in A: f64[n, n]\n    out B: f64[n, n]\n"
+    "    for i in range(n), j in range(n):\n        B[j, i] = A[i, j]\n"
+)
+COLUMNS = kernel_of(
+    "kernel columns(m, n):\n    in A: f64[m, n]\n    out s: f64[n]\n"
+    "    for j in range(n):\n        s[j] = 0\n        for i in range(m):\n            s[j] += A[i, j]\n"
+)
+ADDED = kernel_of(
+    "kernel added(m, n):\n    traffic once\n    in b: f64[n]\n    inout Z: f64[m, n]\n"
+    "    for i in range(m), j in range(n):\n        Z[i, j] += b[j]\n"
+)
+NOTHING = InCore("by hand", (Step("", "", 0.0, 0.0),), 0.0)
+
+
+def made(*more: str) -> Machine:
+    """L1 of 16 sets of 4 ways, L2 of 128 sets of 8 ways; a strided line takes 1 ns from L2, 8 ns from memory."""
+    return machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, ways 4, write_allocate",
+        "cache L2 64 KiB, 640 GB/s, line 64 B, ways 8, strided 64 GB/s, strided_stores 128 GB/s, write_allocate",
+        "memory DRAM 16 GiB, 640 GB/s, strided 8 GB/s, strided_stores 16 GB/s",
+        "clock 1 GHz",
+        *more,
+    )
+
+
+PAGES = "core dispatch 4, window 100, waiting 50, pages 16, walk 50 cycles"
+
+
+def lru(accesses: Iterable[Access], size: int, unit: int, ways: int) -> tuple[int, int]:
+    """(units loaded, stored) by an LRU cache of `size` bytes that allocates for stores; dirty ones are stored last."""
+    count = size // unit // ways
+    sets: list[OrderedDict[int, bool]] = [OrderedDict() for _ in range(count)]
+    loaded = stored = 0
+    for address, write in accesses:
+        line = address // unit
+        own = sets[line % count]
+        dirty = own.pop(line, None)
+        if dirty is None:
+            loaded += 1
+            if len(own) == ways:
+                stored += own.popitem(last=False)[1]
+        own[line] = bool(dirty) or write
+    return loaded, stored + sum(sum(own.values()) for own in sets)
+
+
+def transposed(n: int) -> Iterable[Access]:
+    for i in range(n):
+        for j in range(n):
+            yield 8 * (i * n + j), False
+            yield 8 * (n * n + j * n + i), True
+
+
+def columns(m: int, n: int) -> Iterable[Access]:
+    for j in range(n):
+        total = 8 * (m * n + j)
+        yield total, True
+        for i in range(m):
+            yield 8 * (i * n + j), False
+            yield total, False
+            yield total, True
+
+
+def expected(
+    given: Machine, kernel: object, values: dict[str, int], core: InCore = NOTHING
+) -> tuple[Expected, Fraction]:
+    """The expected time of one launch, whose causes add up exactly, and the bound."""
+    options = Options()
+    found = predict(kernel, values, given, options)  # type: ignore[arg-type]
+    found = composed(found, core, given, moving=_moving(found, kernel, values, given, options))  # type: ignore[arg-type]
+    assert found.expected is not None
+    assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s
+    return found.expected, found.bound_s
+
+
+def causes(found: Expected) -> dict[str, Fraction]:
+    return {c.cause: c.share_s for c in found.causes}
+
+
+@pytest.mark.parametrize("n", [32, 40, 56])
+def test_a_transpose_takes_its_lines_from_where_the_sets_leave_them(n: int) -> None:
+    """Columns of 32 and of 56 rows: rows of 256 B use 4 of 16 sets, which hold 16 lines; rows of 320 B use all sets."""
+    near = lru(transposed(n), 4096, LINE, 4)
+    far = lru(transposed(n), 65536, LINE, 8)
+    streamed = n * n // 8  # lines of A
+    loads, stores = near[0] - streamed, near[1]
+    beyond = far[0] - streamed, far[1]
+    lines_s = Fraction(
+        LINE * (loads - beyond[0]), 64 * 10**9) + Fraction(LINE * (stores - beyond[1]), 128 * 10**9
+    ) + Fraction(LINE * beyond[0], 8 * 10**9) + Fraction(LINE * beyond[1], 16 * 10**9)  # fmt: skip
+    found, _ = expected(made(), TRANSPOSE, {"n": n})
+    rest = Fraction(LINE * streamed, 640 * 10**9)
+    assert found.expected_s == lines_s + rest
+    crowded = causes(found).get("lines of B fall into few sets", Fraction(0))
+    fully = lru(transposed(n), 4096, LINE, 64)
+    assert (crowded > 0) == (near[0] > fully[0])
+
+
+def test_pages_that_are_forgotten_are_looked_up() -> None:
+    """64 rows of a page each, one element of each column: every access is to a page that 16 others pushed out."""
+    m, n = 64, 512
+    misses = lru(columns(m, n), 16 * 4096, 4096, 16)[0]
+    found, _ = expected(made(PAGES), COLUMNS, {"m": m, "n": n})
+    without, _ = expected(made(), COLUMNS, {"m": m, "n": n})
+    assert misses >= m * n
+    looked_up = misses * Fraction(50, 10**9)
+    assert causes(found)["every access to A is to another page"] == found.expected_s - without.expected_s > 0
+    assert looked_up <= found.expected_s < looked_up * Fraction(1001, 1000)  # and the lines of `s`
+    known, _ = expected(made(PAGES.replace("pages 16", "pages 128")), COLUMNS, {"m": m, "n": n})
+    assert known.expected_s == without.expected_s
+
+
+def test_streams_and_machines_without_the_rates_stay_as_they_were() -> None:
+    copy = kernel_of(
+        "kernel copy(n):\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = x[i]\n"
+    )
+    found = predict(copy, {"n": 4096}, made())
+    assert walks_of(copy, {"n": 4096}, made(), found.levels, warm=False) is None
+    plain = machine("peak f64 1 GFLOP/s", "cache L1 4 KiB, 100 GB/s, line 64 B, ways 4", "memory DRAM 1 GiB, 1 GB/s")
+    found = predict(TRANSPOSE, {"n": 32}, plain)
+    assert walks_of(TRANSPOSE, {"n": 32}, plain, found.levels, warm=False) is None
+
+
+def test_a_warm_transpose_that_fits_takes_nothing() -> None:
+    """Both matrices lie in L1 without conflicts: a second launch finds every line."""
+    given = made()
+    values = {"n": 12}
+    found = predict(TRANSPOSE, values, given, Options(warm=True))
+    walks = walks_of(TRANSPOSE, values, given, found.levels, warm=True)
+    assert walks is not None and all(v.loaded == v.stored == 0 for v in walks.in_sets)
+
+
+@pytest.mark.parametrize("n", [32, 40, 64, 72])
+def test_too_many_accesses_are_taken_by_whole_columns(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the sets do to columns is what a simulation shows, where columns do not just fit (as 56 rows do)."""
+    given = made(PAGES)
+    simulated = of(given, n)
+    monkeypatch.setattr("roofdsl.predict.strided.MOST_ACCESSES", 1000)
+    found = of(given, n)
+    assert found.assumptions == (f"sets and pages by whole columns: {2 * n * n:,} accesses are too many to go through",)
+    for by_columns, gone_through in zip(found.in_sets, simulated.in_sets, strict=True):
+        assert by_columns.loaded == pytest.approx(gone_through.loaded, rel=0.1)
+        assert by_columns.stored == pytest.approx(gone_through.stored, rel=0.1)
+
+
+def of(given: Machine, n: int) -> Walks:
+    walks = walks_of(TRANSPOSE, {"n": n}, given, predict(TRANSPOSE, {"n": n}, given).levels, warm=False)
+    assert walks is not None
+    return walks
+
+
+def test_whole_columns_of_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    m, n = 64, 512
+    given = made(PAGES)
+    levels = predict(COLUMNS, {"m": m, "n": n}, given).levels
+    monkeypatch.setattr("roofdsl.predict.strided.MOST_ACCESSES", 1000)
+    walks = walks_of(COLUMNS, {"m": m, "n": n}, given, levels, warm=False)
+    assert walks is not None
+    assert walks.pages == pytest.approx(lru(columns(m, n), 16 * 4096, 4096, 16)[0], rel=0.01)
+
+
+def test_a_level_that_is_left_out_leaves_no_walks() -> None:
+    found = predict(TRANSPOSE, {"n": 32}, made(), Options(levels="memory"))
+    assert walks_of(TRANSPOSE, {"n": 32}, made(), found.levels, warm=False) is None
+
+
+def test_what_cannot_be_simulated_counts_without_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise CommandError("too large to simulate")
+
+    monkeypatch.setattr("roofdsl.simulate.hierarchy.simulate", refused)
+    found = predict(TRANSPOSE, {"n": 32}, made())
+    walks = walks_of(TRANSPOSE, {"n": 32}, made(), found.levels, warm=False)
+    assert walks is not None
+    assert walks.assumptions == ("sets and pages by whole columns: too large to simulate",)
+
+
+def test_loads_wait_for_lines_that_come_in() -> None:
+    given = machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, fill 32 GB/s, write_allocate",
+        "memory DRAM 16 GiB, 64 GB/s",
+    )
+    copy = kernel_of(
+        "kernel loaded(n):\n    in x: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += x[i]\n"
+    )
+    n = 4096
+    core = InCore("by hand", (Step("", "", 1e-9, 2e-6),), 0.0)
+    found, bound = expected(given, copy, {"n": n}, core)
+    moved = predict(copy, {"n": n}, given).levels[-1].bytes
+    assert bound == Fraction(moved, 64 * 10**9)
+    assert found.expected_s == Fraction(2e-6) + Fraction(moved, 32 * 10**9)
+    assert "L1 serves no loads while lines come in" in causes(found)
+
+
+def test_traffic_once_bounds_what_the_hardware_stores_besides() -> None:
+    m, n = 256, 128
+    given = made()
+    found, bound = expected(given, ADDED, {"m": m, "n": n})
+    once = 8 * (m * n + n)
+    assert bound == Fraction(once, 640 * 10**9)  # an element counts once
+    assert found.expected_s == Fraction(once + 8 * m * n, 640 * 10**9)  # and is loaded and stored
+    assert [c.cause for c in found.causes] == [
+        "lines that are written are loaded or stored besides, which `traffic once` does not count"
+    ]
+    asked = predict(ADDED, {"m": m, "n": n}, given, Options(traffic="once"))
+    assert _moving(asked, ADDED, {"m": m, "n": n}, given, Options(traffic="once")) == Moving()
+
+
+LOADED = kernel_of("kernel loaded(n):\n    in x: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += x[i]\n")
+
+
+@pytest.mark.parametrize(("core_s", "hidden"), [(1e-3, False), (1e-9, True)])
+def test_pages_of_the_memory_begin_anew_while_the_core_computes(core_s: float, hidden: bool) -> None:
+    """A page's first lines are waited for beside a computation; a core that has nothing to do runs ahead of them."""
+    given = machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, write_allocate",
+        "memory DRAM 16 GiB, 4 GB/s, restart 200 ns",
+    )
+    n = 1 << 18
+    found, bound = expected(given, LOADED, {"n": n}, InCore("by hand", (Step("", "", core_s, 0.0),), 0.0))
+    pages = Fraction(8 * n + 8, 4096)  # with the sum, which is stored, too
+    assert bound == Fraction(8 * n + 16, 4 * 10**9)
+    lost = Fraction(core_s) if hidden else pages * Fraction(200, 10**9)
+    assert found.expected_s == max(bound, Fraction(core_s)) + lost
+    assert causes(found)["DRAM is not fetched ahead across pages while the core computes"] == lost
+
+
+def test_what_comes_from_farther_away_is_lost_there() -> None:
+    """L2 has a restart too, but every line of this stream comes from the memory."""
+    given = machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, write_allocate",
+        "cache L2 64 KiB, 640 GB/s, line 64 B, restart 50 ns, write_allocate",
+        "memory DRAM 16 GiB, 4 GB/s, restart 200 ns",
+    )
+    n = 1 << 18
+    core = InCore("by hand", (Step("", "", 1e-3, 0.0),), 0.0)
+    found, _ = expected(given, LOADED, {"n": n}, core)
+    assert found.expected_s == Fraction(1e-3) + Fraction(8 * n + 8, 4096) * Fraction(200, 10**9)
