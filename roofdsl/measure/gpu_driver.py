@@ -70,6 +70,14 @@ class Driver(Protocol):
         """Seconds on the device for each call of a sequence in one stream, by an event between every two of them."""
         ...
 
+    def profiled(self) -> AbstractContextManager[Any]:
+        """A context that a profiler looks at, if it was told to look at nothing else."""
+        ...
+
+    def without_pool(self) -> None:
+        """From now on every array gets memory of its own, as a checker of accesses needs it."""
+        ...
+
     def library(self, math_mode: str) -> AbstractContextManager[Any]:
         """A context in which the BLAS has that math mode."""
         ...
@@ -230,6 +238,18 @@ class CupyDriver:
             graph.launch(stream=stream)
 
         return replay
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        self.cupy.cuda.profiler.start()
+        try:
+            yield
+        finally:
+            self.cupy.cuda.runtime.deviceSynchronize()
+            self.cupy.cuda.profiler.stop()
+
+    def without_pool(self) -> None:
+        self.cupy.cuda.set_allocator(None)
 
     @contextmanager
     def library(self, math_mode: str) -> Iterator[None]:
