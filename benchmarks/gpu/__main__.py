@@ -141,9 +141,9 @@ class Work:
         return [run for run in runs if not self.names or run.kernel in self.names]
 
     def smoke(self) -> None:
-        """One kernel of each kind at small sizes: raises what goes wrong, before minutes are spent."""
+        """One kernel of each kind at small sizes: what goes wrong is seen before minutes are spent."""
         runs = [r for name, variant in SMOKE for r in plan.planned().ragged if (r.kernel, r.variant) == (name, variant)]
-        self._measure_all(self._wanted({r.kernel + r.variant: r for r in runs}.values()))
+        self._measure_all(self._wanted({r.kernel + r.variant: r for r in runs}.values()), "smoke")
 
     def machine(self) -> None:
         """The device as a machine file."""
@@ -175,9 +175,9 @@ class Work:
         """The runs of the plan, verified and timed: KERNEL.json; what cannot be run, with its reason."""
         self._measure_all(self._wanted(plan.planned().runs))
 
-    def _measure_all(self, runs: Sequence[PlannedRun]) -> None:
-        results = Results(self.folder / "kernels", self.since)
-        mark = self.folder / "run.json.begun"
+    def _measure_all(self, runs: Sequence[PlannedRun], to: str = "kernels") -> None:
+        results = Results(self.folder / to, self.since)
+        mark = self.folder / f"{to}.begun"
         held = mark.read_text(encoding="utf-8") if mark.exists() else ""
         if held:
             lost = PlannedRun(**json.loads(held))

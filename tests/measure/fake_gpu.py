@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,7 +51,7 @@ class FakeGpu:
         self.sources.append(source)
 
         def function(name: str) -> str:
-            assert f" {name}(" in source
+            assert re.search(rf"\b{name}\(", source)
             return name
 
         return function
@@ -109,6 +110,13 @@ class FakeGpu:
 
     def laps(self, calls: Sequence[Callable[[], object]]) -> list[float]:
         return [self.elapsed([call]) for call in calls]
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        yield
+
+    def without_pool(self) -> None:
+        pass
 
     @contextmanager
     def library(self, math_mode: str) -> Iterator[None]:
