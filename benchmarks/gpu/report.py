@@ -10,10 +10,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks import validation_report
+from benchmarks import validation_figure, validation_report
 from benchmarks.gpu.plan import SIZES, planned
+from benchmarks.kernel_class import class_of
 from benchmarks.kernels import fresh, shipped
 from benchmarks.measure import markdown
+from benchmarks.validation_runs import Ran, Refusal, Report
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.machine.find import load_machine
 from roofdsl.measure.measurement import load
@@ -32,7 +34,7 @@ def write_report(folder: Path, late: Callable[[], bool] = lambda: False) -> None
     machine = load_machine(str(folder / "machine.roof"))
     every = {name: fresh(checked, name) for name, checked in shipped().items()}
     compared: list[Comparison] = []
-    refused = [validation_report.Refusal(r.kernel, r.variant, r.reason) for r in planned().refused]
+    refused = [Refusal(r.kernel, r.variant, r.reason) for r in planned().refused]
     for path in sorted((folder / "kernels").glob("*.json")):
         name = path.name.split(".")[0]
         if path.name.endswith(".refused.json"):
@@ -44,7 +46,7 @@ def write_report(folder: Path, late: Callable[[], bool] = lambda: False) -> None
         try:
             measured = load(path)
         except (CommandError, InputError) as error:
-            refused.append(validation_report.Refusal(name, "", f"no comparison: {first_line(error)}"))
+            refused.append(Refusal(name, "", f"no comparison: {first_line(error)}"))
             continue
         for warning in stale(list(every.values()), measured):
             print(f"warning: {warning}")
@@ -53,13 +55,12 @@ def write_report(folder: Path, late: Callable[[], bool] = lambda: False) -> None
                 compared += compare_all([every[name]], [one], machine)
             except (CommandError, InputError, KeyError) as error:
                 at = ", ".join(f"{n}={v}" for n, v in one.parameters)
-                refused.append(
-                    validation_report.Refusal(name, f"{one.variant} {at}", f"no comparison: {first_line(error)}")
-                )
+                refused.append(Refusal(name, f"{one.variant} {at}", f"no comparison: {first_line(error)}"))
     if not compared:
         raise CommandError(f"`{folder}` holds no measurements", "run the part `kernels` first")
-    found = validation_report.Report(machine, tuple(compared), tuple(refused), 0.0)
-    validation_report.draw(found, folder / "ratios.svg")
+    runs = tuple(Ran(c, class_of(every[c.prediction.kernel])) for c in compared)
+    found = Report(machine, runs, tuple(refused))
+    validation_figure.draw(found, folder / "ratios.svg")
     named = [c for c in compared if c.prediction.kernel in SIZES]
     types = tuple(dict.fromkeys(c.prediction.type for c in named if c.prediction.type is not None))
     pictures = ["![Ratios](ratios.svg)"]
@@ -76,9 +77,9 @@ def first_line(error: Exception) -> str:
     return str(error).split("\n", maxsplit=1)[0]
 
 
-def _refusal(name: str, one: Mapping[str, Any]) -> validation_report.Refusal:
+def _refusal(name: str, one: Mapping[str, Any]) -> Refusal:
     sizes = ", ".join(f"{n}={v}" for n, v in one["sizes"].items())
-    return validation_report.Refusal(name, sizes, f"{one['variant']}: {one['reason']}")
+    return Refusal(name, sizes, f"{one['variant']}: {one['reason']}")
 
 
 def _tools(folder: Path, compared: Sequence[Comparison]) -> list[str]:
