@@ -95,6 +95,22 @@ class Driver(Protocol):
         ...
 
 
+_HELD = {
+    "blocks": "MaxBlocksPerMultiprocessor", "block_threads": "MaxThreadsPerBlock",
+    "registers": "MaxRegistersPerMultiprocessor", "shared": "MaxSharedMemoryPerMultiprocessor",
+}  # fmt: skip
+
+
+def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
+    """What a multiprocessor can hold, by the options of a machine file; None where the device does not report it."""
+    warp, threads = (int(attributes.get(name, 0)) for name in ("WarpSize", "MaxThreadsPerMultiProcessor"))
+    held = {name: int(attributes.get(known, 0)) for name, known in _HELD.items()}
+    if not warp or not threads or not all(held.values()):
+        return None
+    schedulers = 2 if capability == "60" else 4  # CUDA's programming guide: of every capability from 5.0 on
+    return {"warp": warp, "warps": threads // warp, **held, "schedulers": schedulers}
+
+
 def find_driver() -> Driver:
     """The first CUDA device through cupy. Raises CommandError if there is no cupy, no device or no driver."""
     try:
@@ -134,6 +150,7 @@ class CupyDriver:
             "memory_bus_bits": int(attributes.get("GlobalMemoryBusWidth", 0)) or None,
             "shared_bytes_per_block": int(attributes.get("MaxSharedMemoryPerBlockOptin", 0)) or None,
             "ecc": bool(properties.get("ECCEnabled", 0)),
+            "multiprocessor": _multiprocessor(attributes, str(self.device.compute_capability)),
         }
 
     def software(self) -> dict[str, str]:
