@@ -47,9 +47,11 @@ class Pack:
 
 
 @contextmanager
-def watched(mark: Path, most_s: float, give_up: Callable[[], None] | None = None) -> Iterator[None]:
-    """`mark` is there as long as the block runs; after `most_s` the process ends with LOST and leaves it there."""
-    mark.write_text("", encoding="utf-8")
+def watched(mark: Path, most_s: float, give_up: Callable[[], None] | None = None, holds: str = "") -> Iterator[None]:
+    """`mark`, with the text `holds`, is there as long as the block runs; after `most_s` the process ends with LOST and
+    leaves it there.
+    """
+    mark.write_text(holds, encoding="utf-8")
     timer = threading.Timer(most_s, give_up or _leave)
     timer.daemon = True
     timer.start()

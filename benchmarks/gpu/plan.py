@@ -1,67 +1,93 @@
-"""What is measured on a GPU: kernels, variants and sizes."""
+"""What is measured on a GPU: kernels, variants and sizes, from the committed plan that sizing.py makes."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from benchmarks.sizes import accesses_at, is_legal, sizes_for
-from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.model import Kernel
+PLAN = Path(__file__).parent / "plan.json"
 
-MOST_ACCESSES = 300_000_000
-"""Of a launch of a kernel that is not named in SIZES: its exact traffic is then had in seconds."""
-
-TARGETS = (64 << 20, 1 << 30)
-"""Bytes of data of kernels not named in SIZES."""
+_STREAM = tuple({"n": 1 << k} for k in (27, 24, 20, 16))
+_PRODUCTS = tuple({"n": n} for n in (4096, 2048, 1024, 512))
+_LARGE = tuple({"n": n} for n in (8192, 4096, 2048, 1024))
 
 SIZES: Mapping[str, tuple[dict[str, int], ...]] = {
-    "copy": ({"n": 1 << 27},),
-    "vector_add": ({"n": 1 << 20}, {"n": 1 << 27}),
-    "triad": ({"n": 1 << 16}, {"n": 1 << 22}, {"n": 1 << 27}),
-    "dot": ({"n": 1 << 27},),
-    "gemv": ({"n": 4096}, {"n": 16384}, {"n": 32768}),
-    "jacobi2d": ({"n": 16384},),
-    "matmul": ({"n": 1024}, {"n": 2048}, {"n": 4096}),
-    "minplus": ({"n": 1024}, {"n": 2048}),
-    "matmul_tiled": ({"n": 2048, "b": 8}, {"n": 2048, "b": 16}, {"n": 2048, "b": 32}),
+    "copy": _STREAM,
+    "vector_add": _STREAM,
+    "triad": _STREAM,
+    "daxpy": _STREAM,
+    "dot_f64": ({"n": 1 << 27}, {"n": 1 << 20}),
+    "dot": ({"n": 1 << 27}, {"n": 1 << 20}),
+    "gemv": ({"n": 32768}, {"n": 16384}, {"n": 4096}, {"n": 1024}),
+    "jacobi2d": ({"n": 16384}, {"n": 2048}),
+    "stencil27": ({"n": 512}, {"n": 128}),
+    "matmul": ({"n": 8192}, *_PRODUCTS),
+    "minplus": _PRODUCTS,
+    "matmul_tiled": tuple({"n": n, "b": b} for n, b in ((2048, 16), (2048, 32), (2048, 8), (2064, 24), (1024, 16))),
+    "minplus_blocked": tuple({"n": 2048, "b": b} for b in (16, 32, 24)),
+    "gemm_f16": tuple({"m": n, "n": n, "k": n} for n in (8192, 4096, 2048, 1024)),
+    "matmul_bf16": _LARGE,
+    "gemm_tf32": _LARGE,
+    "linear": tuple({"rows": rows, "inputs": 4096, "outputs": 4096} for rows in (4096, 256, 16)),
+    "conv2d": ({"batch": 16, "h": 112, "w": 112, "c": 64, "f": 64, "r": 3},),
+    "gpp": ({"bands": 256, "ngpown": 410, "ncouls": 8192},),
 }
-"""The deck's questions, the streams, and the tile sizes of the blocked product."""
+"""The deck's questions, streams, tiles, and products on matrix units: what is wanted most."""
 
 VARIANTS = ("naive", "tiled", "library")
 
 
 @dataclass(frozen=True)
-class Job:
-    """One kernel and all sizes it is measured at; `refused` says which sizes are not, and why."""
+class PlannedRun:
+    """One kernel in one variant at one size; `seconds` of one execution are a rough estimate."""
 
-    kernel: Kernel
-    sizes: tuple[dict[str, int], ...]
-    refused: tuple[str, ...]
+    kernel: str
+    variant: str
+    sizes: Mapping[str, int]
+    math_mode: str = "default"
+    seconds: float = 0.0
 
-
-def job(kernel: Kernel) -> Job:
-    """The sizes of a kernel: those of SIZES, or two by the bytes of its data. Raises what the analyses raise."""
-    if kernel.name in SIZES:
-        return Job(kernel, SIZES[kernel.name], ())
-    found: list[dict[str, int]] = []
-    refused = []
-    for target in TARGETS:
-        try:
-            sizes = sizes_for(kernel, target)
-        except CommandError as error:
-            refused.append(f"{target >> 20} MiB: {error.message}")
-            continue
-        if sizes is None or sizes in found:
-            continue
-        if not is_legal(kernel, sizes):
-            refused.append(f"{_text(sizes)}: its assumptions do not allow such sizes")
-        elif (count := accesses_at(kernel, sizes)) > MOST_ACCESSES:
-            refused.append(f"{_text(sizes)}: {count:,} accesses")
-        else:
-            found.append(sizes)
-    return Job(kernel, tuple(found), tuple(refused))
+    @property
+    def label(self) -> str:
+        return f"{self.variant} {', '.join(f'{n}={v}' for n, v in self.sizes.items())}".strip()
 
 
-def _text(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{n}={v}" for n, v in sizes.items())
+@dataclass(frozen=True)
+class Refused:
+    """A kernel that has no run in a variant, and why."""
+
+    kernel: str
+    variant: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """runs: what is timed, in this order. ragged: one execution of every generated code at small sizes that are
+    multiples of nothing, for checks of its accesses. refused: what has no run.
+    """
+
+    runs: tuple[PlannedRun, ...]
+    ragged: tuple[PlannedRun, ...]
+    refused: tuple[Refused, ...]
+
+
+def planned() -> Plan:
+    """The committed plan."""
+    found = json.loads(PLAN.read_text(encoding="utf-8"))
+    runs, ragged = (tuple(PlannedRun(**run) for run in found[part]) for part in ("runs", "ragged"))
+    return Plan(runs, ragged, tuple(Refused(**one) for one in found["refused"]))
+
+
+def plan_text(plan: Plan) -> str:
+    """The document that `planned` reads, one run a line."""
+
+    def line(r: PlannedRun | Refused) -> str:
+        values = {k: v for k, v in vars(r).items() if (k, v) not in (("math_mode", "default"), ("seconds", 0.0))}
+        return json.dumps(values)
+
+    parts = {name: ",\n  ".join(line(r) for r in getattr(plan, name)) for name in ("runs", "ragged", "refused")}
+    body = ",\n ".join(f'"{name}": [\n  {lines}\n ]' for name, lines in parts.items())
+    return f'{{"made_by": "python -m benchmarks.gpu.sizing",\n {body}\n}}\n'

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
 # Everything that needs a GPU, and nothing else: characterizes the device, verifies and measures the shipped kernels in
-# every variant, reads the memory traffic with ncu where it works, and validates the predictions.
+# every variant, reads the memory traffic with ncu and checks all accesses where these tools are there, and validates
+# the predictions.
 #
-#   benchmarks/gpu/run.sh [--again] [--seconds S] [--pack FILE.tar.gz] [FOLDER] [PART...]
+#   benchmarks/gpu/run.sh [--again] [--seconds S] [--limit PART=S] [--pack FILE.tar.gz] [FOLDER] [PART...]
 #
-# FOLDER: where results go, models/results/DEVICE-DATE by default. PART: machine, kernels (the deck's questions, streams
-# and tiles), traffic, others (all other kernels), report; all by default, in this order, the most wanted first. A part
-# whose files are there is not run again, so that an interrupted run goes on where it was; `--again` runs all of it anew.
-# After S seconds (420) nothing more is begun. A kernel that fails is told with its reason, and one that hangs is left
-# behind after two minutes; the rest goes on, in a new process where the device needs one. `--pack` keeps the whole folder
-# in one file while it grows, and begins with what that file holds. `report` needs no GPU. The settings of the card are
-# left as they are.
+# FOLDER: where results go, models/results/DEVICE-DATE by default. PART: smoke (one kernel of each kind), machine,
+# kernels (the runs of plan.json, the most wanted first), traffic (ncu), memcheck and racecheck (compute-sanitizer, at
+# ragged sizes), report; all by default, in this order. Every run is saved when it is done and not made again, so that
+# an interrupted session goes on where it was; `--again` makes all anew. After S seconds (420) nothing more is begun,
+# nor in a part after its own. A run that fails is told with its reason, and one that hangs is left behind after a
+# minute; the rest goes on, in a new process where the device needs one. `--pack` keeps the whole folder in one file
+# while it grows, and begins with what that file holds. `report` needs no GPU. The settings of the card are left as
+# they are. Sizes come from plan.json; after changing kernels, `python -m benchmarks.gpu.sizing` makes it anew.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 begun=$(date +%s)
-resumed=()
 for _ in {1..30}; do
     status=0
-    "${PYTHON:-python3}" -m benchmarks.gpu --begun "$begun" ${resumed[@]+"${resumed[@]}"} "$@" || status=$?
+    "${PYTHON:-python3}" -m benchmarks.gpu --begun "$begun" "$@" || status=$?
     [ "$status" -eq 75 ] || exit "$status"
-    resumed=(--resumed)
 done
 exit 75

@@ -24,6 +24,7 @@ from roofdsl.measure.gpu_microkernels import (
     stream_function,
     stream_source,
 )
+from roofdsl.measure.gpu_probes import Probes, probe
 from roofdsl.measure.levels_of_curve import plateaus
 from roofdsl.measure.measurement import now
 from roofdsl.measure.multicore_timing import Rate
@@ -68,7 +69,9 @@ class GpuLevel:
 
 @dataclass(frozen=True)
 class GpuCharacterization:
-    """All measured data; gpu_machine.py writes it as a machine. launch_s: of one launch in a long sequence."""
+    """All measured data; gpu_machine.py writes it as a machine. launch_s: of one launch among many in a graph, as short
+    kernels are timed; stream_launch_s: of one that the host starts, among many.
+    """
 
     device: dict[str, Any]
     software: dict[str, str]
@@ -78,6 +81,8 @@ class GpuCharacterization:
     levels: tuple[GpuLevel, ...]
     sweep: Sweep
     launch_s: float
+    stream_launch_s: float
+    probes: Probes
     notes: tuple[str, ...]
 
     @property
@@ -106,12 +111,16 @@ def characterize_gpu(
             peaks.append(_tensor(device, type_name, stored, types, n=n, samples=min(samples, 10)))
         except (CommandError, TypeError, ValueError) as error:
             notes.append(f"no matrix product in {type_name}: {str(error).splitlines()[0]}")
-    sweep = _sweep(device, about, quick, samples, lambda p, w: tell(0.6 + 0.38 * p, w))
+    sweep = _sweep(device, about, quick, samples, lambda p, w: tell(0.6 + 0.3 * p, w))
     levels = find_gpu_levels(about, sweep, notes)
+    tell(0.9, "latencies and occupancy")
+    probes = probe(device, about, samples, rate_of, levels[-1].name)
     tell(0.99, "launch")
-    launch = _launch_s(device, samples)
+    by_graph, by_stream = _launch_s(device, samples, notes)
     versions = {**software(), **device.software()}
-    return GpuCharacterization(about, versions, now(), quick, tuple(peaks), levels, sweep, launch, tuple(notes))
+    return GpuCharacterization(
+        about, versions, now(), quick, tuple(peaks), levels, sweep, by_graph, by_stream, probes, tuple(notes)
+    )
 
 
 def rate_of(device: Driver, start: Callable[[int], None], amount: float, samples: int) -> Rate:
@@ -251,7 +260,8 @@ def _best(sweep: Sweep, low: float, high: float) -> Sequence[Point]:
     return [best for p in PATTERNS if (best := sweep.best(p, low, high)) is not None]
 
 
-def _launch_s(device: Driver, samples: int) -> float:
+def _launch_s(device: Driver, samples: int, notes: list[str]) -> tuple[float, float]:
+    """Seconds of a launch in a graph and in a stream; the stream's for both, and a note, where there are no graphs."""
     import numpy as np
 
     function = device.compile(stream_source())("nothing")
@@ -261,4 +271,10 @@ def _launch_s(device: Driver, samples: int) -> float:
         device.launch(function, (1, 1, 1), (32, 1, 1), 0, [out])
 
     device.elapsed([launch] * 100)
-    return median([device.elapsed([launch] * 500) / 500 for _ in range(samples)])
+    by_stream = median([device.elapsed([launch] * 500) / 500 for _ in range(samples)])
+    replay = device.captured([launch] * 500)
+    if replay is None:
+        notes.append("launches could not be captured into a graph")
+        return by_stream, by_stream
+    device.elapsed([replay])
+    return median([device.elapsed([replay]) / 500 for _ in range(samples)]), by_stream

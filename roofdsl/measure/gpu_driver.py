@@ -70,6 +70,14 @@ class Driver(Protocol):
         """Seconds on the device for each call of a sequence in one stream, by an event between every two of them."""
         ...
 
+    def profiled(self) -> AbstractContextManager[Any]:
+        """A context that a profiler looks at, if it was told to look at nothing else."""
+        ...
+
+    def without_pool(self) -> None:
+        """From now on every array gets memory of its own, as a checker of accesses needs it."""
+        ...
+
     def library(self, math_mode: str) -> AbstractContextManager[Any]:
         """A context in which the BLAS has that math mode."""
         ...
@@ -85,6 +93,22 @@ class Driver(Protocol):
     def dot(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None:
         """Start out = alpha * sum(x * y) + beta * out, in f32, f64 or their complex types; out has one element."""
         ...
+
+
+_HELD = {
+    "blocks": "MaxBlocksPerMultiprocessor", "block_threads": "MaxThreadsPerBlock",
+    "registers": "MaxRegistersPerMultiprocessor", "shared": "MaxSharedMemoryPerMultiprocessor",
+}  # fmt: skip
+
+
+def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
+    """What a multiprocessor can hold, by the options of a machine file; None where the device does not report it."""
+    warp, threads = (int(attributes.get(name, 0)) for name in ("WarpSize", "MaxThreadsPerMultiProcessor"))
+    held = {name: int(attributes.get(known, 0)) for name, known in _HELD.items()}
+    if not warp or not threads or not all(held.values()):
+        return None
+    schedulers = 2 if capability == "60" else 4  # CUDA's programming guide: of every capability from 5.0 on
+    return {"warp": warp, "warps": threads // warp, **held, "schedulers": schedulers}
 
 
 def find_driver() -> Driver:
@@ -126,6 +150,7 @@ class CupyDriver:
             "memory_bus_bits": int(attributes.get("GlobalMemoryBusWidth", 0)) or None,
             "shared_bytes_per_block": int(attributes.get("MaxSharedMemoryPerBlockOptin", 0)) or None,
             "ecc": bool(properties.get("ECCEnabled", 0)),
+            "multiprocessor": _multiprocessor(attributes, str(self.device.compute_capability)),
         }
 
     def software(self) -> dict[str, str]:
@@ -230,6 +255,18 @@ class CupyDriver:
             graph.launch(stream=stream)
 
         return replay
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        self.cupy.cuda.profiler.start()
+        try:
+            yield
+        finally:
+            self.cupy.cuda.runtime.deviceSynchronize()
+            self.cupy.cuda.profiler.stop()
+
+    def without_pool(self) -> None:
+        self.cupy.cuda.set_allocator(None)
 
     @contextmanager
     def library(self, math_mode: str) -> Iterator[None]:

@@ -21,6 +21,7 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
         f"# Measured by `roofdsl characterize --backend gpu` on {found.when}{', quickly' if found.quick else ''}.",
         f"# {versions}.",
         "# L2: lines of 128 B in sectors of 32 B, as in all current NVIDIA GPUs; not measured.",
+        *_probed(found),
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name or gpu_machine_name(found)} "{plain_text(found.name)}, measured":',
@@ -42,9 +43,49 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
         f"{show_bandwidth(memory.bandwidth.bytes_per_s)}, "
         f'line {_LINE} B source "{about_bandwidth(memory.bandwidth)}"',
     ]
-    lines.append(f'    launch {show_time(found.launch_s)} source "one of many empty launches in a row"')
+    lines += [*_sustained(found)]
+    stream = show_time(found.stream_launch_s)
+    lines.append(
+        f'    launch {show_time(found.launch_s)} source "one of many empty launches in a graph; {stream} in a stream"'
+    )
     lines.append(f"    units {found.device['multiprocessors']}")
+    unit = found.device.get("multiprocessor")
+    if unit:
+        options = ", ".join(f"{name} {show_size(v) if name == 'shared' else v}" for name, v in unit.items())
+        lines.append(f'    multiprocessor {options} source "as the device reports it"')
     return "\n".join(lines) + "\n"
+
+
+MOST_ERROR = 0.1
+"""Of a law of the bandwidth by occupancy: one that fits worse is not stated."""
+
+_DIRECTIONS = {"load": "read", "copy": "mixed"}
+
+
+def _probed(found: GpuCharacterization) -> Iterator[str]:
+    """Comments on what the language has no line for, or nothing on a device whose first cache has no known size."""
+    p = found.probes
+    shared, l1 = show_bandwidth(p.shared.per_s), show_bandwidth(p.l1.per_s)
+    yield f"# Shared memory: {shared} (spread {p.shared.spread:.0%}); L1: {l1} read (spread {p.l1.spread:.0%})."
+    yield f"# Latency of dependent loads: {', '.join(f'{name} {show_time(s)}' for name, s in p.latencies_s)}."
+    for stream, law in p.laws:
+        points = ", ".join(
+            f"{o.threads // found.device['multiprocessors']}: {show_bandwidth(o.per_s)}"
+            for o in p.occupancies
+            if o.stream == stream
+        )
+        yield f"# {stream} by resident threads of a multiprocessor: {points}; law off by {law.error:.0%} at most."
+
+
+def _sustained(found: GpuCharacterization) -> Iterator[str]:
+    memory = found.levels[-1].name
+    for stream, law in found.probes.laws:
+        if law.error <= MOST_ERROR:
+            width, latency = show_bandwidth(law.bandwidth_bytes_per_s), show_time(law.latency_s)
+            yield (
+                f"    sustained {memory} {_DIRECTIONS[stream]} {width}, latency {latency}, exponent {law.exponent:.1f} "
+                f'source "fit to {stream} at {sum(o.stream == stream for o in found.probes.occupancies)} occupancies"'
+            )
 
 
 def gpu_machine_name(found: GpuCharacterization) -> str:

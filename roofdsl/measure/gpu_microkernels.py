@@ -1,9 +1,9 @@
 """CUDA that characterizes a GPU: arithmetic in registers, and streams through the L2 cache and the memory.
 
 Arithmetic: every thread keeps ILP independent accumulators. Operands are arguments that swap places, so that nothing is
-folded. A result is stored only in a case that never happens, which the compiler cannot know. Streams: loads of 16 bytes
-that bypass the L1 caches (`ld.global.cg`), volatile so that the compiler moves none of them out of the loop over
-passes.
+folded. A result is stored only in a case that never happens, which the compiler cannot know. Streams: several loads of
+16 bytes at a time that bypass the L1 caches (`ld.global.cg`), volatile so that the compiler moves none of them out of
+the loop over passes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,12 @@ from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE,
 
 ILP = 8
 THREADS = 256
+
+UNROLLED = 8
+"""Steps of all accumulators in an iteration: of a single step, a seventh of the instructions would be the loop's."""
+
+IN_FLIGHT = 4
+"""Elements of 16 bytes that a thread of a stream loads before it uses the first."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,8 @@ def arithmetic_source(wanted: Arithmetic) -> str:
         "{",
         f"    {t} c = from({scale}c0), d = from({scale}d0), e = from({scale}e0), acc[{ILP}];",
         f"    for (int k = 0; k < {ILP}; k++) acc[k] = from({scale}(1.0f + 0.01f * k + 0.001f * threadIdx.x));",
-        "    for (long long r = 0; r < steps; r++) {",
+        f"#pragma unroll {UNROLLED}  // an even number: operands swap places by name, not by moves",
+        "    for (int r = 0; r < (int)steps; r++) {",
         "#pragma unroll",
         f"        for (int k = 0; k < {ILP}; k++) {{ {t} a = acc[k]; {wanted.step}; acc[k] = a; }}",
         f"        {t} swapped = c; c = e; e = swapped;",
@@ -98,12 +105,23 @@ def _never(c_type: str) -> str:
     return "a == (int)0x7ffffff1 && b == 3" if c_type == "int" else f"a == ({c_type})12345.678 && b == ({c_type})3"
 
 
-_BODIES = {
-    LOAD: "load(a + i, x, y); s += x + y;",
-    COPY: "load(b + i, x, y); a[i] = make_double2(q * x, q * y);",
-    TRIAD: "load(b + i, x, y); load(c + i, u, v); a[i] = make_double2(x + q * u, y + q * v);",
-    UPDATE: "load(b + i, x, y); load(a + i, u, v); a[i] = make_double2(u + q * x, v + q * y);",
+_LOADS = {
+    LOAD: "load(a + {i}, x[k], y[k]);",
+    COPY: "load(b + {i}, x[k], y[k]);",
+    TRIAD: "load(b + {i}, x[k], y[k]); load(c + {i}, u[k], v[k]);",
+    UPDATE: "load(b + {i}, x[k], y[k]); load(a + {i}, u[k], v[k]);",
 }
+_USES = {
+    LOAD: "s += x[k] + y[k];",
+    COPY: "a[{i}] = make_double2(q * x[k], q * y[k]);",
+    TRIAD: "a[{i}] = make_double2(x[k] + q * u[k], y[k] + q * v[k]);",
+    UPDATE: "a[{i}] = make_double2(u[k] + q * x[k], v[k] + q * y[k]);",
+}
+
+
+def _loaded(pattern: Pattern) -> str:
+    """The variables that a pattern loads into."""
+    return "xyuv" if pattern.read + pattern.updated == 2 else "xy"
 
 
 def stream_function(pattern: Pattern) -> str:
@@ -123,9 +141,20 @@ def stream_source() -> str:
             "{",
             "    const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;",
             "    const long long stride = (long long)gridDim.x * blockDim.x;",
-            "    double s = 0, x, y, u, v;",
-            "    for (long long r = 0; r < passes; r++)",
-            f"        for (long long i = first; i < n; i += stride) {{ {_BODIES[pattern]} }}",
+            f"    double s = 0, {', '.join(f'{n}[{IN_FLIGHT}]' for n in _loaded(pattern))};",
+            "    for (long long r = 0; r < passes; r++) {",
+            "        long long i = first;",
+            f"        for (; i + {IN_FLIGHT - 1} * stride < n; i += {IN_FLIGHT} * stride) {{",
+            "#pragma unroll",
+            f"            for (int k = 0; k < {IN_FLIGHT}; k++) {{ {_LOADS[pattern].format(i='i + k * stride')} }}",
+            "#pragma unroll",
+            f"            for (int k = 0; k < {IN_FLIGHT}; k++) {{ {_USES[pattern].format(i='i + k * stride')} }}",
+            "        }",
+            "#pragma unroll 1",
+            "        for (; i < n; i += stride) {",
+            f"            const int k = 0; {_LOADS[pattern].format(i='i')} {_USES[pattern].format(i='i')}",
+            "        }",
+            "    }",
             "    if (s == 12345.678) out[0] = s;",
             "}",
         ]

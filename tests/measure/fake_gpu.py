@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +16,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.bandwidth_curve import PATTERNS
 from roofdsl.measure.gpu_blas import Gemm, Gemv, Matrix, Types
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, ILP, THREADS
+from roofdsl.measure.gpu_probes import ROUND_BYTES, SHARED_BYTES
 
 L2_BYTES, UNITS = 8 << 20, 100
 RATES = {"stream": (3e12, 1e12), "launch": 2e-6, "replayed": 5e-7, "tensor": 5e14}
@@ -26,6 +28,20 @@ FLOP/s of a product.
 def peak_of(type_name: str, cls: str) -> float:
     """Operations per second of this machine: every type and class has its own."""
     return 1e12 * (1 + [f"{a.type} {a.cls}" for a in ARITHMETIC].index(f"{type_name} {cls}"))
+
+
+def probe_seconds(name: str, grid: Sequence[int], block: Sequence[int], values: Sequence[Any]) -> float:
+    """What the probes take on this machine: 30 and 20 TB/s of shared memory and L1, latencies by the size of the chain,
+    and a memory that sustains 1 TB/s after a latency of 700 ns.
+    """
+    if name in ("l1", "shared"):
+        return grid[0] * SHARED_BYTES * int(values[1]) / {"l1": 2e13, "shared": 3e13}[name]
+    if name.startswith("chain"):
+        size = values[0].nbytes
+        return 1e-5 + int(values[1]) * (30e-9 if size <= 1 << 18 else 250e-9 if size <= L2_BYTES else 600e-9)
+    moved = ROUND_BYTES[name] * int(values[2])
+    flow, power = grid[0] * block[0] * ROUND_BYTES[name] / 700e-9, 2.0
+    return moved / (flow**-power + 1e12**-power) ** (-1 / power)
 
 
 class FakeGpu:
@@ -41,7 +57,9 @@ class FakeGpu:
 
     def describe(self) -> dict[str, Any]:
         memory = {"memory_bytes": 512 << 20, "memory_bus_bits": 5120}
-        return {"kind": "gpu", "name": "Made-up 100", "l2_bytes": L2_BYTES, "multiprocessors": UNITS, **memory}
+        unit = {"warp": 32, "warps": 64, "blocks": 32, "block_threads": 1024, "registers": 65536, "shared": 228 << 10}
+        about = {"kind": "gpu", "name": "Made-up 100", "l2_bytes": L2_BYTES, "multiprocessors": UNITS, **memory}
+        return about | {"multiprocessor": unit | {"schedulers": 4}}
 
     def software(self) -> dict[str, str]:
         return {"cupy": "0", "nvrtc": "13.0", "cupy_config": "several\nlines"}
@@ -50,7 +68,7 @@ class FakeGpu:
         self.sources.append(source)
 
         def function(name: str) -> str:
-            assert f" {name}(" in source
+            assert re.search(rf"\b{name}\(", source)
             return name
 
         return function
@@ -98,6 +116,8 @@ class FakeGpu:
             moved = 16 * int(values[3]) * pattern.elements() * int(values[5])
             held = 16 * int(values[3]) * pattern.arrays
             self.clock += moved / RATES["stream"][held > L2_BYTES]
+        elif kind == "probe":
+            self.clock += probe_seconds(rest, grid, block, values) - RATES["launch"]
         elif self.effect is not None:
             self.effect(function, values)
 
@@ -109,6 +129,13 @@ class FakeGpu:
 
     def laps(self, calls: Sequence[Callable[[], object]]) -> list[float]:
         return [self.elapsed([call]) for call in calls]
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        yield
+
+    def without_pool(self) -> None:
+        pass
 
     @contextmanager
     def library(self, math_mode: str) -> Iterator[None]:

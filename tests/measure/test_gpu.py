@@ -19,11 +19,13 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import machine_of
 from roofdsl.measure import gpu_driver
+from roofdsl.measure.bandwidth_curve import PATTERNS
 from roofdsl.measure.characterize_gpu import characterize_gpu
 from roofdsl.measure.cpu import CpuOptions, build
 from roofdsl.measure.gpu import GpuOptions, measure_gpu
 from roofdsl.measure.gpu_machine import gpu_machine_text
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, arithmetic_source, stream_source
+from roofdsl.measure.gpu_probes import SOURCE
 from roofdsl.measure.gpu_timing import time_launches
 from roofdsl.measure.measurement import load, save
 from roofdsl.measure.timing import Plan
@@ -181,7 +183,13 @@ def test_a_known_gpu_is_characterized() -> None:
     assert cache.bandwidth.bytes_per_s == pytest.approx(RATES["stream"][0], rel=0.01)
     assert memory.bandwidth.bytes_per_s == pytest.approx(RATES["stream"][1], rel=0.01)
     assert cache.seen_bytes is not None and 0.7 < cache.seen_bytes / L2_BYTES < 1.5
-    assert found.launch_s == pytest.approx(RATES["launch"])
+    assert found.launch_s == pytest.approx(RATES["replayed"])
+    assert found.stream_launch_s == pytest.approx(RATES["launch"])
+    assert (found.probes.l1.per_s, found.probes.shared.per_s) == pytest.approx((2e13, 3e13), rel=0.01)
+    assert dict(found.probes.latencies_s) == pytest.approx({"L1": 30e-9, "L2": 250e-9, "HBM": 600e-9}, rel=0.01)
+    for _, law in found.probes.laws:
+        assert law.latency_s == pytest.approx(700e-9, rel=0.02) and law.exponent == pytest.approx(2.0, abs=0.11)
+        assert law.bandwidth_bytes_per_s == pytest.approx(1e12, rel=0.02) and law.error < 0.02
     assert steps == sorted(steps) and steps[0] >= 0 and steps[-1] <= 1
     text = gpu_machine_text(found)
     assert format_source(Source("x.roof", text)) == text
@@ -189,20 +197,37 @@ def test_a_known_gpu_is_characterized() -> None:
     assert machine.name == "made_up_100_measured" and machine.units == UNITS
     assert float(machine.rate("f32", "fma").per_s) == pytest.approx(peak_of("f32", "fma"), rel=0.01)
     assert float(machine.rate("tf32", "tensor").per_s) == pytest.approx(RATES["tensor"], rel=0.01)
-    assert machine.main_memory.name == "HBM" and machine.launch_s is not None
+    assert machine.main_memory.name == "HBM" and float(machine.launch_s or 0) == pytest.approx(RATES["replayed"])
+    assert {s.direction for s in machine.sustained} == {"read", "mixed"}
+    assert float(machine.sustained[0].latency_s) == pytest.approx(700e-9, rel=0.02)
+    assert machine.multiprocessor is not None and machine.multiprocessor.warps == 64
+    assert "# Latency of dependent loads: L1 30 ns, L2 250 ns, HBM 600 ns." in text
 
 
 def test_the_cuda_of_the_characterization_compiles(tmp_path: Path) -> None:
     if shutil.which("nvcc") is None:
         pytest.skip("there is no nvcc")
-    text = stream_source() + "".join(
-        arithmetic_source(a).replace("from(", f"from_{k}(").replace("never(", f"never_{k}(")
-        for k, a in enumerate(ARITHMETIC)
+    text = (
+        stream_source()
+        + SOURCE
+        + "".join(
+            arithmetic_source(a).replace("from(", f"from_{k}(").replace("never(", f"never_{k}(")
+            for k, a in enumerate(ARITHMETIC)
+        )
     )
     (tmp_path / "k.cu").write_text(text)
-    command = ["nvcc", "-arch=sm_90", "-ptx", "-o", str(tmp_path / "k.ptx"), str(tmp_path / "k.cu")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = ["nvcc", "-arch=sm_90", "-Werror", "all-warnings", "-ptx", "-o", str(tmp_path / "k.ptx")]
+    done = subprocess.run([*command, str(tmp_path / "k.cu")], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     made = (tmp_path / "k.ptx").read_text()
+    parts = {part.split("(")[0].split()[-1]: part for part in made.split(".visible .entry")[1:]}
+    first = parts["stream_load"].split("add.f64")[0]
+    assert first.count("ld.global.cg.v2.f64") == 4, "four loads before the first is used"
+    assert "div." not in "".join(parts[f"stream_{p.name}"] for p in PATTERNS), (
+        "a division a pass, before the first load"
+    )
+    loop = parts["peak_f32_fma"]
+    assert loop.count("fma.rn.f32") >= 64 and "mov.f32" not in loop.split("fma.rn.f32", 1)[1].split("bra")[0]
+    assert parts["probe_l1"].count("ld.global.ca") >= 2 and parts["probe_shared"].count("ld.shared.v2.f64") >= 2
     for instruction in ("fma.rn.f32", "fma.rn.f64", "min.f32", "ld.global.cg.v2.f64", "fma.rn.f16x2", "sqrt.rn.f64"):
         assert instruction in made
