@@ -57,6 +57,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "exercise": ("roofdsl.cli.exercise:exercise", "List, show, check and grade exercises."),
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
+    "schema": ("roofdsl.cli.schema:schema", "Print the JSON Schemas of what --json prints."),
     "mcp": ("roofdsl.cli.serve:mcp", "Serve agents by the Model Context Protocol."),
     "serve": ("roofdsl.cli.serve:serve", "Answer JSON lines, for editors."),
     "cache": ("roofdsl.cli.cache:cache", "Show or clear the on-disk cache of derivations."),

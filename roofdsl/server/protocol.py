@@ -64,8 +64,13 @@ def server(nursery: Nursery, root: Path | None) -> Server[Any]:
     from mcp import types
     from mcp.server import Server
 
+    from roofdsl.tell.schemas.commands import answer_schema
+
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
-        tools = [types.Tool(name=t.name, description=t.about, input_schema=schema(t)) for t in TOOLS]
+        tools = [
+            types.Tool(name=t.name, description=t.about, input_schema=schema(t), output_schema=answer_schema(t.command))
+            for t in TOOLS
+        ]
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(_: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:

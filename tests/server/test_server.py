@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from roofdsl.cli.main import run
 from roofdsl.machine.find import load_machine
@@ -77,12 +78,14 @@ def test_the_sdks_client_drives_every_tool(root: Path) -> None:
         how = StdioServerParameters(command=sys.executable, args=["-m", "roofdsl", "mcp", "--root", str(root)])
         async with stdio_client(how) as (reading, writing), ClientSession(reading, writing) as client:
             await client.initialize()
-            assert {t.name for t in (await client.list_tools()).tools} == set(CALLS)
+            tools = {t.name: t for t in (await client.list_tools()).tools}
+            assert set(tools) == set(CALLS)
             refused = await client.call_tool("predict", {"file": "../secret.roof", "machine": "v100"})
             assert refused.is_error and "root" in str(refused.structured_content)
             for name, given in CALLS.items():
                 found = await client.call_tool(name, given)
                 assert not found.is_error, (name, found)
+                Draft202012Validator(tools[name].output_schema).validate(found.structured_content)
                 assert found.structured_content is not None and found.structured_content["schema"].startswith(
                     "roofdsl."
                 )
