@@ -278,18 +278,16 @@ class _Walk:
         if loop.since < SAMPLE - 1:
             return
         left = self._left(loop)
-        if left < 2:
-            return
         b = loop.boundaries
-        if left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
+        if left < 2 or left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
             return
-        # Iterations of one path run the same instructions. Short ones are in the window side by side: the first ones go
-        # faster, until it is full, so the pace is that of as many as fill it, after as many others.
+        # Iterations of one path run the same instructions. Short ones go faster until the window is full of them: the
+        # pace is that of as many as fill it, after as many others.
         if b[-1].path == b[-2].path == b[-3].path:
             warm = max(1, self.rates.window // (b[-1].instructions - b[-2].instructions) + 1)
-            if all(x.path == b[-1].path for x in b[-2 * warm :]) and len(b) > 2 * warm:
-                cycles = (b[-1].retired - b[-1 - warm].retired) / warm
-                self.paces[loop.number] = replace(pace_of(b[-2], b[-1]), cycles=cycles)
+            if len(b) > 2 * warm and all(x.path == b[-1].path for x in b[-2 * warm :]):
+                mean = (b[-1].retired - b[-1 - warm].retired) / warm
+                self.paces[loop.number] = replace(pace_of(b[-2], b[-1]), cycles=mean)
                 self._skip(loop, left, warm)
             return
         if loop.since < SAMPLE:
