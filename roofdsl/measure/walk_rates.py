@@ -21,6 +21,12 @@ STRIDE = 8 * LINE
 KNOWN_PAGES = 4 << 20
 """Bytes that walks inside a cache span at most: other pages would count."""
 
+MEMORY = 512 << 20
+"""Bytes of memory that are walked through, or twice the last cache if that is more."""
+
+FARTHEST = 1 << 31
+"""Distances from there on do not fit into an instruction."""
+
 PAGES = (256, 512, 1024, 1536, 2048, 3072, 4096, 8192)
 """Pages that are walked over, one line of each."""
 
@@ -87,8 +93,9 @@ def spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
     for k, (name, size) in enumerate(capacities[1:], 1):
         nearer = capacities[k - 1][1]
         if k == len(capacities) - 1:
-            if room >= 2 * nearer:
-                found.append(Span(name, _whole(room - STRIDE, STRIDE), STRIDE // LINE))
+            span = _whole(min(room, max(MEMORY, 2 * nearer + 2 * _UNROLLED * STRIDE)) - STRIDE, STRIDE)
+            if 2 * nearer <= span < FARTHEST:
+                found.append(Span(name, span, STRIDE // LINE))
             continue
         span = _whole(min(max(2 * nearer, min(int((nearer * size) ** 0.5), KNOWN_PAGES)), room), STRIDE)
         if 2 * nearer - STRIDE * _UNROLLED <= span <= size // 2:

@@ -32,6 +32,16 @@ def test_the_lines_of_a_walk_lie_in_one_level() -> None:
     assert {s.bytes % (8 * STRIDE) for s in found.values()} == {0}
 
 
+def test_memory_is_walked_through_in_part() -> None:
+    """Half a gigabyte, twice the last cache where that is more, and nothing that does not fit into an instruction."""
+    assert spans(CAPACITIES, 3 << 30)[-1].bytes <= 512 << 20
+    large = [*CAPACITIES[:2], ("L3", 400 << 20), CAPACITIES[3]]
+    (memory,) = [s for s in spans(large, 3 << 30) if s.level == "DRAM"]
+    assert 800 << 20 <= memory.bytes <= 801 << 20
+    huge = [*CAPACITIES[:2], ("L3", 1100 << 20), CAPACITIES[3]]
+    assert "DRAM" not in {s.level for s in spans(huge, 3 << 30)}
+
+
 def test_a_level_whose_lines_lie_elsewhere_is_left_out() -> None:
     assert [s.level for s in spans(CAPACITIES, 100 << 20)] == ["L2", "L3"]  # the last cache holds the whole buffer
     tight = [("L1", 48 << 10), ("L2", 64 << 10), ("DRAM", 1 << 30)]
