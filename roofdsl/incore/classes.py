@@ -203,7 +203,7 @@ def _general_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
         return NONE if plain == "mov" and isinstance(ops[0], Register) else Kind("add", "i64", 64)
     if plain in ("push", "pop"):
         return NONE
-    if plain in ("imul", "mul"):
+    if plain in ("imul", "mul", "mulx"):
         return Kind("mul", "i64", 64)
     if plain in ("div", "idiv"):
         return Kind("div", "i64", 64)

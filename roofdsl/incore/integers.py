@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
-from roofdsl.incore.products import product, quotient
+from roofdsl.incore.products import product, quotient, wide_product
 from roofdsl.incore.state import MASKS, Effect, Flags, Read, State, Write, holds, plain_condition, signed
 from roofdsl.incore.widths import SUFFIXES, WORDS, bytes_moved, split_name
 
@@ -111,6 +111,8 @@ def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Ef
         return _copy(_both(a, b, lambda x, y: ~x & y), write)
     if name in ("imul", "mul"):
         return product(name, bits, ops, state)
+    if name == "mulx" and len(ops) == 3:
+        return wide_product(bits, ops, state)
     if name in ("push", "pop"):
         return _push(ops[0], state) if name == "push" else _pop(ops[0], state)
     if name in ("div", "idiv"):

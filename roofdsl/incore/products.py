@@ -45,6 +45,19 @@ def _long_product(name: str, bits: int, operand: Operand, state: State) -> Effec
     return run
 
 
+def wide_product(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
+    """`mulx`: a product of rdx in two registers, the lower half first; flags stay."""
+    read, low, high = state.reader(ops[0], bits), state.writer(ops[1], bits), state.writer(ops[2], bits)
+
+    def run() -> None:
+        a, b = read(), state.registers.get("rdx")
+        whole = None if a is None or b is None else a * (b & MASKS[bits])
+        low(None if whole is None else whole & MASKS[bits])
+        high(None if whole is None else whole >> bits)
+
+    return run
+
+
 def quotient(name: str, bits: int, operand: Operand, state: State) -> Effect:
     read, registers = state.reader(operand, bits), state.registers
 

@@ -13,7 +13,8 @@ SUFFIXES = {"b": 8, "w": 16, "l": 32, "q": 64}
 """The bits that the last letter of an integer instruction states."""
 
 WORDS = frozenset((
-    "mov", "movabs", "lea", "inc", "dec", "neg", "not", "cmp", "test", "imul", "mul", "div", "idiv", "push", "pop",
+    "mov", "movabs", "lea", "inc", "dec", "neg", "not", "cmp", "test", "imul", "mul", "mulx", "div", "idiv", "push",
+    "pop",
     "adc", "sbb", "andn", "bt", "shlx", "shrx", "sarx", "popcnt", "tzcnt", "lzcnt", "blsr", "bzhi", "xchg", "rorx",
     "add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "rol", "ror",
 ))  # fmt: skip
