@@ -6,7 +6,7 @@ inner loops cost nothing by the second only. Both can be stopped and continued, 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from roofdsl.simulate.compiled_kernel import Program
 from roofdsl.simulate.lru_list import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
 from roofdsl.simulate.skip_tables import prepare
 from roofdsl.simulate.walk import RUNNING, STATUS, Cursor, cursor_of, first_call, tables_of
+
+if TYPE_CHECKING:
+    from roofdsl.simulate.segment_growth import Growth
 
 Counts = NDArray[np.int64]
 
@@ -116,7 +119,9 @@ class ByLines(_Walk):
 
 
 class BySegments(_Walk):
-    """A list of segments."""
+    """A list of segments. until_growth: the cost after which blocks that grow are skipped, too."""
+
+    until_growth = 1 << 24
 
     def __init__(self, program: Program, cache_bytes: int) -> None:
         from roofdsl.simulate.segment_tables import repeating_blocks
@@ -128,6 +133,7 @@ class BySegments(_Walk):
         self.blocks = repeating_blocks(program, self.cursor)
         self.cache = empty_list(cache_bytes // program.layouts[0].line_bytes, self.tallies)
         self.sweep = empty_sweep(_widest(program))
+        self.growth: Growth | None = None
 
     @staticmethod
     def can(program: Program, cache_bytes: int) -> bool:
@@ -140,8 +146,19 @@ class BySegments(_Walk):
         from roofdsl.simulate.segment_skip import run_skipping
         from roofdsl.simulate.segments import TOO_SMALL, WORK
 
-        with first_call(run_skipping):
-            run_skipping(self.tables, self.cursor, budget, self.totals, self.sweep, self.cache, self.blocks)
+        given = (self.tables, self.cursor, budget, self.totals, self.sweep, self.cache, self.blocks)
+        if self.growth is None and self.cost >= self.until_growth:
+            from roofdsl.simulate.segment_tables import growth_of
+
+            self.growth = growth_of(*given[:2], *given[3:])
+        if self.growth is None:
+            with first_call(run_skipping):
+                run_skipping(*given)
+        else:
+            from roofdsl.simulate.segment_growth import run_growing
+
+            with first_call(run_growing):
+                run_growing(*given, self.growth)
         self.cost = int(self.cache.notes[WORK])
         self.gave_up = bool(self.cache.notes[TOO_SMALL])
 

@@ -113,7 +113,8 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
         return n
     every = abs(own) // common  # every that many visits at most
     low, high = segments[LOW, g], segments[HIGH, g]
-    nearest, farthest = (low, high) if step > 0 else (high, low)
+    nearest = low if step > 0 else high
+    farthest = high if step > 0 else low
     v = max(0, -((visitors[x, FIRST_LINE] - nearest) // step))
     end = min(visits - 1, (farthest - visitors[x, FIRST_LINE]) // step)
     while v <= end and (ahead + v * step) % own:

@@ -10,9 +10,26 @@ renamed. If frames of the top were dropped during the block, the whole list must
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from roofdsl.simulate.lru_list import ACCESSES, STEPS
+from roofdsl.simulate.segment_blocks import (
+    BEGAN,
+    BEGIN_ACCESSES,
+    BEGIN_ENTERED,
+    BEGIN_STEPS,
+    CUT,
+    EXACT,
+    GONE,
+    KEPT,
+    LONGEST_WAIT,
+    MANY,
+    MOST,
+    PATIENCE,
+    PERIOD,
+    VALID,
+    WAIT,
+    WHOLE,
+    Blocks,
+)
 from roofdsl.simulate.segment_hits import Sweep
 from roofdsl.simulate.segment_walk import run_segments
 from roofdsl.simulate.segments import (
@@ -59,31 +76,6 @@ from roofdsl.simulate.walk import (
     Tables,
     compiled,
 )
-
-# Columns of a loop's notes: its PERIOD; whether a block has begun (VALID), and then the segments KEPT at its beginning,
-# whether these were all, the time, the accesses, the steps and the lines entered; the oldest frame that was cut and the
-# newest that was dropped since; how many segments to keep; blocks still to wait before the next look, and after the
-# last failure.
-PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
-CUT, GONE, MOST, WAIT, PATIENCE = range(8, 13)
-LOOP_NOTES = 13
-FIRST_KEPT, MOST_KEPT = 64, 1024
-LONGEST_WAIT = 32
-MANY = 64  # segments of a list that may get shorter by making one of several
-
-
-class Blocks(NamedTuple):
-    """The loops that repeat, one row for each: their notes; the loop of a variable, or -1; the lines by which an array
-    moves in a period; the segments at the beginning of a block, newest first; the tallies there. rebuilt: work space.
-    """
-
-    notes: Ints
-    of_variable: Ints
-    moves: Ints
-    kept: Ints
-    counts: Ints
-    rebuilt: Ints
-
 
 def _note_cuts(notes: Ints, blocks: Blocks) -> None:
     """Tell all loops what was cut and dropped since the last time; keep apart what they will ask for."""
@@ -352,7 +344,7 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
     note_cuts(cache.notes, blocks)
     if own[VALID]:
         own[VALID] = 0
-        skipped = look(loop, remaining, totals, cache, blocks)
+        skipped = look(loop, remaining, totals, cache, blocks) if own[EXACT] else 0
         if skipped > 0:
             env[v] += skipped * own[PERIOD] * step
             remaining -= skipped * own[PERIOD]

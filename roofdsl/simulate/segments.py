@@ -307,12 +307,16 @@ take_line = compiled(_take_line)
 
 
 def _touch_lines(cache: List, lines: Ints, n: int) -> None:
-    """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write)."""
+    """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write).
+
+    The fourth row becomes the line if it was not in the list, else NO_LINE.
+    """
     segments, notes, tallies = cache
     # A line that comes again is in the cache, and only moves to the end.
     held = 0
     for k in range(n):
         line, array, dirty = lines[0, k], lines[1, k], lines[2, k]
+        lines[3, k] = NO_LINE
         at = 0
         while at < held and lines[0, at] != line:
             at += 1
@@ -324,6 +328,7 @@ def _touch_lines(cache: List, lines: Ints, n: int) -> None:
         else:
             above, _, was_dirty = take_line(segments, notes, line)
             if above < 0:
+                lines[3, k] = line
                 notes[LISTED] += 1
                 notes[ENTERED] += 1
             if above < 0 or above + held >= notes[LINES]:
