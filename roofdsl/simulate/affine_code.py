@@ -69,21 +69,17 @@ class _Rewriting:
             new = FunctionType(code, names, code.co_name)
             new.__module__ = original.__module__
             new.__qualname__ = code.co_name
-            options = dict(compiled.targetoptions)
-            inline = options.get("forceinline", False)
-            self.known[id(original)] = _compiled(new, inline)
+            self.known[id(original)] = _compiled(new)
         return self.known[id(original)]
 
 
-def _compiled(function: Callable[..., Any], inline: bool) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled for calls from compiled code only, and never inlined: it is a lot of code that runs rarely."""
     result: Callable[..., Any]
-    if inline:
-        result = numba.njit(forceinline=True, _nrt=False)(function)
-        return result
     try:
-        result = numba.njit(cache=True, _nrt=False)(function)
+        result = numba.njit(cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     except RuntimeError:  # no writable directory: compile in every process
-        result = numba.njit(_nrt=False)(function)
+        result = numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
     return result
 
 
@@ -287,6 +283,8 @@ class _Function:
             return self.number(node.args[0]), "number"
         if name == "bool":
             return self.truth(node.args[0]), "truth"
+        if name == "low_quotient":
+            return _limited(name, *(self.number(argument) for argument in node.args)), "number"
         function = self.names[name]
         if function in self.whole.without:
             return ast.Constant(None), "none"

@@ -104,6 +104,17 @@ def _quotient(limit: Ints, a: Affine, b: Affine) -> Affine:
 quotient = inlined(_quotient)
 
 
+def _low_quotient(limit: Ints, a: Affine, b: Affine) -> Affine:
+    """A number that is the quotient rounded down, or less in later blocks."""
+    by = fixed(limit, b)
+    if by <= 0:
+        limit[0] = 0
+    return a[0] // by, a[1] // by
+
+
+low_quotient = inlined(_low_quotient)
+
+
 def _remainder(limit: Ints, a: Affine, b: Affine) -> Affine:
     whole = quotient(limit, a, b)
     return a[0] - whole[0] * b[0], a[1] - whole[1] * b[0]
@@ -141,18 +152,27 @@ def _common_bits(limit: Ints, a: Affine, b: Affine) -> Affine:
 common_bits = inlined(_common_bits)
 
 
-def _smaller(limit: Ints, a: Affine, b: Affine) -> Affine:
-    return b if less(limit, b, a) else a
-
-
-smaller = inlined(_smaller)
-
-
 def _larger(limit: Ints, a: Affine, b: Affine) -> Affine:
-    return b if less(limit, a, b) else a
+    """Of two equal numbers, the one that will be larger."""
+    value, change = b[0] - a[0], b[1] - a[1]
+    if value < 0 or (value == 0 and change < 0):
+        value, change = -value, -change
+    elif value != 0 or change != 0:
+        a = b
+    if change < 0 and value + change * limit[0] < 0:
+        limit[0] = value // -change
+    return a
 
 
 larger = inlined(_larger)
+
+
+def _smaller(limit: Ints, a: Affine, b: Affine) -> Affine:
+    x = larger(limit, (-a[0], -a[1]), (-b[0], -b[1]))
+    return -x[0], -x[1]
+
+
+smaller = inlined(_smaller)
 
 
 def _negative(limit: Ints, a: Affine) -> Affine:

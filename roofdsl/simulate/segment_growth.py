@@ -445,30 +445,44 @@ def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, 
     remaining = (cursor[1][v] - cursor[0][v] + step - 1) // step
     growth.limit[0] = remaining // own[PERIOD] - 2
     length, top = take_top(loop, cache, blocks, growth)
+    own[20]+=1
+    own[21]+=length==-1
+    own[22]+=length==-2
+    own[23]+=growth.limit[0]<1
     if length < 0 or growth.limit[0] < 1:
         return min(0, length) if length == -2 else 0
     moved = own[PERIOD] * step
     set_out(v, moved, length, cursor, cache, growth)
     fresh = go_through(growth)
     notes[WORK] += 2 * sandbox.notes[WORK, 0]
+    own[24]+=fresh<0
     oldest = is_next(length, growth) if fresh >= 0 else -1
+    own[25]+=oldest<0
     if oldest < 0:
         return 0
     size, pushed = growth.sizes
     growth.sizes[:] = 0
-    for c in range(2):
-        for k in range(length):
-            size[c] += growth.start[COUNT, k, c]
-        for o in range(1, oldest):
-            pushed[c] += sandbox.segments[COUNT, o, c]
-        if sandbox.notes[ENTERED, c] - pushed[c] != (size[1] if c == 0 else 0):
-            return 0
+    for k in range(length):
+        size += growth.start[COUNT, k]
+    for o in range(1, oldest):
+        pushed += sandbox.segments[COUNT, o]
+    # As many lines were pushed out as entered, less those by which the top has grown.
+    entered = sandbox.notes[ENTERED]
+    if entered[0] != pushed[0] + size[1] or entered[1] != pushed[1]:
+        return 0
     most = growth.limit[0] + 1
+    own[32]+=remaining//own[PERIOD]-1
+    own[33]+=most
+    own[26]+=1
     notes[WORK] += fresh * (oldest + top - notes[BEGIN]) // 4
     most = until_one_is_below(fresh, top, most, size, pushed, cache, growth)
     most = until_one_returns(fresh, oldest, most, size, pushed, notes[LINES], growth)
+    own[27]+=most<1
+    own[34]+=most
     if most < 1 or not rebuild(length, top, oldest, most, cache, blocks, growth):
         return 0
+    own[28]+=1
+    own[29]+=most
     for a in range(cache.tallies.shape[0]):
         for column in range(LEFT):
             counted = sandbox.tallies[a, column]

@@ -297,6 +297,14 @@ def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, ti
 most_shrinking = inlined(_most_shrinking)
 
 
+def _low_quotient(a: int, b: int) -> int:
+    """The quotient of two positive numbers, or less: numbers that change evenly have only a lower bound that does."""
+    return a // b
+
+
+low_quotient = inlined(_low_quotient)
+
+
 def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, distance: int, lines: int) -> int:  # noqa: PLR0917
     """How many visits of piece p from w on hit or miss like w, which has this distance: at least so many."""
     pieces = sweep.pieces
@@ -320,7 +328,9 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
         rate, gap = touched + members, gap - members_beside
     if not hit:
         rate, gap = members, gap - members_beside
-    return int(min(length, 1 + ((gap << FRACTION) // rate if gap > 0 else 0)))
+    if gap > 0 and rate * (length - 1) <= gap << FRACTION:
+        return int(length)
+    return int(1 + low_quotient(gap << FRACTION, rate) if gap > 0 else 1)
 
 
 alike = compiled(_alike)
