@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, Literal
 
-import numba
-
 from roofdsl.simulate import affine_numbers
+from roofdsl.simulate.walk import internal
 
 Kind = Literal["number", "truth", "table", "tuple", "none"]
 _KINDS: dict[str, Kind] = {
@@ -69,18 +68,8 @@ class _Rewriting:
             new = FunctionType(code, names, code.co_name)
             new.__module__ = original.__module__
             new.__qualname__ = code.co_name
-            self.known[id(original)] = _compiled(new)
+            self.known[id(original)] = internal(new)
         return self.known[id(original)]
-
-
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled for calls from compiled code only, and never inlined: it is a lot of code that runs rarely."""
-    result: Callable[..., Any]
-    try:
-        result = numba.njit(cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    except RuntimeError:  # no writable directory: compile in every process
-        result = numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    return result
 
 
 class _Function:

@@ -92,13 +92,18 @@ times = inlined(_times)
 
 
 def _quotient(limit: Ints, a: Affine, b: Affine) -> Affine:
-    """The quotient rounded down, as far as its remainder stays below the divisor."""
+    """The quotient rounded down, as long as the remainder stays within the divisor."""
     by = fixed(limit, b)
-    quotient, change = a[0] // by, a[1] // by
-    rest, more = a[0] - quotient * by, a[1] - change * by
-    if more != 0:
-        limit[0] = min(limit[0], (by - rest - 1) // more if by > 0 else 0)
-    return quotient, change
+    value, change = a[0] // by, a[1] // by
+    rest, more = a[0] - value * by, a[1] - change * by
+    if by < 0:
+        limit[0] = min(limit[0], limit[0] if more == 0 else 0)
+    elif 2 * more > by:  # of two even numbers nearby, the one that it follows for longer
+        change += 1
+        limit[0] = min(limit[0], rest // (by - more))
+    elif more > 0:
+        limit[0] = min(limit[0], (by - 1 - rest) // more)
+    return value, change
 
 
 quotient = inlined(_quotient)
@@ -146,7 +151,11 @@ either_bits = inlined(_either_bits)
 
 
 def _common_bits(limit: Ints, a: Affine, b: Affine) -> Affine:
-    return fixed(limit, a) & fixed(limit, b), 0
+    """With a mask of the lowest bits, a remainder."""
+    mask = fixed(limit, b)
+    if mask > 0 and mask & (mask + 1) == 0:
+        return remainder(limit, a, (mask + 1, 0))
+    return fixed(limit, a) & mask, 0
 
 
 common_bits = inlined(_common_bits)

@@ -12,7 +12,7 @@ from roofdsl.simulate.walk import Ints
 # last failure; whether blocks may repeat exactly (EXACT), or only grow.
 PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
 CUT, GONE, MOST, WAIT, PATIENCE, EXACT = range(8, 14)
-LOOP_NOTES = 40
+LOOP_NOTES = 14
 FIRST_KEPT, MOST_KEPT = 64, 1024
 LONGEST_WAIT = 32
 MANY = 64  # segments of a list that may get shorter by making one of several

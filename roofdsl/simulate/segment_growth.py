@@ -73,6 +73,7 @@ from roofdsl.simulate.walk import (
     Ints,
     Tables,
     compiled,
+    internal,
 )
 from roofdsl.simulate.walk import COUNT as REFERENCES
 
@@ -105,7 +106,7 @@ def _sum_of(value: int, change: int, n: int) -> int:
     return n * value + change * (n * (n - 1) // 2)
 
 
-sum_of = compiled(_sum_of)
+sum_of = internal(_sum_of)
 
 
 def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[int, int]:
@@ -146,7 +147,7 @@ def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[i
     return length, int(g)
 
 
-take_top = compiled(_take_top)
+take_top = internal(_take_top)
 
 
 def _set_out(v: int, moved: int, length: int, cursor: Cursor, cache: List, growth: Growth) -> None:  # noqa: PLR0917
@@ -171,7 +172,7 @@ def _set_out(v: int, moved: int, length: int, cursor: Cursor, cache: List, growt
     segments[FRAME, 0, 0] = NO_FRAME
 
 
-set_out = compiled(_set_out)
+set_out = internal(_set_out)
 
 
 def _go_through(growth: Growth) -> int:
@@ -198,7 +199,7 @@ def _go_through(growth: Growth) -> int:
     return int(fresh) if done and not notes[TOO_SMALL, 0] else -1
 
 
-go_through = compiled(_go_through)
+go_through = internal(_go_through)
 
 
 def _is_next(length: int, growth: Growth) -> int:
@@ -227,7 +228,7 @@ def _is_next(length: int, growth: Growth) -> int:
     return int(g)
 
 
-is_next = compiled(_is_next)
+is_next = internal(_is_next)
 
 
 def _first_in_place(ahead: int, move: int, every: int, begin: int) -> int:
@@ -245,7 +246,7 @@ def _first_in_place(ahead: int, move: int, every: int, begin: int) -> int:
     return int(begin + (-ahead * x - begin) % every)
 
 
-first_in_place = compiled(_first_in_place)
+first_in_place = internal(_first_in_place)
 
 
 def _bounds(line: Ints, step: int, count: Ints, b: int) -> tuple[int, int]:
@@ -255,7 +256,7 @@ def _bounds(line: Ints, step: int, count: Ints, b: int) -> tuple[int, int]:
     return min(first, last), max(first, last)
 
 
-bounds = compiled(_bounds)
+bounds = internal(_bounds)
 
 
 def _place_step(step: int, count: Ints, other_step: int, other_count: int) -> int:
@@ -264,7 +265,7 @@ def _place_step(step: int, count: Ints, other_step: int, other_count: int) -> in
     return int(max(1, gcd(one, 0 if other_count == 1 else abs(other_step))))
 
 
-place_step = compiled(_place_step)
+place_step = internal(_place_step)
 
 
 def _blocks_in_range(at: int, after: int, low: int, high: int, most: int) -> tuple[int, int]:
@@ -281,7 +282,7 @@ def _blocks_in_range(at: int, after: int, low: int, high: int, most: int) -> tup
     return first, last
 
 
-blocks_in_range = compiled(_blocks_in_range)
+blocks_in_range = internal(_blocks_in_range)
 
 
 def _until_one_is_below(fresh: int, top: int, most: int, size: Ints, pushed: Ints, cache: List, growth: Growth) -> int:  # noqa: PLR0917
@@ -316,7 +317,7 @@ def _until_one_is_below(fresh: int, top: int, most: int, size: Ints, pushed: Int
     return int(most)
 
 
-until_one_is_below = compiled(_until_one_is_below)
+until_one_is_below = internal(_until_one_is_below)
 
 
 def _stay_apart(k: int, o: int, most: int, growth: Growth) -> bool:
@@ -334,7 +335,7 @@ def _stay_apart(k: int, o: int, most: int, growth: Growth) -> bool:
     return ahead or behind
 
 
-stay_apart = compiled(_stay_apart)
+stay_apart = internal(_stay_apart)
 
 
 def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: Ints, lines: int, growth: Growth) -> int:  # noqa: PLR0917
@@ -361,7 +362,7 @@ def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: I
     return int(most)
 
 
-until_one_returns = compiled(_until_one_returns)
+until_one_returns = internal(_until_one_returns)
 
 
 def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks: Blocks, growth: Growth) -> bool:  # noqa: PLR0917
@@ -433,7 +434,7 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
     return True
 
 
-rebuild = compiled(_rebuild)
+rebuild = internal(_rebuild)
 
 
 def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth) -> int:  # noqa: PLR0917
@@ -445,19 +446,13 @@ def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, 
     remaining = (cursor[1][v] - cursor[0][v] + step - 1) // step
     growth.limit[0] = remaining // own[PERIOD] - 2
     length, top = take_top(loop, cache, blocks, growth)
-    own[20]+=1
-    own[21]+=length==-1
-    own[22]+=length==-2
-    own[23]+=growth.limit[0]<1
     if length < 0 or growth.limit[0] < 1:
         return min(0, length) if length == -2 else 0
     moved = own[PERIOD] * step
     set_out(v, moved, length, cursor, cache, growth)
     fresh = go_through(growth)
     notes[WORK] += 2 * sandbox.notes[WORK, 0]
-    own[24]+=fresh<0
     oldest = is_next(length, growth) if fresh >= 0 else -1
-    own[25]+=oldest<0
     if oldest < 0:
         return 0
     size, pushed = growth.sizes
@@ -471,18 +466,11 @@ def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, 
     if entered[0] != pushed[0] + size[1] or entered[1] != pushed[1]:
         return 0
     most = growth.limit[0] + 1
-    own[32]+=remaining//own[PERIOD]-1
-    own[33]+=most
-    own[26]+=1
     notes[WORK] += fresh * (oldest + top - notes[BEGIN]) // 4
     most = until_one_is_below(fresh, top, most, size, pushed, cache, growth)
     most = until_one_returns(fresh, oldest, most, size, pushed, notes[LINES], growth)
-    own[27]+=most<1
-    own[34]+=most
     if most < 1 or not rebuild(length, top, oldest, most, cache, blocks, growth):
         return 0
-    own[28]+=1
-    own[29]+=most
     for a in range(cache.tallies.shape[0]):
         for column in range(LEFT):
             counted = sandbox.tallies[a, column]
@@ -496,7 +484,7 @@ def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, 
     return int(most)
 
 
-skip_growing = compiled(_skip_growing)
+skip_growing = internal(_skip_growing)
 
 
 def _run_growing(  # noqa: PLR0917

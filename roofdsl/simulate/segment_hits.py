@@ -46,7 +46,7 @@ from roofdsl.simulate.segments import (
     some_meet,
 )
 from roofdsl.simulate.segments import STEP as MEMBER_STEP
-from roofdsl.simulate.walk import Ints, compiled, inlined
+from roofdsl.simulate.walk import Ints, inlined, internal
 
 # Columns of a piece: visits VISIT + w of VISITOR come to the members MEMBER + w WAY of SEGMENT_OF, w from 0 to LENGTH -
 # 1. ABOVE: the lines of newer frames; NEWEST: the first segment of its frame in the list; SAME: the first piece of its
@@ -165,7 +165,7 @@ def _find(sweep: Sweep, n: int, cache: List) -> int:
     return found
 
 
-find = compiled(_find)
+find = internal(_find)
 
 
 def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:  # noqa: PLR0917
@@ -333,4 +333,4 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
     return int(1 + low_quotient(gap << FRACTION, rate) if gap > 0 else 1)
 
 
-alike = compiled(_alike)
+alike = internal(_alike)

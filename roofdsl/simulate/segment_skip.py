@@ -75,7 +75,9 @@ from roofdsl.simulate.walk import (
     Ints,
     Tables,
     compiled,
+    internal,
 )
+
 
 def _note_cuts(notes: Ints, blocks: Blocks) -> None:
     """Tell all loops what was cut and dropped since the last time; keep apart what they will ask for."""
@@ -88,7 +90,7 @@ def _note_cuts(notes: Ints, blocks: Blocks) -> None:
     notes[OLDEST_CUT], notes[NEWEST_DROPPED] = NEVER, -1
 
 
-note_cuts = compiled(_note_cuts)
+note_cuts = internal(_note_cuts)
 
 
 def _begin(loop: int, totals: Ints, cache: List, blocks: Blocks) -> None:
@@ -112,7 +114,7 @@ def _begin(loop: int, totals: Ints, cache: List, blocks: Blocks) -> None:
             blocks.counts[loop, a, c] = tallies[a, c]
 
 
-begin = compiled(_begin)
+begin = internal(_begin)
 
 
 def _top(loop: int, cache: List, blocks: Blocks) -> int:
@@ -152,7 +154,7 @@ def _top(loop: int, cache: List, blocks: Blocks) -> int:
     return int(g)
 
 
-top_of = compiled(_top)
+top_of = internal(_top)
 
 
 def _first_meeting(segments: Ints, s: int, o: int, move: int, most: int) -> int:
@@ -178,7 +180,7 @@ def _first_meeting(segments: Ints, s: int, o: int, move: int, most: int) -> int:
     return int(first if first <= last else most + 1)
 
 
-first_meeting = compiled(_first_meeting)
+first_meeting = internal(_first_meeting)
 
 
 def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int, cache: List, blocks: Blocks) -> int:  # noqa: PLR0917
@@ -210,7 +212,7 @@ def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int
     return int(most)
 
 
-until_one_returns = compiled(_until_one_returns)
+until_one_returns = internal(_until_one_returns)
 
 
 def _copy(segments: Ints, g: int, rebuilt: Ints, to: int, lines: int, later: int) -> int:  # noqa: PLR0917
@@ -226,7 +228,7 @@ def _copy(segments: Ints, g: int, rebuilt: Ints, to: int, lines: int, later: int
     return to + 1
 
 
-copy = compiled(_copy)
+copy = internal(_copy)
 
 
 def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List, blocks: Blocks) -> bool:  # noqa: PLR0917
@@ -276,7 +278,7 @@ def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List
     return True
 
 
-skip = compiled(_skip)
+skip = internal(_skip)
 
 
 def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) -> int:
@@ -323,7 +325,7 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
     return int(most)
 
 
-look = compiled(_look)
+look = internal(_look)
 
 
 def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> None:
@@ -364,7 +366,7 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
         begin(loop, totals, cache, blocks)
 
 
-at_boundary = compiled(_at_boundary)
+at_boundary = internal(_at_boundary)
 
 
 def _run_skipping(  # noqa: PLR0917

@@ -52,7 +52,7 @@ from roofdsl.simulate.walk import (
     Ints,
     Tables,
     advance,
-    compiled,
+    internal,
     stays,
 )
 
@@ -94,7 +94,7 @@ def _take_out(sweep: Sweep, found: int, cache: List) -> None:
         p = end
 
 
-take_out = compiled(_take_out)
+take_out = internal(_take_out)
 
 
 def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
@@ -128,7 +128,7 @@ def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int
     )
 
 
-put = compiled(_put)
+put = internal(_put)
 
 
 def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
@@ -161,7 +161,7 @@ def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cac
     tidy(cache.segments, cache.notes, cache.tallies)
 
 
-put_all = compiled(_put_all)
+put_all = internal(_put_all)
 
 
 def _line_by_line(  # noqa: PLR0917
@@ -187,7 +187,7 @@ def _line_by_line(  # noqa: PLR0917
     return touches
 
 
-line_by_line = compiled(_line_by_line)
+line_by_line = internal(_line_by_line)
 
 
 def _touch_next(tables: Tables, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List) -> int:
@@ -221,7 +221,7 @@ def _touch_next(tables: Tables, cursor: Cursor, totals: Ints, sweep: Sweep, cach
     return int(n)
 
 
-touch_next = compiled(_touch_next)
+touch_next = internal(_touch_next)
 
 
 def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List) -> None:  # noqa: PLR0917
@@ -232,4 +232,4 @@ def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, swe
         touch_next(tables, cursor, totals, sweep, cache)
 
 
-run_segments = compiled(_run_segments)
+run_segments = internal(_run_segments)
