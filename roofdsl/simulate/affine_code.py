@@ -83,7 +83,9 @@ class _Function:
 
     def rewritten(self) -> ast.FunctionDef:
         tree = self.tree
-        arguments = ast.arguments([], [ast.arg(_LIMIT), *(ast.arg(a.arg) for a in tree.args.args)], None, [], [], None, [])
+        arguments = ast.arguments(
+            [], [ast.arg(_LIMIT), *(ast.arg(a.arg) for a in tree.args.args)], None, [], [], None, []
+        )
         new = ast.FunctionDef(_PREFIX + tree.name, arguments, self.block(tree.body), [], None)
         return ast.fix_missing_locations(ast.copy_location(new, tree))
 

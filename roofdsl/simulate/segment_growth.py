@@ -3,8 +3,8 @@
 Let a block of iterations begin with some top of the list, whose segments moved and grew by fixed numbers of lines, and
 became later by fixed times, since the block before. The next block is simulated with numbers (value, change) of lines,
 members and times (`affine_numbers.py`): in the t-th block from there on, each of them is value + t change. This shows
-for which t all blocks go through the same steps. If the top has again moved and grown by the same numbers, as numbers in
-t, all these blocks follow, by induction; what they count is a sum of numbers that change evenly.
+for which t all blocks go through the same steps. If the top has again moved and grown by the same numbers, as numbers
+in t, all these blocks follow, by induction; what they count is a sum of numbers that change evenly.
 
 The block is simulated on the top alone. Lines that it does not find there must not be in the rest of the list: not in
 what was below the top before, nor in what earlier ones of these blocks have pushed out of it, as far as the cache still
@@ -87,7 +87,8 @@ touch_next_affine = affine(touch_next, without=(tidy, compact))
 
 class Growth(NamedTuple):
     """Work space for a block in numbers (value, change), on a last axis of two: like a simulation's own, with `limit`,
-    the last block that goes like this one; start, the top before it, newest segment first; new: lines not found in it; sizes: the lines of the top, and those that a block pushes out of it.
+    the last block that goes like this one; start, the top before it, newest segment first; new: lines not found in it;
+    sizes: the lines of the top, and those that a block pushes out of it.
     """
 
     limit: Ints
@@ -168,7 +169,8 @@ def _set_out(v: int, moved: int, length: int, cursor: Cursor, cache: List, growt
     for row in range(SEGMENT):
         segments[row, 0, 0], segments[row, 0, 1] = 0, 0
         for k in range(length):
-            segments[row, length - k, 0], segments[row, length - k, 1] = growth.start[row, k, 0], growth.start[row, k, 1]
+            for c in range(2):
+                segments[row, length - k, c] = growth.start[row, k, c]
     segments[FRAME, 0, 0] = NO_FRAME
 
 
@@ -438,8 +440,8 @@ rebuild = internal(_rebuild)
 
 
 def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth) -> int:  # noqa: PLR0917
-    """Whether the block that ends here, and those that follow, grow evenly: returns how many were skipped; -2 if too few
-    segments were kept.
+    """Whether the block that ends here, and those that follow, grow evenly: returns how many were skipped; -2 if too
+    few segments were kept.
     """
     own, notes, sandbox = blocks.notes[loop], cache.notes, growth.cache
     step = cursor[8][v, STRIDE]

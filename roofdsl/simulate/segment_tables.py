@@ -61,7 +61,7 @@ def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
     )
 
 
-def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks) -> Growth:
+def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks) -> Growth:  # noqa: PLR0917
     """Work space for blocks that grow. Sets the alarms of `cursor` for all loops of `blocks`."""
     from roofdsl.simulate.segment_growth import NEW, Growth
 
