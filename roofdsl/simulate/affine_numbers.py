@@ -137,7 +137,8 @@ shifted_left = inlined(_shifted_left)
 
 
 def _shifted_right(limit: Ints, a: Affine, b: Affine) -> Affine:
-    return quotient(limit, a, (1 << fixed(limit, b), 0))
+    result: Affine = quotient(limit, a, (1 << fixed(limit, b), 0))
+    return result
 
 
 shifted_right = inlined(_shifted_right)
@@ -154,7 +155,8 @@ def _common_bits(limit: Ints, a: Affine, b: Affine) -> Affine:
     """With a mask of the lowest bits, a remainder."""
     mask = fixed(limit, b)
     if mask > 0 and mask & (mask + 1) == 0:
-        return remainder(limit, a, (mask + 1, 0))
+        result: Affine = remainder(limit, a, (mask + 1, 0))
+        return result
     return fixed(limit, a) & mask, 0
 
 

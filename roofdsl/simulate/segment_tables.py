@@ -23,8 +23,8 @@ from roofdsl.simulate.shifts import repeating_loops
 from roofdsl.simulate.walk import LEAST, NEVER, STRIDE, Cursor, Ints
 
 if TYPE_CHECKING:
-    from roofdsl.simulate.segment_growth import Growth
     from roofdsl.simulate.segment_hits import Sweep
+    from roofdsl.simulate.segment_new_lines import Growth
     from roofdsl.simulate.segments import List
 
 MOST_GROWING = 256  # segments of a top that grows
@@ -63,7 +63,7 @@ def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
 
 def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks) -> Growth:  # noqa: PLR0917
     """Work space for blocks that grow. Sets the alarms of `cursor` for all loops of `blocks`."""
-    from roofdsl.simulate.segment_growth import NEW, Growth
+    from roofdsl.simulate.segment_new_lines import NEW, Growth
 
     def twice(table: Ints) -> Ints:
         """A table of numbers (value, change)."""
