@@ -21,6 +21,7 @@ CHUNK = 1 << 20
 ALONE = 3 * CHUNK  # the cost after which segments are tried beside lines
 BEHIND = 8  # how many times as long the favoured way runs
 FAR = 3  # how many times as many accesses for its cost the first way must have made to be favoured
+FAIR = 1 << 28  # and the second must have cost so much: it may be slow at first, where sweeps are short
 BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
@@ -165,7 +166,8 @@ def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
     """Let the ways take turns until one is at the end, the second only after some turns of the first.
 
     The second gets most of the turns, since a sweep of it costs the same however long it is, and later sweeps are
-    longer; unless the first is far ahead. Raises TooManyAccesses.
+    longer. If the first is far ahead, they share the turns evenly, and after some time the first gets most of them.
+    Raises TooManyAccesses.
     """
     rest = list(makers)
     ways = [rest.pop(0)()]
@@ -178,7 +180,7 @@ def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
             raise TooManyLines(f"the tables for kernel {limits.kernel} would be too large at these sizes")
         first, last = running[0], running[-1]
         ahead = first.accesses * last.cost > FAR * last.accesses * first.cost
-        favoured = first if ahead else last
+        favoured = last if not ahead else first if last.cost > FAIR else None
         way = min(running, key=lambda way: way.cost * (1 if way is favoured else BEHIND))
         way.continue_for(CHUNK)
         turns += 1

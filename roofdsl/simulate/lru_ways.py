@@ -6,7 +6,7 @@ inner loops cost nothing by the second only. Both can be stopped and continued, 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,12 @@ from roofdsl.simulate.lru_list import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, 
 from roofdsl.simulate.skip_tables import prepare
 from roofdsl.simulate.walk import RUNNING, STATUS, Cursor, cursor_of, first_call, tables_of
 
+if TYPE_CHECKING:
+    from roofdsl.simulate.segment_new_lines import Growth
+
 Counts = NDArray[np.int64]
+# The cost after which blocks that grow are skipped, if the code for it is compiled, and if not: it takes a minute.
+SOON, LATE = 1 << 24, 1 << 32
 
 
 class Way(Protocol):
@@ -116,7 +121,7 @@ class ByLines(_Walk):
 
 
 class BySegments(_Walk):
-    """A list of segments."""
+    """A list of segments. until_growth: the cost after which blocks that grow are skipped, too."""
 
     def __init__(self, program: Program, cache_bytes: int) -> None:
         from roofdsl.simulate.segment_tables import repeating_blocks
@@ -128,6 +133,8 @@ class BySegments(_Walk):
         self.blocks = repeating_blocks(program, self.cursor)
         self.cache = empty_list(cache_bytes // program.layouts[0].line_bytes, self.tallies)
         self.sweep = empty_sweep(_widest(program))
+        self.growth: Growth | None = None
+        self.until_growth: int | None = None
 
     @staticmethod
     def can(program: Program, cache_bytes: int) -> bool:
@@ -140,8 +147,21 @@ class BySegments(_Walk):
         from roofdsl.simulate.segment_skip import run_skipping
         from roofdsl.simulate.segments import TOO_SMALL, WORK
 
-        with first_call(run_skipping):
-            run_skipping(self.tables, self.cursor, budget, self.totals, self.sweep, self.cache, self.blocks)
+        own = (self.totals, self.sweep, self.cache, self.blocks)
+        if self.until_growth is None and self.cost >= SOON:
+            self.until_growth = SOON if _growing_is_compiled() else LATE
+        if self.growth is None and self.until_growth is not None and self.cost >= self.until_growth:
+            from roofdsl.simulate.segment_tables import growth_of
+
+            self.growth = growth_of(self.tables, self.cursor, *own)
+        if self.growth is None:
+            with first_call(run_skipping):
+                run_skipping(self.tables, self.cursor, budget, *own)
+        else:
+            from roofdsl.simulate.segment_growth import run_growing
+
+            with first_call(run_growing):
+                run_growing(self.tables, self.cursor, budget, *own, self.growth)
         self.cost = int(self.cache.notes[WORK])
         self.gave_up = bool(self.cache.notes[TOO_SMALL])
 
@@ -157,3 +177,14 @@ class BySegments(_Walk):
 
 def _widest(program: Program) -> int:
     return max((count for _, count in program.groups), default=1)
+
+
+def _growing_is_compiled() -> bool:
+    """Whether the code that skips blocks that grow is compiled, or on disk."""
+    from roofdsl.simulate.segment_growth import run_growing
+
+    function: Any = run_growing
+    try:
+        return bool(function.signatures or function._cache._cache_file._load_index())
+    except (AttributeError, OSError):  # numba keeps its files in another way, or has no place for them
+        return False

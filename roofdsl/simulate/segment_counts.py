@@ -40,7 +40,7 @@ from roofdsl.simulate.segments import (
     WORK,
     List,
 )
-from roofdsl.simulate.walk import Ints, compiled, inlined
+from roofdsl.simulate.walk import Ints, inlined, internal
 
 
 def _count(sweep: Sweep, p: int, w: int, until: int, hit: bool, ranges: int, cache: List) -> int:  # noqa: PLR0917
@@ -112,7 +112,7 @@ def _decide(sweep: Sweep, n: int, p: int, found: int, ranges: int, cache: List) 
     return ranges
 
 
-decide = compiled(_decide)
+decide = internal(_decide)
 
 
 def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
@@ -143,4 +143,4 @@ def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
     return ranges
 
 
-decide_all = compiled(_decide_all)
+decide_all = internal(_decide_all)

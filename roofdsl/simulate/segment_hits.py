@@ -46,7 +46,7 @@ from roofdsl.simulate.segments import (
     some_meet,
 )
 from roofdsl.simulate.segments import STEP as MEMBER_STEP
-from roofdsl.simulate.walk import Ints, compiled, inlined
+from roofdsl.simulate.walk import Ints, inlined, internal
 
 # Columns of a piece: visits VISIT + w of VISITOR come to the members MEMBER + w WAY of SEGMENT_OF, w from 0 to LENGTH -
 # 1. ABOVE: the lines of newer frames; NEWEST: the first segment of its frame in the list; SAME: the first piece of its
@@ -113,7 +113,8 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
         return n
     every = abs(own) // common  # every that many visits at most
     low, high = segments[LOW, g], segments[HIGH, g]
-    nearest, farthest = (low, high) if step > 0 else (high, low)
+    nearest = low if step > 0 else high
+    farthest = high if step > 0 else low
     v = max(0, -((visitors[x, FIRST_LINE] - nearest) // step))
     end = min(visits - 1, (farthest - visitors[x, FIRST_LINE]) // step)
     while v <= end and (ahead + v * step) % own:
@@ -164,7 +165,7 @@ def _find(sweep: Sweep, n: int, cache: List) -> int:
     return found
 
 
-find = compiled(_find)
+find = internal(_find)
 
 
 def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:  # noqa: PLR0917
@@ -299,6 +300,14 @@ def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, ti
 most_shrinking = inlined(_most_shrinking)
 
 
+def _low_quotient(a: int, b: int) -> int:
+    """The quotient of two positive numbers, or less: numbers that change evenly have only a lower bound that does."""
+    return a // b
+
+
+low_quotient = inlined(_low_quotient)
+
+
 def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, distance: int, lines: int) -> int:  # noqa: PLR0917
     """How many visits of piece p from w on hit or miss like w, which has this distance: at least so many."""
     pieces = sweep.pieces
@@ -327,7 +336,9 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
         rate, gap = touched + members, gap - members_beside
     if not hit:
         rate, gap = members, gap - members_beside
-    return int(min(length, 1 + ((gap << FRACTION) // rate if gap > 0 else 0)))
+    if gap > 0 and rate * (length - 1) <= gap << FRACTION:
+        return int(length)
+    return int(1 + low_quotient(gap << FRACTION, rate) if gap > 0 else 1)
 
 
-alike = compiled(_alike)
+alike = internal(_alike)

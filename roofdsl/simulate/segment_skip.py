@@ -10,9 +10,26 @@ renamed. If frames of the top were dropped during the block, the whole list must
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from roofdsl.simulate.lru_list import ACCESSES, STEPS
+from roofdsl.simulate.segment_blocks import (
+    BEGAN,
+    BEGIN_ACCESSES,
+    BEGIN_ENTERED,
+    BEGIN_STEPS,
+    CUT,
+    EXACT,
+    GONE,
+    KEPT,
+    LONGEST_WAIT,
+    MANY,
+    MOST,
+    PATIENCE,
+    PERIOD,
+    VALID,
+    WAIT,
+    WHOLE,
+    Blocks,
+)
 from roofdsl.simulate.segment_hits import Sweep
 from roofdsl.simulate.segment_walk import run_segments
 from roofdsl.simulate.segments import (
@@ -58,31 +75,8 @@ from roofdsl.simulate.walk import (
     Ints,
     Tables,
     compiled,
+    internal,
 )
-
-# Columns of a loop's notes: its PERIOD; whether a block has begun (VALID), and then the segments KEPT at its beginning,
-# whether these were all, the time, the accesses, the steps and the lines entered; the oldest frame that was cut and the
-# newest that was dropped since; how many segments to keep; blocks still to wait before the next look, and after the
-# last failure.
-PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
-CUT, GONE, MOST, WAIT, PATIENCE = range(8, 13)
-LOOP_NOTES = 13
-FIRST_KEPT, MOST_KEPT = 64, 1024
-LONGEST_WAIT = 32
-MANY = 64  # segments of a list that may get shorter by making one of several
-
-
-class Blocks(NamedTuple):
-    """The loops that repeat, one row for each: their notes; the loop of a variable, or -1; the lines by which an array
-    moves in a period; the segments at the beginning of a block, newest first; the tallies there. rebuilt: work space.
-    """
-
-    notes: Ints
-    of_variable: Ints
-    moves: Ints
-    kept: Ints
-    counts: Ints
-    rebuilt: Ints
 
 
 def _note_cuts(notes: Ints, blocks: Blocks) -> None:
@@ -96,7 +90,7 @@ def _note_cuts(notes: Ints, blocks: Blocks) -> None:
     notes[OLDEST_CUT], notes[NEWEST_DROPPED] = NEVER, -1
 
 
-note_cuts = compiled(_note_cuts)
+note_cuts = internal(_note_cuts)
 
 
 def _begin(loop: int, totals: Ints, cache: List, blocks: Blocks) -> None:
@@ -120,7 +114,7 @@ def _begin(loop: int, totals: Ints, cache: List, blocks: Blocks) -> None:
             blocks.counts[loop, a, c] = tallies[a, c]
 
 
-begin = compiled(_begin)
+begin = internal(_begin)
 
 
 def _top(loop: int, cache: List, blocks: Blocks) -> int:
@@ -160,7 +154,7 @@ def _top(loop: int, cache: List, blocks: Blocks) -> int:
     return int(g)
 
 
-top_of = compiled(_top)
+top_of = internal(_top)
 
 
 def _first_meeting(segments: Ints, s: int, o: int, move: int, most: int) -> int:
@@ -186,7 +180,7 @@ def _first_meeting(segments: Ints, s: int, o: int, move: int, most: int) -> int:
     return int(first if first <= last else most + 1)
 
 
-first_meeting = compiled(_first_meeting)
+first_meeting = internal(_first_meeting)
 
 
 def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int, cache: List, blocks: Blocks) -> int:  # noqa: PLR0917
@@ -218,7 +212,7 @@ def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int
     return int(most)
 
 
-until_one_returns = compiled(_until_one_returns)
+until_one_returns = internal(_until_one_returns)
 
 
 def _copy(segments: Ints, g: int, rebuilt: Ints, to: int, lines: int, later: int) -> int:  # noqa: PLR0917
@@ -234,7 +228,7 @@ def _copy(segments: Ints, g: int, rebuilt: Ints, to: int, lines: int, later: int
     return to + 1
 
 
-copy = compiled(_copy)
+copy = internal(_copy)
 
 
 def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List, blocks: Blocks) -> bool:  # noqa: PLR0917
@@ -284,7 +278,7 @@ def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List
     return True
 
 
-skip = compiled(_skip)
+skip = internal(_skip)
 
 
 def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) -> int:
@@ -331,7 +325,7 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
     return int(most)
 
 
-look = compiled(_look)
+look = internal(_look)
 
 
 def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> None:
@@ -352,7 +346,7 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
     note_cuts(cache.notes, blocks)
     if own[VALID]:
         own[VALID] = 0
-        skipped = look(loop, remaining, totals, cache, blocks)
+        skipped = look(loop, remaining, totals, cache, blocks) if own[EXACT] else 0
         if skipped > 0:
             env[v] += skipped * own[PERIOD] * step
             remaining -= skipped * own[PERIOD]
@@ -372,7 +366,7 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
         begin(loop, totals, cache, blocks)
 
 
-at_boundary = compiled(_at_boundary)
+at_boundary = internal(_at_boundary)
 
 
 def _run_skipping(  # noqa: PLR0917

@@ -1,39 +1,89 @@
-"""The tables of `segment_skip.py` for a program: the loops whose iterations repeat, and work space."""
+"""The tables of `segment_skip.py` and `segment_growth.py` for a program: the loops whose iterations repeat, and work
+space.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from roofdsl.simulate.compiled_kernel import Program
-from roofdsl.simulate.segment_skip import FIRST_KEPT, LOOP_NOTES, MOST, MOST_KEPT, PERIOD, Blocks
+from roofdsl.simulate.segment_blocks import (
+    EXACT,
+    FIRST_KEPT,
+    LOOP_NOTES,
+    MOST,
+    MOST_KEPT,
+    PERIOD,
+    Blocks,
+)
 from roofdsl.simulate.segments import MOST_SEGMENTS, SEGMENT
 from roofdsl.simulate.shifts import repeating_loops
-from roofdsl.simulate.walk import LEAST, STRIDE, Cursor
+from roofdsl.simulate.walk import LEAST, NEVER, STRIDE, Cursor, Ints
+
+if TYPE_CHECKING:
+    from roofdsl.simulate.segment_hits import Sweep
+    from roofdsl.simulate.segment_new_lines import Growth
+    from roofdsl.simulate.segments import List
+
+MOST_GROWING = 256  # segments of a top that grows
+MOST_NEW = 1024
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
-    """The loops in which all references to an array move by the same number of lines. Sets the alarms of `cursor`."""
+    """The loops whose iterations repeat. Sets the alarms of `cursor` for those that repeat exactly, in which all
+    references to an array move by the same number of lines.
+    """
     arrays = len(program.layouts)
-    loops, moves = [], []
-    for loop in repeating_loops(program):
+    exact = {loop.variable for loop in repeating_loops(program)}
+    loops = repeating_loops(program, growing=True)
+    notes = np.zeros((len(loops), LOOP_NOTES), dtype=np.int64)
+    moves = np.zeros((len(loops), arrays), dtype=np.int64)
+    of_variable = np.full(max(1, program.variables), -1, dtype=np.int64)
+    for k, loop in enumerate(loops):
         ways: dict[int, set[int]] = {}
         for reference, lines in loop.lines.items():
             ways.setdefault(program.references[reference][1], set()).add(lines)
-        if all(len(own) == 1 for own in ways.values()):
-            loops.append(loop)
-            moves.append([min(ways.get(a, {0})) for a in range(arrays)])
-    notes = np.zeros((len(loops), LOOP_NOTES), dtype=np.int64)
-    of_variable = np.full(max(1, program.variables), -1, dtype=np.int64)
-    for k, loop in enumerate(loops):
+        moves[k] = [min(ways.get(a, {0})) for a in range(arrays)]
         of_variable[loop.variable] = k
         notes[k, PERIOD], notes[k, MOST] = loop.period, FIRST_KEPT
-        cursor[8][loop.variable, LEAST] = loop.step * (3 * loop.period + 1)
+        notes[k, EXACT] = loop.variable in exact and all(len(own) == 1 for own in ways.values())
+        cursor[8][loop.variable, LEAST] = loop.step * (3 * loop.period + 1) if notes[k, EXACT] else NEVER
         cursor[8][loop.variable, STRIDE] = loop.step
     return Blocks(
         notes,
         of_variable,
-        np.array(moves, dtype=np.int64).reshape(len(loops), arrays),
+        moves,
         np.zeros((len(loops), SEGMENT, MOST_KEPT), dtype=np.int64),
         np.zeros((len(loops), arrays, 4), dtype=np.int64),
         np.zeros((SEGMENT, MOST_SEGMENTS), dtype=np.int64),
+    )
+
+
+def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks) -> Growth:  # noqa: PLR0917
+    """Work space for blocks that grow. Sets the alarms of `cursor` for all loops of `blocks`."""
+    from roofdsl.simulate.segment_new_lines import NEW, Growth
+
+    def twice(table: Ints) -> Ints:
+        """A table of numbers (value, change)."""
+        return np.stack([table, np.zeros_like(table)], axis=-1)
+
+    for variable, loop in enumerate(blocks.of_variable):
+        if loop >= 0:
+            cursor[8][variable, LEAST] = cursor[8][variable, STRIDE] * (3 * blocks.notes[loop, PERIOD] + 1)
+    walk = tuple(twice(table) for table in cursor)
+    walk[8][:] = 0
+    walk[8][..., 0] = NEVER
+    top = np.zeros((SEGMENT, 4 * MOST_GROWING, 2), dtype=np.int64)
+    return Growth(
+        np.zeros(1, dtype=np.int64),
+        tuple(twice(table) for table in tables),
+        walk,
+        type(sweep)(*(twice(table) for table in sweep)),
+        type(cache)(top, twice(cache.notes), twice(cache.tallies)),
+        twice(totals),
+        np.zeros((SEGMENT, MOST_GROWING, 2), dtype=np.int64),
+        np.zeros((MOST_NEW, NEW, 2), dtype=np.int64),
+        np.zeros((2, 2), dtype=np.int64),
     )

@@ -8,7 +8,7 @@ same iterations are one visitor.
 
 from __future__ import annotations
 
-from roofdsl.simulate.walk import FOR_EVER, Ints, compiled, inlined, stays
+from roofdsl.simulate.walk import FOR_EVER, Ints, inlined, internal, stays
 
 # Columns of a visitor. Visit v is to line LINE + v STEP, from iteration max(0, BEGIN + v EVERY) on, for LONGER more
 # iterations but not beyond the sweep. VISITS: how many there are. FIRST and LAST: the references that come first and
@@ -105,7 +105,7 @@ def _all_visitors(  # noqa: PLR0917
     return n
 
 
-all_visitors = compiled(_all_visitors)
+all_visitors = internal(_all_visitors)
 
 
 def _ranges(visitors: Ints, n: int) -> None:
@@ -116,7 +116,7 @@ def _ranges(visitors: Ints, n: int) -> None:
         visitors[x, LOW], visitors[x, HIGH], visitors[x, FOUND] = min(one, other), max(one, other), 0
 
 
-ranges = compiled(_ranges)
+ranges = internal(_ranges)
 
 
 def _leave_out(visitors: Ints, n: int, x: int, f: int, v: int, iterations: int) -> int:  # noqa: PLR0917
@@ -149,7 +149,7 @@ def _leave_out(visitors: Ints, n: int, x: int, f: int, v: int, iterations: int) 
     return n
 
 
-leave_out = compiled(_leave_out)
+leave_out = internal(_leave_out)
 
 
 def _apart(visitors: Ints, n: int, iterations: int) -> int:
@@ -187,7 +187,7 @@ def _apart(visitors: Ints, n: int, iterations: int) -> int:
     return n
 
 
-apart = compiled(_apart)
+apart = internal(_apart)
 
 
 def _begun(visitors: Ints, x: int, iteration: int, r: int) -> int:

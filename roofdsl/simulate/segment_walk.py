@@ -52,7 +52,7 @@ from roofdsl.simulate.walk import (
     Ints,
     Tables,
     advance,
-    compiled,
+    internal,
     stays,
 )
 
@@ -67,7 +67,7 @@ def empty_sweep(widest: int) -> Sweep:
         np.zeros((MOST_PIECES, PIECE), dtype=np.int64),
         np.zeros((MOST_PIECES, 3), dtype=np.int64),
         np.zeros((2, MOST_VISITORS), dtype=np.int64),
-        np.zeros((3, widest), dtype=np.int64),
+        np.zeros((4, widest), dtype=np.int64),
     )
 
 
@@ -94,7 +94,7 @@ def _take_out(sweep: Sweep, found: int, cache: List) -> None:
         p = end
 
 
-take_out = compiled(_take_out)
+take_out = internal(_take_out)
 
 
 def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
@@ -128,7 +128,7 @@ def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int
     )
 
 
-put = compiled(_put)
+put = internal(_put)
 
 
 def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
@@ -161,7 +161,7 @@ def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cac
     tidy(cache.segments, cache.notes, cache.tallies)
 
 
-put_all = compiled(_put_all)
+put_all = internal(_put_all)
 
 
 def _line_by_line(  # noqa: PLR0917
@@ -187,38 +187,49 @@ def _line_by_line(  # noqa: PLR0917
     return touches
 
 
-line_by_line = compiled(_line_by_line)
+line_by_line = internal(_line_by_line)
+
+
+def _touch_next(tables: Tables, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List) -> int:
+    """Walk to the next references and make their accesses; returns how many visitors these are, 0 if there are none,
+    and -1 if they were touched line by line.
+    """
+    control, notes = cursor[7], cache.notes
+    steps = advance(tables, cursor)
+    notes[WORK] += STEP_COST + steps
+    totals[STEPS] += steps
+    iterations = control[REMAINING]
+    if iterations == 0:
+        return 0
+    first, count = control[FIRST], control[COUNT]
+    control[REMAINING] = 0
+    totals[ACCESSES] += iterations * count
+    n = -1
+    if iterations > 1:
+        n = all_visitors(sweep.visitors, tables[4], tables[5], cursor[3], cursor[4], first, count, iterations)
+        if n >= 0:
+            n = apart(sweep.visitors, n, iterations)
+    if n < 0:
+        totals[TOUCHES] += line_by_line(tables, cursor, sweep.lines, cache, first, count, iterations)
+        return -1
+    totals[TOUCHES] += n
+    notes[WORK] += n * STEP_COST
+    found = find(sweep, n, cache)
+    ranges = decide_all(sweep, n, found, cache)
+    take_out(sweep, found, cache)
+    put_all(sweep, n, ranges, iterations, count, cache)
+    return int(n)
+
+
+touch_next = internal(_touch_next)
 
 
 def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List) -> None:  # noqa: PLR0917
     """Continue until about `budget` more segments have been looked at."""
-    references, places = tables[4], tables[5]
     control, notes = cursor[7], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:
-        steps = advance(tables, cursor)
-        notes[WORK] += STEP_COST + steps
-        totals[STEPS] += steps
-        iterations = control[REMAINING]
-        if iterations == 0:
-            continue
-        first, count = control[FIRST], control[COUNT]
-        control[REMAINING] = 0
-        totals[ACCESSES] += iterations * count
-        n = -1
-        if iterations > 1:
-            n = all_visitors(sweep.visitors, references, places, cursor[3], cursor[4], first, count, iterations)
-            if n >= 0:
-                n = apart(sweep.visitors, n, iterations)
-        if n < 0:
-            totals[TOUCHES] += line_by_line(tables, cursor, sweep.lines, cache, first, count, iterations)
-            continue
-        totals[TOUCHES] += n
-        notes[WORK] += n * STEP_COST
-        found = find(sweep, n, cache)
-        ranges = decide_all(sweep, n, found, cache)
-        take_out(sweep, found, cache)
-        put_all(sweep, n, ranges, iterations, count, cache)
+        touch_next(tables, cursor, totals, sweep, cache)
 
 
-run_segments = compiled(_run_segments)
+run_segments = internal(_run_segments)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
-from roofdsl.simulate.walk import FOR_EVER, NEVER, Ints, compiled, inlined
+from roofdsl.simulate.walk import FOR_EVER, NEVER, Ints, compiled, inlined, internal
 
 # Rows of the table of segments, whose columns are the segments in the order of their frames. LOW and HIGH are a
 # segment's smallest and largest line. A segment without members has a HIGH below its LOW. RATE: how much time one
@@ -107,7 +107,7 @@ def _compact(segments: Ints, notes: Ints) -> None:
     notes[BEGIN], notes[END], notes[EMPTY], notes[TIDIED] = 1, last + 1, 0, last
 
 
-compact = compiled(_compact)
+compact = internal(_compact)
 
 
 def _push(  # noqa: PLR0917
@@ -161,7 +161,7 @@ def _room_after(segments: Ints, notes: Ints, g: int) -> int:
     return g + 1
 
 
-room_after = compiled(_room_after)
+room_after = internal(_room_after)
 
 
 def _cut(segments: Ints, notes: Ints, g: int, first: int, last: int) -> None:
@@ -230,7 +230,7 @@ def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
         compact(segments, notes)
 
 
-tidy = compiled(_tidy)
+tidy = internal(_tidy)
 
 
 def _store_rest(cache: List, dropped: NDArray[np.bool_]) -> None:
@@ -303,16 +303,20 @@ def _take_line(segments: Ints, notes: Ints, line: int) -> tuple[int, int, int]:
     return -1, 0, 0
 
 
-take_line = compiled(_take_line)
+take_line = internal(_take_line)
 
 
 def _touch_lines(cache: List, lines: Ints, n: int) -> None:
-    """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write)."""
+    """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write).
+
+    The fourth row becomes the line if it was not in the list, else NO_LINE.
+    """
     segments, notes, tallies = cache
     # A line that comes again is in the cache, and only moves to the end.
     held = 0
     for k in range(n):
         line, array, dirty = lines[0, k], lines[1, k], lines[2, k]
+        lines[3, k] = NO_LINE
         at = 0
         while at < held and lines[0, at] != line:
             at += 1
@@ -324,6 +328,7 @@ def _touch_lines(cache: List, lines: Ints, n: int) -> None:
         else:
             above, _, was_dirty = take_line(segments, notes, line)
             if above < 0:
+                lines[3, k] = line
                 notes[LISTED] += 1
                 notes[ENTERED] += 1
             if above < 0 or above + held >= notes[LINES]:
@@ -341,4 +346,4 @@ def _touch_lines(cache: List, lines: Ints, n: int) -> None:
     tidy(segments, notes, tallies)
 
 
-touch_lines = compiled(_touch_lines)
+touch_lines = internal(_touch_lines)

@@ -49,12 +49,15 @@ class Repeating:
     lines: dict[int, int]
 
 
-def repeating_loops(program: Program) -> tuple[Repeating, ...]:
-    """The loops of a program that repeat themselves, inner ones first."""
+def repeating_loops(program: Program, growing: bool = False) -> tuple[Repeating, ...]:
+    """The loops of a program that repeat themselves, inner ones first.
+
+    growing: also those whose inner loops and guards may end earlier or later with each iteration.
+    """
     found = []
     for pc, (op, variable, step, body, _, _) in enumerate(program.code):
         if op == NEXT:
-            loop = _Changes(program, variable, step).loop(body, pc)
+            loop = _Changes(program, variable, step, growing).loop(body, pc)
             if loop is not None:
                 found.append(loop)
     return tuple(found)
@@ -67,8 +70,8 @@ class _Varies(Exception):
 class _Changes:
     """Changes of expressions from one iteration of a loop to the next, with all variables outside it fixed."""
 
-    def __init__(self, program: Program, variable: int, step: int) -> None:
-        self.program, self.variable, self.step = program, variable, step
+    def __init__(self, program: Program, variable: int, step: int, growing: bool) -> None:
+        self.program, self.variable, self.step, self.growing = program, variable, step, growing
         self.changes = {variable: Fraction(step)}
         self.period = 1
 
@@ -99,9 +102,9 @@ class _Changes:
         """Choose the period such that this change becomes a whole number."""
         self.period = lcm(self.period, change.denominator)
 
-    @staticmethod
-    def _common(changes: list[Fraction]) -> Fraction:
-        if len(set(changes)) > 1:
+    def _common(self, changes: list[Fraction]) -> Fraction:
+        """The one change of several numbers that are compared; that of the first if the result may be another later."""
+        if len(set(changes)) > 1 and not self.growing:
             raise _Varies
         return changes[0]
 
@@ -140,6 +143,6 @@ class _Changes:
             self._whole(a / n)
             return a / n if op == FLOOR else Fraction(0)
         if op in (AND, OR):
-            raise _Varies
+            return self._common([Fraction(0), Fraction(1)])
         self._common([a, b])  # both sides of a comparison move together
         return Fraction(0)

@@ -18,12 +18,18 @@ from tests.oracle.lru_triangles import triangular_kernel
 from tests.simulate.test_skip_repeats import REPEATING, polybench
 
 
-def by_segments(kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int) -> BySegments | None:
-    """A simulation by segments at its end; None if it does not apply, or gives up: its tables have a fixed size."""
+def by_segments(  # noqa: PLR0917
+    kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int, growing: bool = False
+) -> BySegments | None:
+    """A simulation by segments at its end; None if it does not apply, or gives up: its tables have a fixed size.
+
+    growing: blocks that grow are skipped from the beginning.
+    """
     program = compile_kernel(kernel, size, line)
     if not BySegments.can(program, cache):
         return None
     way = BySegments(program, cache)
+    way.until_growth = 0 if growing else 1 << 62
     while not way.done:
         way.continue_for(budget)
         if way.gave_up:
@@ -32,14 +38,18 @@ def by_segments(kernel: Kernel, size: dict[str, int], cache: int, line: int, bud
 
 
 def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int = 1 << 20) -> bool:
-    """Whether segments apply; if so, they count the same as the simulation of every access."""
-    way = by_segments(kernel, size, cache, line, budget)
-    if way is None:
+    """Whether segments apply; if so, they count the same as the simulation of every access, with and without skipping
+    what grows.
+    """
+    ways = [by_segments(kernel, size, cache, line, budget, growing) for growing in (False, True)]
+    if None in ways:
         return False
     every = simulate_lru(kernel, size, cache, line, skip=False)
     want = [(a.residencies, a.begun_with_write, a.stored) for a in every.arrays]
-    got = [tuple(row) for row in way.final_tallies().tolist()]
-    assert (way.accesses, got) == (every.accesses, want), f"{kernel.source.text}{size} {cache} {line}"
+    for way in ways:
+        assert way is not None
+        got = [tuple(row) for row in way.final_tallies().tolist()]
+        assert (way.accesses, got) == (every.accesses, want), f"{kernel.source.text}{size} {cache} {line}"
     return True
 
 
@@ -72,6 +82,28 @@ def test_what_repeats(what: str) -> None:
     kernel = kernel_of(f"kernel k(n):\n{body}")
     applied = [agree(kernel, {"n": n}, 64 * lines, 64) for n in (48, 61) for lines in (9, 70, 200, 900)]
     assert all(applied)
+
+
+@pytest.mark.spread(6)
+@pytest.mark.parametrize("seed", range(40))
+def test_random_triangular_kernels_that_grow_for_long(seed: int) -> None:
+    """Short lines and many iterations, so that blocks are skipped until something changes."""
+    rng = Random(1000 + seed)
+    kernel = kernel_of(triangular_kernel(seed))
+    element = kernel.arrays[0].type.bytes
+    line = element * rng.choice((1, 2, 4))
+    agree(kernel, {"n": rng.choice((40, 48, 53, 64))}, line * rng.choice((8, 20, 50, 150, 400, 900)), line)
+
+
+@pytest.mark.parametrize("name", ["lu", "cholesky", "ludcmp", "correlation"])
+def test_what_grows_is_not_gone_through(name: str) -> None:
+    """Of the sweeps of a triangular kernel, most are skipped, whatever the size of the cache."""
+    size = dict.fromkeys(standard_sizes()[name]["small"], 168)
+    for lines in (24, 1000):
+        plain, growing = (by_segments(polybench(name), size, 8 * lines, 8, 1 << 20, way) for way in (False, True))
+        assert plain is not None and growing is not None
+        assert np.array_equal(plain.final_tallies(), growing.final_tallies())
+        assert growing.simulated < 0.7 * plain.simulated
 
 
 def test_the_cost_does_not_depend_on_the_length_of_the_innermost_loop() -> None:

@@ -1,0 +1,31 @@
+"""What is noted of loops whose iterations repeat, for an LRU list of segments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from roofdsl.simulate.walk import Ints
+
+# Columns of a loop's notes: its PERIOD; whether a block has begun (VALID), and then the segments KEPT at its beginning,
+# whether these were all, the time, the accesses, the steps and the lines entered; the oldest frame that was cut and the
+# newest that was dropped since; how many segments to keep; blocks still to wait before the next look, and after the
+# last failure; whether blocks may repeat exactly (EXACT), or only grow.
+PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
+CUT, GONE, MOST, WAIT, PATIENCE, EXACT = range(8, 14)
+LOOP_NOTES = 14
+FIRST_KEPT, MOST_KEPT = 64, 1024
+LONGEST_WAIT = 32
+MANY = 64  # segments of a list that may get shorter by making one of several
+
+
+class Blocks(NamedTuple):
+    """The loops that repeat, one row for each: their notes; the loop of a variable, or -1; the lines by which an array
+    moves in a period; the segments at the beginning of a block, newest first; the tallies there. rebuilt: work space.
+    """
+
+    notes: Ints
+    of_variable: Ints
+    moves: Ints
+    kept: Ints
+    counts: Ints
+    rebuilt: Ints
