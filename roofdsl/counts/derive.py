@@ -14,7 +14,7 @@ from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.counts.growth import leading_of, value_of
-from roofdsl.counts.kernel_forms import FOR_TERMS, Forms, first_form
+from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
@@ -275,8 +275,10 @@ def _plateaus(
         if not few:
             return (), str(error), {}
         closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
+        # The numbers settle which size is the larger one. Of what is too hard they seldom make anything easy.
+        soon = SOON if isinstance(error.__cause__, TooHard) else None
         try:
-            found = closed.plateau_forms(convention, given)
+            found = closed.plateau_forms(convention, given, soon)
         except NoClosedForm:
             return (), str(error), {}
         forms.notes += (

@@ -29,15 +29,18 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 """Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
 
-def cardinality(counted: Any) -> Any:
-    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map. Raises TooHard."""
+def cardinality(counted: Any, share: float = 1) -> Any:
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
+
+    share: of the limit, for this count alone. Raises TooHard.
+    """
     parts = _basics(counted)
     is_map = isinstance(counted, isl.Map)
     floors = max((p.dim(_DIV) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
     if floors or not is_map:  # what is told in sizes has fewer cases where it is not cut
-        return counted_as_it_is(counted)
+        return counted_as_it_is(counted, share)
     simple, others = list[Any](), list[Any]()
     for basic in _basics(counted.make_disjoint()):
         apart = not basic.dim(_DIV) and all(len(group) <= MOST_TOGETHER for group in _groups(basic))
@@ -45,8 +48,14 @@ def cardinality(counted: Any) -> Any:
     with unlimited():
         counts = [_points(basic) for basic in simple]
     if others or not simple:
-        counts.append(counted_as_it_is(reduce(type(counted).union, map(_general, others)) if others else counted))
+        counts.append(counted_as_it_is(reduce(type(counted).union, map(_general, others)) if others else counted, share))
     return added(counts)
+
+
+def require_few_floors(relation: Any) -> None:
+    """Raises TooHard for an isl.Map with a basic map of more floors than are counted: a set made of it has them too."""
+    if max((p.dim(_DIV) for p in _basics(relation)), default=0) > MAX_FLOORS:
+        raise TooHard("a set of accesses", MAX_OPERATIONS)
 
 
 def added(counts: Sequence[Any]) -> Any:
