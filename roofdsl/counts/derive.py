@@ -26,7 +26,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Remainders
-from roofdsl.sets.library import TooHard
+from roofdsl.sets.library import MAX_OPERATIONS, TooHard
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -274,11 +274,11 @@ def _plateaus(
         few = _small(forms)
         if not few:
             return (), str(error), {}
-        closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
         # The numbers settle which size is the larger one. Of what is too hard they seldom make anything easy.
-        soon = SOON if isinstance(error.__cause__, TooHard) else None
+        limit = SOON if isinstance(error.__cause__, TooHard) else MAX_OPERATIONS
+        closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes, limit)
         try:
-            found = closed.plateau_forms(convention, given, soon)
+            found = closed.plateau_forms(convention, given)
         except NoClosedForm:
             return (), str(error), {}
         forms.notes += (

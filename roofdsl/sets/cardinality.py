@@ -61,15 +61,16 @@ def require_few_floors(relation: Any) -> None:
 def added(counts: Sequence[Any]) -> Any:
     """The sum of isl.PwQPolynomials, two by two: sums of few pieces are merged before they meet others.
 
-    With floors they stay apart: merged, they have floors of loop variables, for which there are fewer closed forms.
+    Those with floors come last and stay apart: merged, they have floors of loop variables, for which there are fewer
+    closed forms.
     """
-    if any(map(most_floors, counts)):
-        return reduce(isl.PwQPolynomial.add, counts)
-    while len(counts) > 1:
-        pairs = zip(counts[::2], counts[1::2], strict=False)
-        odd = counts[-1:] if len(counts) % 2 else []
-        counts = [*(a.add(b).coalesce() for a, b in pairs), *odd]
-    return counts[0]
+    bent = [count for count in counts if most_floors(count)]
+    straight = [count for count in counts if not most_floors(count)] if bent else list(counts)
+    while len(straight) > 1:
+        pairs = zip(straight[::2], straight[1::2], strict=False)
+        odd = straight[-1:] if len(straight) % 2 else []
+        straight = [*(a.add(b).coalesce() for a, b in pairs), *odd]
+    return reduce(isl.PwQPolynomial.add, [*straight, *bent])
 
 
 Counted = Sequence[tuple[str, Any, Any]]
