@@ -48,7 +48,8 @@ def cardinality(counted: Any, share: float = 1) -> Any:
     with unlimited():
         counts = [_points(basic) for basic in simple]
     if others or not simple:
-        counts.append(counted_as_it_is(reduce(type(counted).union, map(_general, others)) if others else counted, share))
+        rest = reduce(type(counted).union, map(_general, others)) if others else counted
+        counts.append(counted_as_it_is(rest, share))
     return added(counts)
 
 
