@@ -14,7 +14,7 @@ from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
 from roofdsl.counts.growth import leading_of, value_of
-from roofdsl.counts.kernel_forms import FOR_TERMS, Forms, first_form
+from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
@@ -26,7 +26,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Remainders
-from roofdsl.sets.library import TooHard
+from roofdsl.sets.library import MAX_OPERATIONS, TooHard
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -274,7 +274,9 @@ def _plateaus(
         few = _small(forms)
         if not few:
             return (), str(error), {}
-        closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes)
+        # The numbers settle which size is the larger one. Of what is too hard they seldom make anything easy.
+        limit = SOON if isinstance(error.__cause__, TooHard) else MAX_OPERATIONS
+        closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes, limit)
         try:
             found = closed.plateau_forms(convention, given)
         except NoClosedForm:

@@ -29,15 +29,18 @@ MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
 """Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
 
 
-def cardinality(counted: Any) -> Any:
-    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map. Raises TooHard."""
+def cardinality(counted: Any, share: float = 1) -> Any:
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map.
+
+    share: of the limit, for this count alone. Raises TooHard.
+    """
     parts = _basics(counted)
     is_map = isinstance(counted, isl.Map)
     floors = max((p.dim(_DIV) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
     if floors or not is_map:  # what is told in sizes has fewer cases where it is not cut
-        return counted_as_it_is(counted)
+        return counted_as_it_is(counted, share)
     simple, others = list[Any](), list[Any]()
     for basic in _basics(counted.make_disjoint()):
         apart = not basic.dim(_DIV) and all(len(group) <= MOST_TOGETHER for group in _groups(basic))
@@ -45,22 +48,30 @@ def cardinality(counted: Any) -> Any:
     with unlimited():
         counts = [_points(basic) for basic in simple]
     if others or not simple:
-        counts.append(counted_as_it_is(reduce(type(counted).union, map(_general, others)) if others else counted))
+        rest = reduce(type(counted).union, map(_general, others)) if others else counted
+        counts.append(counted_as_it_is(rest, share))
     return added(counts)
+
+
+def require_few_floors(relation: Any) -> None:
+    """Raises TooHard for an isl.Map with a basic map of more floors than are counted: a set made of it has them too."""
+    if max((p.dim(_DIV) for p in _basics(relation)), default=0) > MAX_FLOORS:
+        raise TooHard("a set of accesses", MAX_OPERATIONS)
 
 
 def added(counts: Sequence[Any]) -> Any:
     """The sum of isl.PwQPolynomials, two by two: sums of few pieces are merged before they meet others.
 
-    With floors they stay apart: merged, they have floors of loop variables, for which there are fewer closed forms.
+    Those with floors come last and stay apart: merged, they have floors of loop variables, for which there are fewer
+    closed forms.
     """
-    if any(map(most_floors, counts)):
-        return reduce(isl.PwQPolynomial.add, counts)
-    while len(counts) > 1:
-        pairs = zip(counts[::2], counts[1::2], strict=False)
-        odd = counts[-1:] if len(counts) % 2 else []
-        counts = [*(a.add(b).coalesce() for a, b in pairs), *odd]
-    return counts[0]
+    bent = [count for count in counts if most_floors(count)]
+    straight = [count for count in counts if not most_floors(count)] if bent else list(counts)
+    while len(straight) > 1:
+        pairs = zip(straight[::2], straight[1::2], strict=False)
+        odd = straight[-1:] if len(straight) % 2 else []
+        straight = [*(a.add(b).coalesce() for a, b in pairs), *odd]
+    return reduce(isl.PwQPolynomial.add, [*straight, *bent])
 
 
 Counted = Sequence[tuple[str, Any, Any]]

@@ -47,15 +47,17 @@ def in_child(task: Callable[[], str], seconds: float) -> str:
     return _in_copies([lambda: task().encode()], seconds)[0].decode()
 
 
-def in_children(tasks: Sequence[Callable[[], str]], seconds: float, together_s: float = inf) -> list[str]:
+def in_children(
+    tasks: Sequence[Callable[[], str]], seconds: float, together_s: float = inf, ends_all: str | None = None
+) -> list[str]:
     """The texts that the tasks return, computed by as many forked copies as there are cores.
 
-    A free copy takes the next task. Each task gets `seconds`, and all together get `together_s`. Raises as `in_child`
-    does.
+    A free copy takes the next task. Each task gets `seconds`, and all together get `together_s`. After a task that
+    returns the text `ends_all`, no other is begun; it stands for theirs. Raises as `in_child` does.
     """
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
     if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:
-        return [task() for task in tasks]
+        return _one_by_one(tasks, ends_all)
     queue, waiting = os.pipe()
     os.write(waiting, b"".join(_NUMBER.pack(k) for k in range(len(tasks))))
     os.close(waiting)
@@ -65,6 +67,9 @@ def in_children(tasks: Sequence[Callable[[], str]], seconds: float, together_s: 
         while number := os.read(queue, _NUMBER.size):
             text = tasks[_NUMBER.unpack(number)[0]]().encode()
             done += [number, _NUMBER.pack(len(text)), text]
+            if ends_all is not None and text == ends_all.encode():
+                while os.read(queue, _NUMBER.size):  # what is left in the queue is taken out of it
+                    pass
         return b"".join(done)
 
     try:
@@ -79,7 +84,17 @@ def in_children(tasks: Sequence[Callable[[], str]], seconds: float, together_s: 
             at += 2 * _NUMBER.size
             found[k] = answer[at : at + length].decode()
             at += length
-    return [found[k] for k in range(len(tasks))]
+    return [found[k] if k in found or ends_all is None else ends_all for k in range(len(tasks))]
+
+
+def _one_by_one(tasks: Sequence[Callable[[], str]], ends_all: str | None) -> list[str]:
+    """The texts that the tasks return, as `in_children`, in this process."""
+    texts: list[str] = []
+    for task in tasks:
+        texts.append(task())
+        if texts[-1] == ends_all:
+            return texts + [texts[-1]] * (len(tasks) - len(texts))
+    return texts
 
 
 def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[bytes]:

@@ -93,6 +93,7 @@ class _Limit:
 
     def __init__(self) -> None:
         self.operations, self.begun_s = MAX_OPERATIONS, 0.0
+        self.whole_s = MAX_OPERATIONS / OPERATIONS_PER_SECOND
 
     def begin(self, operations: int) -> None:
         """A new limit is in force: what was spent until now does not count."""
@@ -100,6 +101,7 @@ class _Limit:
         self.begun_s = os.times().children_user
         isl.DEFAULT_CONTEXT.reset_operations()
         isl.DEFAULT_CONTEXT.set_max_operations(self._in_library())
+        self.whole_s = self.seconds()
 
     @property
     def by_budget(self) -> bool:
@@ -145,17 +147,22 @@ class _Limit:
 _limit = _Limit()
 
 
-def counted_as_it_is(counted: Any) -> Any:
+ONE_OF_MANY = 0.125
+"""Share of the limit for one of the many sets that a quantity is counted from: where one takes as long, the others are
+not counted within the rest either. Of the shipped kernels none takes a hundredth."""
+
+
+def counted_as_it_is(counted: Any, share: float = 1) -> Any:
     """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, as the library counts it.
 
     Its counting code crashes at the operation limit, and may run for hours without one. So simple sets are counted
-    without the limit, and all others in a child process. Raises TooHard.
+    without the limit, and all others in a child process. share: of the limit, for this set alone. Raises TooHard.
     """
     parts = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
     if len(parts) + _most_floors(parts) <= SIMPLE:
         with unlimited():
             return counted.card()
-    return _in_child("a set of accesses", counted.card, isl.PwQPolynomial)
+    return _in_child("a set of accesses", counted.card, isl.PwQPolynomial, share)
 
 
 def bound(polynomial: Any, kind: Any) -> Any:
@@ -186,14 +193,15 @@ def first_images(relation: Any) -> Any:
     return _in_child("the first accesses", relation.lexmin, isl.Map)
 
 
-def _in_child(what: str, compute: Callable[[], Any], read: Callable[[str], Any]) -> Any:
+def _in_child(what: str, compute: Callable[[], Any], read: Callable[[str], Any], share: float = 1) -> Any:
     """What `compute` finds, in a child process within a time that stands for the operation limit; `read` makes the
     library's value of its text. Raises TooHard, naming `what`.
     """
     _limit.require_time(what)
     with unlimited():
         try:
-            return read(in_child(lambda: str(compute()), _limit.seconds()))
+            seconds = min(_limit.seconds(), max(LEAST_SECONDS, share * _limit.whole_s))
+            return read(in_child(lambda: str(compute()), seconds))
         except Stopped as error:
             raise _limit.error(what) from error
         except Raised:
@@ -221,14 +229,14 @@ MANY = 12
 def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """The results of the tasks (isl.PwQPolynomials or None): in this process if they are few, else on all cores.
 
-    Each task is bound by the rest of the current limit. Raises TooHard.
+    Each task is bound by the rest of the current limit; the first one that is too hard ends all. Raises TooHard.
     """
     if len(tasks) < MANY:
         return [task() for task in tasks]
     _limit.require_time("sets of accesses")
     try:
         together_s = max(LEAST_SECONDS, budget.left_s())
-        texts = in_children([partial(_text, task) for task in tasks], _limit.seconds(), together_s)
+        texts = in_children([partial(_text, task) for task in tasks], _limit.seconds(), together_s, _BEYOND)
     except Stopped as error:
         raise _limit.error("sets of accesses") from error
     except Raised:

@@ -104,6 +104,7 @@ class _Windows:
         shift = isl.Map(f"{{ {tuple_name}[{', '.join(names)}] -> {tuple_name}[{there}] }}")
         self.shift = shift.intersect_domain(body.iterations).intersect_range(body.iterations)
         self._news: dict[tuple[str, Offset], Any] = {}
+        self._cut: dict[tuple[str, Offset], Any] = {}
         self._known: dict[tuple[int, int], Any] = {}
         self._unmoved: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Any] = {}
 
@@ -203,11 +204,18 @@ class _Windows:
     def _new(self, name: str, offset: Offset) -> Any:
         """The iterations in whose windows no whole iteration touches the element."""
         if (name, offset) not in self._news:
-            relation = self._relative[name]
-            for k, value in enumerate(offset):
-                relation = relation.fix_val(_OUT, k, isl.Val(value))
-            self._news[name, offset] = self.shift.domain().subtract(relation.domain()).coalesce()
+            touched = self._at(name, offset).domain()
+            self._news[name, offset] = self.shift.domain().subtract(touched).coalesce()
         return self._news[name, offset]
+
+    def _at(self, name: str, offset: Offset) -> Any:
+        """`_relative` of an array with numbers for its outer dimensions; elements share most of these."""
+        if not offset:
+            return self._relative[name]
+        if (name, offset) not in self._cut:
+            outer = self._at(name, offset[:-1])
+            self._cut[name, offset] = outer.fix_val(_OUT, len(offset) - 1, isl.Val(offset[-1]))
+        return self._cut[name, offset]
 
     @cached_property
     def _relative(self) -> dict[str, Any]:

@@ -5,6 +5,7 @@ See docs/rules.md, step S2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import islpy as isl
@@ -40,15 +41,19 @@ def certify_previous(previous: Any, candidates: Any) -> None:
         raise NotCertified("a later candidate lies between")
 
 
-def previous_access(touch: Any) -> Any:
+def previous_access(touch: Any, require: Callable[[Any], None] | None = None) -> Any:
     """The certified map from each access to the previous one on its line.
 
-    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail.
+    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail,
+    and what `require` raises for a map that is of no use to the caller: that is asked before the certificate, which may
+    take seconds.
     """
     candidates = earlier_on_same_line(touch)
     failure = NotCertified("no way tried")
     for way in (_direct, _coalesced, _reparsed, _by_parts):
         previous = way(candidates)
+        if require is not None:
+            require(previous)
         try:
             certify_previous(previous, candidates)
         except NotCertified as error:

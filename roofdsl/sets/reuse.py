@@ -14,10 +14,10 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
-from roofdsl.sets.cardinality import added, cardinality
+from roofdsl.sets.cardinality import added, cardinality, require_few_floors
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
-from roofdsl.sets.library import on_all_cores, pieces, unlimited
+from roofdsl.sets.library import ONE_OF_MANY, on_all_cores, pieces, unlimited
 from roofdsl.sets.one_body import one_body, without_place
 from roofdsl.sets.previous import previous_access
 from roofdsl.sets.quasi import Quasi
@@ -202,7 +202,11 @@ class Touched:
         if not self._many:
             return on_all_cores([partial(self._each, part) for part in parts])
         if self._body is None:
-            return self._together([self.since(part) for part in parts])
+            # Windows of the parts with the most floors are too hard, if any are: they come before all others.
+            most = max(map(_floors, parts), default=0)
+            hard = {k: self.since(part) for k, part in enumerate(parts) if 0 < most == _floors(part)}
+            self._together(list(hard.values()))
+            return self._together([hard[k] if k in hard else self.since(part) for k, part in enumerate(parts)])
         moving = [self._body.bytes_since(part) for part in parts]
         others = self._together(
             [self.since(p, () if m is None else self.touch) for p, m in zip(parts, moving, strict=True)]
@@ -222,7 +226,7 @@ class Touched:
         for name, own in lines.items():
             merged = own.coalesce()
             if not merged.is_empty():
-                counts.append(cardinality(merged).coalesce().scale_val(isl.Val(self.line_bytes[name])))
+                counts.append(cardinality(merged, ONE_OF_MANY).coalesce().scale_val(isl.Val(self.line_bytes[name])))
         return added(counts) if counts else None
 
     def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -249,6 +253,8 @@ class Touched:
                     wanted[key] = inner
                 row.append((name, key, place, domain))
             rows.append(row)
+        # What is too hard has many floors, if anything has: it is found out first.
+        wanted = dict(sorted(wanted.items(), key=lambda each: -_floors(each[1])))
         tasks = [partial(self._images[name].count, inner) for (name, _), inner in wanted.items()]
         self._known.update(zip(wanted, on_all_cores(tasks), strict=True))
         return [self._added(row) for row in rows]
@@ -262,6 +268,11 @@ class Touched:
                 count = count.scale_val(isl.Val(self.line_bytes[name]))
                 total = count if total is None else total.add(count).coalesce()
         return total
+
+
+def _floors(part: Any) -> int:
+    """The floors of a basic map of an isl.Map, at most."""
+    return max((basic.dim(isl.dim_type.div) for basic in part.get_basic_maps()), default=0)
 
 
 def _both(domain: Any, of_iterations: Any, of_accesses: Any) -> Any:
@@ -298,7 +309,7 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
     touched = Touched(groups, stream.line_bytes)
     found = []
     for name, refs in groups.items():
-        previous = previous_access(touch[name])
+        previous = previous_access(touch[name], require_few_floors)
         everything = touch[name].domain()
         found.append(
             ArrayReuse(

@@ -1,0 +1,96 @@
+"""What is too hard to count is found out soon, and what can be counted comes out as before."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from pathlib import Path
+
+import islpy as isl
+import pytest
+
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
+from roofdsl.sets import previous
+from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
+from roofdsl.sets.child_process import CAN_FORK, in_children
+from roofdsl.sets.library import TooHard, _in_child, limited
+from tests.models.shipped import model
+
+forks = pytest.mark.skipif(not CAN_FORK, reason="children are forked")
+
+
+def spin(seconds: float) -> str:
+    """A text after some processor time."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+    return "late"
+
+
+def test_tasks_after_one_that_ends_all_are_not_begun(tmp_path: Path) -> None:
+    def begun(k: int) -> str:
+        (tmp_path / str(k)).touch()
+        time.sleep(0.02)
+        return str(k)
+
+    tasks: list[Callable[[], str]] = [lambda: "stop", *(partial(begun, k) for k in range(60))]
+    texts = in_children(tasks, 20, ends_all="stop")
+    assert len(texts) == len(tasks) and texts[0] == texts[-1] == "stop"
+    made = sorted(int(path.name) for path in tmp_path.iterdir())
+    assert len(made) < 30
+    assert [texts[k + 1] for k in made] == [str(k) for k in made]
+
+
+def test_tasks_are_all_done_where_none_ends_all() -> None:
+    assert in_children([partial(str, k) for k in range(40)], 20, ends_all="stop") == [str(k) for k in range(40)]
+
+
+@forks
+def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> None:
+    with limited("a test"):
+        before = time.perf_counter()
+        with pytest.raises(TooHard):
+            _in_child("a set", lambda: spin(60), str, 0.02)
+        assert time.perf_counter() - before < 30  # of processor time it had 0.3 s
+        assert _in_child("a set", lambda: spin(0.6), str) == "late"
+
+
+def test_a_map_of_no_use_is_refused_before_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
+    def certified(*_: object) -> None:
+        raise AssertionError("the certificate was asked for")
+
+    monkeypatch.setattr(previous, "certify_previous", certified)
+    floors = " and ".join(f"exists (e{k} : i{k} + i{k + 1} = {k + 2} e{k})" for k in range(MAX_FLOORS + 1))
+    loops = ", ".join(f"i{k}" for k in range(MAX_FLOORS + 2))
+    box = " and ".join(f"0 <= i{k} < 9" for k in range(MAX_FLOORS + 2))
+    touch = isl.Map(f"{{ T[t, {loops}] -> A[{loops}] : 0 <= t < 2 and {box} and {floors} }}")
+    with pytest.raises(TooHard):
+        previous.previous_access(touch, require_few_floors)
+    with pytest.raises(AssertionError, match="certificate"):
+        previous.previous_access(touch)
+
+
+def test_sums_with_floors_have_the_value_of_their_parts_everywhere() -> None:
+    texts = (
+        "{ T[i, j] -> 3 * i + 2 : 0 <= i < 9 and j <= i }",
+        "{ T[i, j] -> floor(i/2) + j : i >= 2 and 0 <= j < 7 }",
+        "{ T[i, j] -> j * j : 0 <= j < 5 and 0 <= i < 4 }",
+        "{ T[i, j] -> 7 : (i + j) mod 2 = 0 }",
+        "{ T[i, j] -> i - j : i >= j }",
+    )
+    parts = [isl.PwQPolynomial(text) for text in texts]
+    total = added(parts)
+    for i, j in product(range(-3, 12), repeat=2):
+        at = isl.Point.zero(total.get_domain_space())
+        at = at.set_coordinate_val(isl.dim_type.set, 0, isl.Val(i)).set_coordinate_val(isl.dim_type.set, 1, isl.Val(j))
+        assert str(total.eval(at)) == str(sum(part.eval(at).to_python() for part in parts)), (i, j)
+
+
+def test_a_red_black_smoother_is_refused_within_seconds() -> None:
+    forms = ClosedForms(model("gsrb_branch"), {})
+    before = time.process_time()
+    with pytest.raises(NoClosedForm, match="a set of accesses"):
+        forms.plateau_forms("load_store")
+    assert time.process_time() - before < 10  # it took half a minute, and then was refused for the same reason
