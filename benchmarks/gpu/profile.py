@@ -42,14 +42,14 @@ def available(ncu: str, folder: Path) -> list[str]:
     """Those of METRICS that this ncu knows for the device; all of them if it cannot say. Kept in a file."""
     path = folder / "metrics.txt"
     if not path.exists():
-        command = [ncu, "--query-metrics", "--query-metrics-mode", "all"]
+        command = [ncu, "--query-metrics"]  # names without suffixes such as `.sum`
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
         except subprocess.TimeoutExpired:
             return list(METRICS)
         write_whole(path, done.stdout)
     known = {line.split()[0] for line in path.read_text(encoding="utf-8").splitlines() if line.split()}
-    found = [m for m in METRICS if m in known or m.rsplit(".", 1)[0] in known or m.split(".")[0] in known]
+    found = [m for m in METRICS if m in known or m.split(".")[0] in known]
     return found or list(METRICS)
 
 

@@ -14,7 +14,8 @@ from roofdsl.lang.record import Record
 Language = Literal["python", "c", "cuda"]
 """The languages that the rows have texts for; a target of code generation may take those of one of them."""
 
-Group = Literal["float", "int", "complex"]
+Group = Literal["float", "int", "complex", "f32"]
+"""Types with one text; that of `f32` alone goes before that of `float`."""
 
 MANY = -2
 """`Function.arguments` of a function that takes two arguments or more."""
@@ -96,7 +97,10 @@ class Function(Record):
 
 def spelled(spellings: Spellings | None, kind: str) -> Spelling | None:
     """The one for values computed in the type `kind`."""
-    return spellings if isinstance(spellings, Spelling | None) else spellings.get(_GROUPS[kind])
+    if isinstance(spellings, Spelling | None):
+        return spellings
+    single: Group = "f32" if kind == "f32" else _GROUPS[kind]
+    return spellings.get(single) or spellings.get(_GROUPS[kind])
 
 
 def _helper(text: str) -> Spelling:
@@ -118,7 +122,8 @@ def _extremum(name: str, sign: str) -> Function:
         name,
         python=Spelling(f"{name}({{x}})"),
         c=_helper(f"{{a}} {sign} {{b}} ? {{a}} : {{b}}"),
-        cuda={"float": Spelling(f"f{name}{{f}}({{x}})")},
+        # one instruction in f32 alone: in f64, GPUs compare and select, and fmin has to look for NaN besides
+        cuda={"f32": Spelling(f"f{name}f({{x}})")},
         numpy=lambda np: getattr(np, f"{name}imum"),
         arguments=MANY,
         cls="min",

@@ -42,12 +42,16 @@ class Arithmetic:
 _OPERANDS = {"term": "d", "shift": "c", "factor": "c"}
 
 
+_EXTREMA = {"f64": "a = a < c ? a : c; a = a > d ? a : d", "f32": "a = fmaxf(fminf(a, c), d)"}
+"""As generated code has them."""
+
+
 def _floats(name: str, c: str, suffix: str) -> list[Arithmetic]:
     return [
         Arithmetic(name, "fma", c, f"a = fma{suffix}(a, c, d)", 2),
         Arithmetic(name, "add", c, "a = a + d", 1),
         Arithmetic(name, "mul", c, "a = a * e", 1),
-        Arithmetic(name, "min", c, f"a = fmax{suffix}(fmin{suffix}(a, c), d)", 2),
+        Arithmetic(name, "min", c, _EXTREMA[name], 2),
         Arithmetic(name, "div", c, "a = c / a", 1),
         *(
             Arithmetic(name, f, c, repeated(FUNCTIONS[f], "cuda", f"({c})1", _OPERANDS, suffix), 1)

@@ -35,8 +35,8 @@ LEVELS: Mapping[str, Sequence[tuple[tuple[str, ...], int]]] = {
         (("gld_transactions", "gst_transactions"), SECTOR_BYTES),
     ),
     "L2": (
-        (("lts__t_sectors_srcunit_tex.sum",), SECTOR_BYTES),  # the others count traffic between halves of the L2 too
         (("lts__t_bytes.sum",), 1),
+        (("lts__t_sectors_srcunit_tex.sum",), SECTOR_BYTES),  # without what halves of the L2 send to each other
         (("lts__t_sectors.sum",), SECTOR_BYTES),
         (("lts__t_sectors_op_read.sum", "lts__t_sectors_op_write.sum"), SECTOR_BYTES),
         (("l2_read_transactions", "l2_write_transactions"), SECTOR_BYTES),
