@@ -88,7 +88,7 @@ def of_record(kind: type[Record]) -> Schema:
 
 
 def of_type(kind: Any) -> Schema:
-    """A field of type str, bool, int, float or Fraction, or of several of them, or None. Raises TypeError for others."""
+    """A field of type str, bool, int, float, Fraction, None, or of several of them. Raises TypeError for any other."""
     plain = {str: TEXT, bool: FLAG, int: WHOLE, float: NUMBER, Fraction: NUMBER}
     if kind in plain:
         return plain[kind]
