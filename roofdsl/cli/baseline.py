@@ -18,21 +18,16 @@ from roofdsl.validate.compare_points import PointCheck
 from roofdsl.validate.run import Backend
 
 
-class Share(click.ParamType[float]):
-    """`5%` or `0.05`: a part of 1."""
-
-    name = "share"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Raises click.BadParameter for anything that is not one from 0 to 10."""
-        text = str(value).strip()
-        try:
-            found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            found = -1.0
-        if not (isfinite(found) and 0 <= found <= 10):
-            self.fail(f"`{text[:40]}` is not a share such as 5% or 0.05", param, ctx)
-        return found
+def parse_share(ctx: click.Context, param: click.Parameter, value: str) -> float:
+    """`5%` or `0.05` as a part of 1. Raises click.BadParameter for anything that is not one from 0 to 10."""
+    text = value.strip()
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = -1.0
+    if not (isfinite(found) and 0 <= found <= 10):
+        raise click.BadParameter(f"`{text[:40]}` is not a share such as 5% or 0.05", ctx, param)
+    return found
 
 
 def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -42,7 +37,7 @@ def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--junit", metavar="FILE.xml", help="Write the results as JUnit's XML."),
         click.option(
             "--allow",
-            type=Share(),
+            callback=parse_share,
             default="5%",
             show_default=True,
             metavar="SHARE",
