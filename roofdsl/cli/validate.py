@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.baseline import Reports, baseline_options, status_beside
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose_all,
@@ -39,7 +40,9 @@ from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.profiler.cited import holds_points, points_named
 from roofdsl.profiler.measured_points import Points
 from roofdsl.store.atomic import check_writable
+from roofdsl.tell import regressions
 from roofdsl.tell.validation import blocks, of_points, to_json
+from roofdsl.validate.baseline import Regressions
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.compare_points import PointCheck, compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
@@ -117,6 +120,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @cores_option
 @look_options("plot")
 @click.option("-o", "--output", metavar="RESULT.json", help="Write the new measurements to this file.")
+@baseline_options
 @json_option
 def validate(
     *,
@@ -140,6 +144,10 @@ def validate(
     plot: str | None,
     look: Look,
     output: str | None,
+    baseline: str | None,
+    allow: float,
+    junit: str | None,
+    markdown: str | None,
     as_json: bool,
 ) -> int:
     """Measure the kernels and programs of FILEs on this computer, and compare with a machine's predictions.
@@ -148,11 +156,15 @@ def validate(
     --tolerance, or has results that cannot be verified. For a profiler's points, it is also 1 if the bytes of a level
     differ by more than --tolerance. A run that other programs slowed down is measured again at the end. If it stays
     slow, it is inconclusive, and the exit status is 2 if nothing else is wrong.
+
+    With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and noise, is above
+    the roof, or cannot be verified.
     """
     _check(variants, backend, math, plot, output)
     ways = variants_on(cores, variants or (() if cores else VARIANTS[backend][:1]), backend)
     if cores and results:
         raise click.UsageError("stored results state on how many cores they ran; omit --cores with --results")
+    reports = Reports(baseline, allow, junit, markdown)
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
@@ -164,8 +176,9 @@ def validate(
 
     found = stored
     if not results:
+        reports.before_measuring(backend)
         runs = [Run(kernel, own, *way) for kernel, own in pairs for way in ways]
-        found = _measured(runs, How(backend, compiler, cold, budget, math=math), machines, against)
+        found = _measured(runs, How(backend, compiler, cold, budget, math=math), machines, against, reports)
         if output is not None:
             save(Path(output), found)
     points = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)], documents, labels
@@ -176,11 +189,13 @@ def validate(
     steps = [(settings if results else {}) | at for at in parse_steps(sizes)] if found else []
     compared = _each_once(c for m in machines for at in steps for c in against(found, m, at))
     check_work(kernels, compared)
-    _show(compared, checks, as_json)
+    beside = reports.beside(compared)
+    _show(compared, checks, beside, as_json)
+    reports.write(compared, checks, beside)
     _draw(plot, compared, checks, machines, look)
     for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
         warn(message)
-    return _status(compared, checks)
+    return _status(compared, checks) if beside is None else status_beside(beside)
 
 
 def _check(variants: Sequence[str], backend: Backend, math: Math, plot: str | None, output: str | None) -> None:
@@ -215,11 +230,18 @@ def _measured(
     how: How,
     machines: Sequence[Machine],
     against: Callable[[list[Measurement], Machine], list[Comparison]],
+    reports: Reports,
 ) -> list[Measurement]:
-    """Measure the runs; those inconclusive in a comparison with one of the machines are measured again at the end."""
+    """Measure the runs; those inconclusive in a comparison with one of the machines, or with the baseline, are measured
+    again at the end.
+    """
 
     def inconclusive(measured: Measurement) -> bool:
-        return any(c.verdict == "inconclusive" for m in machines for c in against([measured], m))
+        compared = [c for m in machines for c in against([measured], m)]
+        if reports.baseline is not None:
+            beside = reports.beside(compared)
+            return beside is not None and any(c.verdict == "inconclusive" for c in beside.changes)
+        return any(c.verdict == "inconclusive" for c in compared)
 
     with progress_bar("validate") as tell:
         return measure_settled(runs, how, inconclusive, tell)
@@ -242,11 +264,15 @@ def _no_point(kernels: Sequence[Subject], documents: Sequence[Points]) -> Comman
     )
 
 
-def _show(compared: Sequence[Comparison], checks: Sequence[PointCheck], as_json: bool) -> None:
+def _show(
+    compared: Sequence[Comparison], checks: Sequence[PointCheck], beside: Regressions | None, as_json: bool
+) -> None:
     if as_json:
-        show_json(to_json(compared, checks))
-    else:
-        show_blocks(*([blocks(compared)] if compared else []), *([of_points(checks)] if checks else []))
+        baseline = {} if beside is None else {"baseline": regressions.to_json(beside)}
+        show_json(to_json(compared, checks) | baseline)
+        return
+    told = [*([blocks(compared)] if compared else []), *([of_points(checks)] if checks else [])]
+    show_blocks(*told, *([] if beside is None else [regressions.blocks(beside)]))
 
 
 def _draw(

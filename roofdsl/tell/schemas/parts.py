@@ -58,7 +58,7 @@ def maybe(schema: Schema) -> Schema:
     """The schema, or null."""
     if isinstance(schema.get("type"), str) and "enum" not in schema and "const" not in schema:
         return {**schema, "type": [schema["type"], "null"]}
-    return either(schema, NOTHING)
+    return either(*schema.get("anyOf", [schema]), NOTHING)
 
 
 def either(*schemas: Schema) -> Schema:
@@ -88,14 +88,14 @@ def of_record(kind: type[Record]) -> Schema:
 
 
 def of_type(kind: Any) -> Schema:
-    """A field of type str, bool, int, float or Fraction, or one of them or None. Raises TypeError for any other."""
+    """A field of type str, bool, int, float, Fraction, None, or of several of them. Raises TypeError for any other."""
     plain = {str: TEXT, bool: FLAG, int: WHOLE, float: NUMBER, Fraction: NUMBER}
     if kind in plain:
         return plain[kind]
     if get_origin(kind) in (Union, UnionType):
-        others = [k for k in get_args(kind) if k is not NoneType]
-        if len(others) == 1:
-            return maybe(of_type(others[0]))
+        others = [of_type(k) for k in get_args(kind) if k is not NoneType]
+        one = others[0] if len(others) == 1 else either(*others)
+        return maybe(one) if NoneType in get_args(kind) else one
     raise TypeError(f"{kind} has no schema")
 
 

@@ -31,6 +31,7 @@ from roofdsl.tell.schemas.parts import (
     table,
 )  # fmt: skip
 from roofdsl.tell.schemas.predictions import PARAMETERS
+from roofdsl.validate.baseline import Verdict as BaselineVerdict
 from roofdsl.validate.compare import Verdict
 from roofdsl.validate.compare_points import Amount
 
@@ -168,9 +169,21 @@ _POINT_CHECK = record({
     "verdict": maybe(one_of(Verdict)), "predicted_work_flops": OPERATIONS, "measured_work_flops": maybe(AMOUNT),
     "levels": many(_POINT_LEVEL), "not_measured": many(TEXT), "not_predicted": many(TEXT), "missing": many(TEXT),
 })  # fmt: skip
+_BASELINE_RUN: dict[str, Schema] = {"kernel": TEXT, "parameters": PARAMETERS, "variant": TEXT, "state": TEXT}
+_BASELINE = record({
+    "file": TEXT,
+    "allowed": said(AMOUNT, "how much slower a run may be, as a part of 1"),
+    "level": said(AMOUNT, "how probable a false alarm may be, of all runs together"),
+    "runs": many(record({
+        **_BASELINE_RUN, "machine": TEXT, "baseline_s": maybe(SECONDS), "measured_s": SECONDS,
+        "slower_by": said(maybe(NUMBER), "as a part of 1"), "p": maybe(AMOUNT), "verdict": one_of(BaselineVerdict),
+        "why": maybe(TEXT),
+    })),
+    "missing": many(record(_BASELINE_RUN), "runs of the baseline that were not measured now"),
+})  # fmt: skip
 VALIDATION = record(
     {"schema": exactly("roofdsl.validate/1"), "comparisons": many(_COMPARISON)},
-    {"points": many(_POINT_CHECK, "a profiler's points")},
+    {"points": many(_POINT_CHECK, "a profiler's points"), "baseline": _BASELINE},
     "predictions and measurements",
 )
 
