@@ -5,7 +5,9 @@ what the checkers found. It needs no GPU.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -52,7 +54,8 @@ def write_report(folder: Path, late: Callable[[], bool] = lambda: False) -> None
             print(f"warning: {warning}")
         for one in measured:
             try:
-                compared += compare_all([every[name]], [one], machine)
+                with at_most(PREDICTION_S):
+                    compared += compare_all([every[name]], [one], machine)
             except (CommandError, InputError, KeyError) as error:
                 at = ", ".join(f"{n}={v}" for n, v in one.parameters)
                 refused.append(Refusal(name, f"{one.variant} {at}", f"no comparison: {first_line(error)}"))
@@ -71,6 +74,26 @@ def write_report(folder: Path, late: Callable[[], bool] = lambda: False) -> None
     title = f"# {machine.title}, {date.today().isoformat()}"
     parts = [title, "\n\n".join(pictures), validation_report.section(found, "GPU"), *_tools(folder, compared)]
     write_whole(folder / "README.md", "\n\n".join(parts) + "\n")
+
+
+PREDICTION_S = 20.0
+"""Of one prediction: exact traffic at the sizes of a GPU may take hours, and one run less is no loss."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises CommandError in what takes longer; for the main thread."""
+
+    def stop(number: int, frame: object) -> None:
+        raise CommandError(f"its prediction takes longer than {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def first_line(error: Exception) -> str:

@@ -21,8 +21,10 @@ from benchmarks.gpu.keep import LOST, Pack, watched
 from benchmarks.gpu.meter import sample_of, summary
 from benchmarks.gpu.plan import Plan, PlannedRun
 from benchmarks.gpu.profile import by_turns
+from benchmarks.gpu.report import at_most
 from benchmarks.gpu.results import Results, run_json
 from benchmarks.kernels import ROOT, fresh, shipped
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.measurement import load
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.host_gpu import HostGpu
@@ -222,3 +224,13 @@ def test_the_card_beside_a_series() -> None:
                  "watts": [75, 688.12], "throttled_by": "0x4"}
     }  # fmt: skip
     assert summary([]) == {}
+
+
+def test_a_prediction_that_takes_too_long_is_left_out() -> None:
+    begun = time.monotonic()
+    with pytest.raises(CommandError, match=r"takes longer than 0\.1 s"), at_most(0.1):
+        while time.monotonic() - begun < 20:
+            pass
+    with at_most(0.05):
+        pass
+    time.sleep(0.1)  # no alarm is left behind
