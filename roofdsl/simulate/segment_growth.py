@@ -162,6 +162,7 @@ def _go_through(growth: Growth) -> int:
     limit, notes, new = growth.limit, growth.cache.notes, growth.new
     fresh, room = 0, new.shape[0] - visitors.shape[0]
     while control[STATUS, 0] == RUNNING and limit[0] >= 1 and fresh < room:
+        touched = growth.totals[TOUCHES, 0]
         n = touch_next_affine(limit, growth.tables, growth.cursor, growth.totals, growth.sweep, growth.cache)[0]
         for x in range(n):
             if visitors[x, FOUND, 0] != visitors[x, VISITS, 0] or visitors[x, FOUND, 1] != visitors[x, VISITS, 1]:
@@ -170,6 +171,9 @@ def _go_through(growth: Growth) -> int:
                     new[fresh, NEW_STEP, c] = visitors[x, LINE_STEP, c]
                     new[fresh, NEW_COUNT, c] = visitors[x, VISITS, c]
                 fresh += 1
+        # Of several steps line by line, only the last is noted.
+        if n < 0 and growth.totals[TOUCHES, 0] - touched != control[REFERENCES, 0]:
+            return -1
         for k in range(control[REFERENCES, 0] if n < 0 else 0):
             if lines[3, k, 0] != NO_LINE:
                 new[fresh, NEW_LINE, 0], new[fresh, NEW_LINE, 1] = lines[3, k, 0], lines[3, k, 1]
