@@ -68,7 +68,7 @@ def summary(own: budget.Budget) -> str:
     names = list(own.left_out)
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     listed = ", ".join(names[:SHOWN]) + more
-    return f"{listed}: left out after {budget.shown(own)}; `--budget {budget.longer(own)}` searches longer"
+    return f"{listed}: left out to stay within {budget.shown(own)}; `--budget {budget.longer(own)}` searches longer"
 
 
 def stopped(own: budget.Budget) -> str:
