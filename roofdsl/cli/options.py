@@ -169,26 +169,21 @@ def math_option(function: F) -> F:
     )(function)
 
 
-class _CoreNumbers(click.ParamType[tuple[int, ...]]):
-    """`1,2,4`: numbers of cores."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
-        if isinstance(value, tuple):
-            return value
-        parts = str(value).split(",")
-        if not all(part.strip().isascii() and part.strip().isdigit() and int(part) for part in parts):
-            self.fail(f"`{value}` is not a list of numbers of cores such as 1,2,4", param, ctx)
-        return tuple(dict.fromkeys(int(part) for part in parts))
+def _core_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...]:
+    """The numbers of cores in `1,2,4`."""
+    if value is None:
+        return ()
+    parts = value.split(",")
+    if not all(part.strip().isascii() and part.strip().isdigit() and int(part) for part in parts):
+        raise click.BadParameter(f"`{value}` is not a list of numbers of cores such as 1,2,4", ctx, param)
+    return tuple(dict.fromkeys(int(part) for part in parts))
 
 
 def cores_option(function: F) -> F:
     """`--cores 1,2`; the function gets `cores`, empty if it is not given."""
     return click.option(
         "--cores",
-        type=_CoreNumbers(),
-        default=(),
+        callback=_core_numbers,
         metavar="N,...",
         help="Run kernels on these numbers of cores, each: `loops` on one, `parallel` on several.",
     )(function)
