@@ -35,8 +35,8 @@ runs = [("triad", n_vector), ("gemv", n_matrix), ("matmul", 256)]
 results = [compare(name, measure(name, n=n), mine) for name, n in runs]
 for r in results:
     p = r.prediction
-    print(f"{p.kernel:7} predicted {float(p.bound_s) * 1e3:8.3f} ms, measured {r.measured_s * 1e3:8.3f} ms: "
-          f"{r.ratio:.2f} of the prediction, bound by {p.bound}")  # fmt: skip
+    print(f"{p.kernel:7} bound {float(p.bound_s) * 1e3:8.3f} ms, measured {r.measured_s * 1e3:8.3f} ms: "
+          f"{r.bound_ratio:.2f} of the bound, bound by {p.bound}")  # fmt: skip
 
 # %%
 roofline(*results, on=[mine], path="course_7_measured.png", title="Predicted (filled) and measured (hollow)")
@@ -44,9 +44,9 @@ roofline(*results, on=[mine], path="course_7_measured.png", title="Predicted (fi
 # %% [markdown]
 # ## Explain
 #
-# The model is an upper bound, and the ratio says how much of it the code reaches. Streams should come close to 1.
-# The plain product may come close to its prediction too, but that is far below the peak: each step of its inner
-# loop asks for more than the first cache can deliver. (The prediction already leaves out values that the compiled
+# The bound is an upper limit on performance, and the ratio says how much of it the code reaches. Streams should come
+# close to 1. The plain product may come close to its bound too, but that is far below the peak: each step of its
+# inner loop asks for more than the first cache can deliver. (The bound already leaves out values that the compiled
 # code keeps in a register through the inner loop. `advise` finds register blocks that avoid more accesses.) Every
 # result was verified against numpy before it was timed:
 
@@ -54,25 +54,26 @@ roofline(*results, on=[mine], path="course_7_measured.png", title="Predicted (fi
 for r in results:
     print(f"{r.prediction.kernel:7} verified against {r.measurement.verified.against}")
     assert r.measurement.verified.max_error >= 0
-    assert r.ratio > 0
+    assert r.bound_ratio > 0
 
 # %% [markdown]
 # A ratio above 1 is more interesting than one below: the model or the machine file must be wrong. `roofdsl
-# validate` then lists likely causes. Finding the right one teaches more than ten confirmations.
+# validate` then lists likely causes. Finding the right one teaches more than ten confirmations. (The column `ratio` of
+# `validate` compares with the expected time instead, which is the subject of notebook 8. It may be above 1.)
 
 # %% [markdown]
 # ## Check yourself
 #
-# The prediction is 2 ms and the measurement 2.5 ms. What is the ratio?
+# The bound is 2 ms and the measurement 2.5 ms. What is the ratio?
 #
 # <details>
 # <summary>Answer</summary>
 #
-# 0.8: the predicted time over the measured one. The code reaches 80 % of what the model allows.
+# 0.8: the time of the bound over the measured one. The code reaches 80 % of what the model allows.
 #
 # </details>
 #
-# You measure a ratio of 1.3. Is the code better than the model?
+# You measure a ratio of 1.3. Is the code better than the bound?
 #
 # <details>
 # <summary>Answer</summary>
