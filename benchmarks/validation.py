@@ -8,10 +8,10 @@ On a computer that others share, the bandwidth of its memory moves by a fifth be
 memory therefore have the streams of the characterization measured again right before and after them; the report
 predicts these runs by the better of the two. Results are kept kernel by kernel.
 
-What other programs run meanwhile is read from the system. A run beside which they took more than DISTURBED of a core,
-or the memory became faster or slower by more than MOVED, is made again, whatever came out of it; the calmest counts.
+The system tells how busy other programs are meanwhile. If they took more than DISTURBED of a core during a run, or the
+memory became faster or slower by more than MOVED, the run is repeated, whatever its result; the calmest counts.
 
-A run above the bound is made REPEATS times more at once. All of these are in the report; the first one counts.
+A run above the bound is repeated REPEATS times at once. All of these are in the report; the first one counts.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def run_all(
         if names and name not in names and name not in stored.results:
             continue
         if not session.has_all(name) and time.monotonic() - begun > seconds:
-            session.refusals.append(Refusal(name, "", "the time given was over"))
+            session.refusals.append(Refusal(name, "", "the time limit was reached before"))
             continue
         if session.run(case):
             save(folder / "results.json", [m for own in session.results.values() for m in own])
@@ -133,7 +133,7 @@ def compare_again(folder: Path, names: Sequence[str] = (), *, seconds: float = i
         if names and name not in names:
             continue
         if time.monotonic() - begun > seconds:
-            refusals.append(Refusal(name, "", "the time given was over"))
+            refusals.append(Refusal(name, "", "the time limit was reached before"))
             continue
         known = [cases[name].kernel() for cases in every if name in cases]
         kernel = next((k for k in known if not measurements[0].is_stale(k)), None)

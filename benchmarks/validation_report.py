@@ -17,7 +17,7 @@ from roofdsl.measure.timing import median
 from roofdsl.validate.compare import distribution
 
 LEAST_SHARE = 0.01
-"""A cause with a smaller share of the expected time is none."""
+"""A cause with a smaller share of the expected time is not named."""
 
 _PLACE = re.compile(r" \(line \d+ of the assembly\)")
 """Where in its assembly a kernel has no expected time: another place in every kernel, for the same reason."""
@@ -57,7 +57,7 @@ def in_words(report: Report) -> list[str]:
     if beside:
         found.append(
             f"Memory was measured right before and after each run with data there, at {show_bandwidth(min(beside))} to "
-            f"{show_bandwidth(max(beside))}; bounds and expected times of these runs are by the higher of the two."
+            f"{show_bandwidth(max(beside))}; bounds and expected times of these runs use the higher of the two."
         )
     busy = [(run, run.others) for run in report.runs if run.others is not None]
     if busy:
@@ -144,7 +144,7 @@ def _classes(report: Report) -> str:
         if own:
             cells = [_median_error(run for run in own if report.level_of(run) == level) for level in report.levels]
             rows.append((kind, *cells))
-    return f"Median error, and of how many runs.\n\n{markdown(('', *report.levels), rows)}"
+    return f"The median error, with the number of runs in parentheses.\n\n{markdown(('', *report.levels), rows)}"
 
 
 def _median_error(runs: Iterable[Ran]) -> str:
@@ -168,9 +168,9 @@ def _outside(report: Report) -> str:
         *_TIMES,
         *_RATIOS,
         "bound by",
-        "largest cause, of the expected time",
+        "largest cause, with its share of the expected time",
     )
-    words = f"{_runs_in_words(len(far))}, the furthest off first, each with what should keep it most from the bound."
+    words = f"{_runs_in_words(len(far))}, the furthest off first, each with its largest cause."
     return f"{words}\n\n{markdown(head, rows)}" if rows else "None."
 
 

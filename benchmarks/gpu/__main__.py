@@ -40,9 +40,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks/gpu/run.sh", description=__doc__)
     parser.add_argument("folder", nargs="?", help="by default models/results/DEVICE-DATE")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; by default all")
-    parser.add_argument("--again", action="store_true", help="run anew what is there")
+    parser.add_argument("--again", action="store_true", help="repeat what has results already")
     parser.add_argument("--kernel", action="append", default=[], help="only this kernel (repeatable)")
-    parser.add_argument("--seconds", type=float, default=420, help="after which nothing more is begun")
+    parser.add_argument("--seconds", type=float, default=420, help="start nothing more after these seconds")
     parser.add_argument("--limit", action="append", default=[], metavar="PART=S", help="seconds of one part")
     parser.add_argument("--pack", type=Path, metavar="FILE.tar.gz", help="keep the folder in this file too")
     parser.add_argument("--begun", type=float, default=time.time(), help=argparse.SUPPRESS)
@@ -126,7 +126,7 @@ class Work:
         self._verified: dict[str, Verified] = {}
 
     def late(self) -> bool:
-        """Whether nothing more is to be begun, in this part or at all."""
+        """Whether it is too late to start anything more, in this part or at all."""
         return self._late() or time.monotonic() > self.until
 
     def _missing(self, path: Path) -> bool:
@@ -155,7 +155,7 @@ class Work:
         if not self._missing(path):
             return
         if mark.exists() and mark.stat().st_mtime >= self.since:
-            print(f"left out: an earlier characterization did not end; `{mark}` away, and it is tried again")
+            print(f"left out: an earlier characterization did not end; delete `{mark}` to try it again")
             return
         begun = time.monotonic()
         try:
@@ -210,7 +210,7 @@ class Work:
         except (CommandError, InputError) as error:
             results.refuse(run, first_line(error))
             return first_line(error)
-        except Exception as error:  # of cupy and CUDA; one kernel's fault is not to lose the others
+        except Exception as error:  # of cupy and CUDA; the failure of one kernel must not end the others
             results.refuse(run, f"{type(error).__name__}: {first_line(error)}")
             if not _device_works():
                 raise Lost from error

@@ -63,6 +63,6 @@ def watched(mark: Path, most_s: float, give_up: Callable[[], None] | None = None
 
 
 def _leave() -> None:
-    print("it hangs: on with a new process", flush=True)
+    print("it hangs: continuing in a new process", flush=True)
     sys.stdout.flush()
     os._exit(LOST)

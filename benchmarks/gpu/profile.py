@@ -56,11 +56,11 @@ def available(ncu: str, folder: Path) -> list[str]:
 def traffic_of(runs: Sequence[PlannedRun], folder: Path, seconds: float) -> list[dict[str, Any]]:
     """What ncu counted in one execution of each run: {kernel, variant, sizes, launches, metrics}, or a `reason`.
 
-    A batch that does not end in time is no loss but for its own runs. Raises CommandError if there is no ncu.
+    A batch that does not end in time loses only its own runs. Raises CommandError if there is no ncu.
     """
     ncu = shutil.which("ncu")
     if ncu is None:
-        raise CommandError("ncu is not there: no traffic is read", "it comes with CUDA's toolkit (Nsight Compute)")
+        raise CommandError("ncu is not installed: no traffic is read", "it comes with CUDA's toolkit (Nsight Compute)")
     metrics = ",".join(available(ncu, folder))
     command = [
         ncu, "--csv", "--page", "raw", "--clock-control", "none", "--cache-control", "all", "--profile-from-start",
@@ -102,7 +102,7 @@ def by_marks(runs: Sequence[PlannedRun], launches: Sequence[tables.Launches], sa
         found.append(_told(runs[number], launches=sum(x.times for x in part), metrics=sums))
     told = set(order[: len(parts)])
     missing = [n for n in range(len(runs)) if n not in told]
-    return found + [_told(runs[n], reason=reasons.get(n, "it did not come to its turn")) for n in missing]
+    return found + [_told(runs[n], reason=reasons.get(n, "it was not reached")) for n in missing]
 
 
 def checked(tool: str, runs: Sequence[PlannedRun], folder: Path, seconds: float) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ def checked(tool: str, runs: Sequence[PlannedRun], folder: Path, seconds: float)
     """
     sanitizer = shutil.which("compute-sanitizer")
     if sanitizer is None:
-        raise CommandError("compute-sanitizer is not there", "it comes with CUDA's toolkit")
+        raise CommandError("compute-sanitizer is not installed", "it comes with CUDA's toolkit")
     command = [sanitizer, "--tool", tool, "--print-limit", "20"]
     done = _of_once(command, runs, folder, seconds, ["--no-pool"])
     said = "" if done is None else done.stdout + "\n" + done.stderr

@@ -73,5 +73,5 @@ def _write(path: Path, document: object) -> None:
 
 
 def run_json(run: PlannedRun) -> Mapping[str, Any]:
-    """A run as the mark of what is being done holds it."""
+    """A run in the form that the mark file of the run in progress holds."""
     return {"kernel": run.kernel, "variant": run.variant, "sizes": dict(run.sizes), "math_mode": run.math_mode}

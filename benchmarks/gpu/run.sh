@@ -8,11 +8,11 @@
 # FOLDER: where results go, models/results/DEVICE-DATE by default. PART: smoke (one kernel of each kind), machine,
 # kernels (the runs of plan.json, the most wanted first), traffic (ncu), memcheck and racecheck (compute-sanitizer, at
 # ragged sizes), report; all by default, in this order. Every run is saved when it is done and not made again, so that
-# an interrupted session goes on where it was; `--again` makes all anew. After S seconds (420) nothing more is begun,
-# nor in a part after its own. A run that fails is told with its reason, and one that hangs is left behind after a
-# minute; the rest goes on, in a new process where the device needs one. `--pack` keeps the whole folder in one file
-# while it grows, and begins with what that file holds. `report` needs no GPU. The settings of the card are left as
-# they are. Sizes come from plan.json; after changing kernels, `python -m benchmarks.gpu.sizing` makes it anew.
+# an interrupted session continues where it stopped; `--again` repeats everything. After S seconds (420) nothing more is
+# started; `--limit` does the same for one part. A run that fails is listed with its reason, and one that hangs is
+# abandoned after a minute; the rest continues, in a new process if the device needs one. `--pack` keeps the whole folder
+# in one file while it grows, and starts from what that file holds. `report` needs no GPU. The settings of the card stay
+# as they are. Sizes come from plan.json; after changing kernels, `python -m benchmarks.gpu.sizing` makes it again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 begun=$(date +%s)

@@ -1,7 +1,7 @@
 """Which loops of a kernel have independent iterations, for all sizes that its assumptions allow.
 
 A code generator may spread these over cores and threads. A reduction into one element is a dependence here: it stays
-inside one thread.
+inside one thread, except where `codegen.block_sums` adds up scalars in CUDA.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def parts_of(function: str, syntax: CLike, sums: Sums) -> list[str]:
 
 
 def start_parts(emitter: Emitter, sums: Sums) -> None:
-    """Declare a thread's own copies: 0 for a sum. Copies of an extremum start at the scalar, as often as one likes."""
+    """Declare a thread's own copies: 0 for a sum. Copies of a minimum or maximum start at the scalar."""
     for array, joined in sums.values():
         kind = computed(array.type)
         value = _zero(emitter, array) if joined == "+=" else emitter.loaded(Text(f"*{array.name}_out"), array)

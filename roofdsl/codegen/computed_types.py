@@ -1,7 +1,8 @@
 """The type in which the generated code computes a value, and how the elements of each type are stored in memory.
 
 Reduced floats (f16, bf16, f8, and tf32, which is stored in 4 bytes) are computed in single precision and rounded when
-they are stored; i8 and i16 are computed in 32 bits.
+they are stored; i8 and i16 are computed in 32 bits. The generated conversions are in `python_functions.py` for Python,
+`clike.py` for C, and `targets/cuda.py`.
 """
 
 from __future__ import annotations

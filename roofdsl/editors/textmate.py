@@ -19,7 +19,7 @@ GRAMMAR = EXTENSION / "syntaxes" / "roof.tmLanguage.json"
 
 
 def grammar() -> dict[str, Any]:
-    """The grammar as a JSON document; scopes are those that themes colour."""
+    """The grammar as a JSON document; scopes are those that themes color."""
 
     def line(names: tuple[str, ...], includes: list[str]) -> dict[str, Any]:
         return {

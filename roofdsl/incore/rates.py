@@ -26,8 +26,8 @@ DIVIDER = 4
 
 
 class Cost(Record):
-    """latency in cycles; ports by number, one of which it keeps busy; slots that it takes of those dispatched; `mix` of
-    what it shares with loads and stores.
+    """latency in cycles; ports by number, one of which it keeps busy; slots of dispatch that it takes; mix: cycles for
+    which it occupies what it shares with loads and stores.
     """
 
     latency: float
@@ -38,8 +38,8 @@ class Cost(Record):
 
 
 class Access(Record):
-    """A load or store: cycles that it keeps its units busy, within a line and across two; `mix` of both together;
-    `apart`: cycles that a line of its own takes.
+    """A load or store: cycles that it keeps its units busy, within a line and across two; mix, mix_split: the same of
+    what loads and stores share; apart: the cycles if it goes to another line than those before it.
     """
 
     latency: float

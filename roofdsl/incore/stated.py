@@ -58,7 +58,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
 def _refuse_types(kernel: Kernel) -> None:
     for array in kernel.arrays:
         if array.type.kind == "float" and array.type.bytes < 4:
-            raise NoInCore(f"nothing states what conversions of {array.type.name} take")
+            raise NoInCore(f"conversions of {array.type.name} are modeled only from compiled code")
         if array.type.kind == "complex":
             raise NoInCore("how a compiler arranges complex numbers in vectors is not modeled")
 

@@ -1,6 +1,6 @@
 """In-core time from other tools where they are installed, each a process of its own: llvm-mca and OSACA.
 
-Both analyse one loop as if it never ended. Each innermost loop of the compiled function is given to the tool, and its
+Both analyze one loop as if it never ended. Each innermost loop of the compiled function is given to the tool, and its
 cycles an iteration are multiplied by the iterations of a launch, which the walk counts. The code between the loops and
 the cost of entering them are left out, because these tools do not model them. OSACA is AGPL: it is run, never imported.
 """

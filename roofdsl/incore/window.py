@@ -58,8 +58,8 @@ _LOADS, _STORES, _MIX = 5, 6, 7
 _LINES_LOADED, _LINES_STORED = 9, 10
 
 RECENT = 8
-"""Lines that loads have just used, so that one more load takes nothing of what another line takes: two or three arrays
-and their neighbors.
+"""Lines used last: a load from one of them does not take the extra time of another line. They are those of two or three
+arrays, and the lines next to them.
 """
 
 

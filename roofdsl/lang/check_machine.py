@@ -224,7 +224,7 @@ class _Resolver:
         return values
 
     def _share(self, quantity: tree.Quantity, attribute: Attribute) -> object:
-        """The share that follows a word; all of it is the word alone."""
+        """The share that follows a word; a share of 1 means the same as the word alone."""
         share = resolve_quantity(quantity, "number", self.report)
         if share > 1:
             help = f"write a number between 0 and 1, or `{attribute.word}` alone for 1"

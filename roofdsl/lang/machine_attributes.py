@@ -83,7 +83,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "write_allocate", _CACHE, None, "write_allocate",
-        "a store loads its line first; with a SHARE such as 0.25, so many of the lines that stores begin are loaded",
+        "a store loads its line first; with a SHARE such as 0.25, only that share of such lines is loaded",
         value=True, share=True, shown="write_allocate",
     ),
     Attribute(
@@ -116,7 +116,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "strided_stores", _LEVELS, "bandwidth", "strided_stores_bytes_per_s",
-        "the rate at which storing to such lines adds to loading them",
+        "what a store to such a line adds to its load, as a rate",
         example="40 GB/s", shown="strided stores {text}",
     ),
     Attribute(

@@ -191,8 +191,9 @@ def stores_per_s(width: Bandwidth) -> float | None:
 
 
 LEAST_PART, ALIKE = 0.2, 0.2
-"""Shares of loaded lines closer than this to none or all are that; and how far two estimates of a share may differ.
-Rates of patterns are known to several percent, and a share is the difference of two times that are three loads long.
+"""A share of loaded lines that is closer than LEAST_PART to none or all counts as none or all. Two estimates of a share
+may differ by ALIKE. Rates of patterns are known to several percent, and a share is the difference of two times that are
+three loads long.
 """
 
 

@@ -1,7 +1,7 @@
 """Products as cuBLAS takes them: which arrays, in which layout, with which leading dimensions, in which types.
 
-cuBLAS knows columns one after the other only. A matrix with rows one after the other is the transpose of one that it
-knows, so a product C = A B in rows is computed as C' = B' A'.
+cuBLAS knows only column-major matrices. A row-major matrix is the transpose of one, so a product C = A B of row-major
+matrices is computed as C' = B' A'.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def _matrix(x: Any) -> Matrix:
         leading = of_column if columns > 1 else rows
         if leading >= rows:
             return Matrix(x, False, leading, between)
-    raise CommandError("cuBLAS takes matrices with neighbours along rows or columns", "use the variant `naive`")
+    raise CommandError("cuBLAS takes only matrices whose rows or columns are contiguous", "use the variant `naive`")
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ _ONE_BY_ONE = "# `fill`, `strided`, `strided_stores`, `restart`, `pages`, `walk`
 
 
 _ALLOCATED = (
-    "# `write_allocate 0.25`: so many of the lines that stores begin are loaded first, as the times of copy and triad",
+    "# `write_allocate 0.25`: this share of the lines that stores begin is loaded first, as times of copy and triad",
     "# beside those of load and of an update in place show; the bandwidth counts these loads.",
 )
 

@@ -99,8 +99,9 @@ def _among(known: Sequence[Template]) -> list[Template]:
 
 
 def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles: dict[str, float]) -> list[Instruction]:
-    """The instructions, arithmetic on vectors with what it takes of what loads and stores share: floats of any type as
-    those of f64.
+    """The instructions, with `mixed` for arithmetic on vectors: how long it occupies what loads and stores share.
+
+    It is measured in f64, and taken to be the same for all types of floats.
     """
     own = {(i.cls, i.type, i.bits): i for i in found}
     shares: dict[tuple[str, int], float] = {}
@@ -116,8 +117,10 @@ def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles:
 
 
 def share_of(load: Instruction, store: Instruction, operation: Instruction, times: dict[int, float]) -> float:
-    """Cycles that an operation takes of what loads and stores share: what explains best the times of n loads, an
-    operation and a store, max(n load, store, operation, n x + y + z); 0 where the others explain them.
+    """Cycles z for which an operation occupies what loads and stores share.
+
+    It explains best the times of n loads, an operation and a store, max(n load, store, operation, n x + y + z); 0 if
+    the other terms explain them.
     """
     x, y, most = float(load.mixed or 0), float(store.mixed or 0), float(operation.throughput or 1)
 

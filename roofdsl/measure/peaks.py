@@ -21,8 +21,8 @@ _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div
 _INTEGER_CLASSES = ("add", "mul", "min")
 
 USUAL = (1.85, 2.15)
-"""How many times as fast as f64 an operation on f32 is: twice as many fit into a vector. A core that another thread
-shares is slower by less than it takes to leave wider margins.
+"""How many times as fast as f64 an operation on f32 is: twice as many fit into a vector. The margins are narrow,
+since a core that was shared with another thread during one of the two measurements changes the ratio only a little.
 """
 
 AGAIN = 2

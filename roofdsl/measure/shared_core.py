@@ -22,16 +22,16 @@ SHARED = 1.25
 """From this multiple of its lowest value on, the ratio shows a shared core; on one's own core it stays below 1.15."""
 
 PART, LEAST = 0.03, 3
-"""The lowest value is one that this part of all probes came below, and so many at least: a few were disturbed."""
+"""The lowest value is the ratio at this part of all in ascending order, at least the third: a few are disturbed."""
 
 PROBES = 40
 """Probes from which the first lowest value is taken."""
 
 LOWER = 0.87
-"""Where the lowest value falls to this part of what it was, the core was shared until then without a sign of it."""
+"""If the lowest value falls to this part of its former value, the core had been shared from the start, unnoticed."""
 
 APART_S = 2e-3
-"""Between these, and while waiting: the other thread comes and goes every few milliseconds."""
+"""Between two probes, and while waiting: the other thread comes and goes every few milliseconds."""
 
 PATIENCE_S = 2.0
 """How long the samples of one measurement wait for the core, all of them together."""
@@ -83,9 +83,8 @@ class SharedCore:
         return waited
 
     def disturbances(self) -> int:
-        """A count that is the same before and after a sample only if no other program disturbed it in between.
-
-        Neither another program on this core (`switches`) nor one on its other hardware thread, at either end.
+        """A count that is the same before and after a sample only if nothing disturbed it: no other program took this
+        core (`switches`), and none was on its other hardware thread at the start or end.
         """
         if not self.is_shared():
             return self.times + switches()

@@ -1,4 +1,4 @@
-"""What lines cost that a loop takes one by one: those that come into the first cache, strided walks, other pages.
+"""The cost of lines that a loop takes one by one: lines that come into the first cache, strided walks, other pages.
 
 A walk goes through a part of a buffer at a stride, one load or store a line, and begins anew at its end. All of its
 lines then lie in one level: too many to stay in the nearer one, whose sets get more of them than they have ways, and
@@ -19,7 +19,7 @@ STRIDE = 8 * LINE
 """Bytes from line to line of a walk: an eighth of the sets, so an eighth of a cache holds them."""
 
 KNOWN_PAGES = 4 << 20
-"""Bytes that walks inside a cache span at most: other pages would count."""
+"""Bytes that walks inside a cache span at most: beyond, the addresses of pages would take time."""
 
 MEMORY = 512 << 20
 """Bytes of memory that are walked through, or twice the last cache if that is more."""

@@ -138,7 +138,7 @@ def expected(
     """The expected time of one launch with this bound, these levels and launch time, and this in-core time.
 
     as_compiled: the bound counts the accesses of compiled code, so nothing is faster than the bound. Otherwise it may
-    count accesses to the nearest cache that compiled code does not make. moving: what the hardware moves besides.
+    count accesses to the nearest cache that compiled code does not make. moving: what the hardware moves in addition.
     """
     levels = nearest_first(levels, machine)
     behind = [level for level in levels if not is_nearest(level)]
@@ -187,7 +187,7 @@ def expected(
 
 
 _LOST = "{} is not fetched ahead across pages while the core computes"
-_BESIDES = "lines that are written are loaded or stored besides, which `traffic once` does not count"
+_BESIDES = "written lines are also loaded or stored, which `traffic once` does not count"
 PASSING = "stores that pass the caches (non-temporal)"
 
 

@@ -2,7 +2,8 @@
 
 `B[j, i]` with j innermost takes another line at every access. Where those lines come from decides the time: an LRU
 cache that is fully associative may hold them all, while the real one puts lines that lie a power of two apart into
-a few of its sets, and loses them. So the caches are gone through with their sets, and the addresses of pages with them.
+a few of its sets, and loses them. So the caches are simulated with their sets, and so are the pages whose addresses the
+core knows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets
 
 MOST_ACCESSES = 100_000_000
-"""Accesses (two seconds) up to which the sets are gone through; beyond, whole columns are taken to fit or not."""
+"""Accesses (two seconds) up to which sets are simulated; beyond, a column is taken to fit as a whole or not at all."""
 
 PAGE = 4096
 
@@ -90,7 +91,7 @@ def walks_of(
     associative = _share(plain, strided, streams, line)
     try:
         if not few:
-            raise CommandError(f"{access_count(at):,} accesses are too many to go through")
+            raise CommandError(f"{access_count(at):,} accesses are too many to simulate")
         in_sets, pages = _share(_in_sets(at, machine, plain, warm), strided, streams, line), _pages(at, machine, warm)
         notes: tuple[str, ...] = ()
     except CommandError as error:
@@ -105,7 +106,7 @@ def strided_seconds(
 ) -> tuple[Fraction, Fraction]:
     """(seconds of the walks' lines, of what else passes the slowest level), given each level with its time.
 
-    A line costs what it does in the level that it comes from, and nothing more on its way through nearer ones.
+    A line takes the time of the level that it comes from, and no more on its way through nearer ones.
     """
     parts = {part.name: part for part in _parts(machine)}
     total = rest = Fraction(0)

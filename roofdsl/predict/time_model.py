@@ -187,9 +187,10 @@ def _units(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
     """Seconds that each set of vector units is busy with the operations that run on no other unit.
 
     Alone, a class runs at its rate r on all its units, so an operation takes one of k units k/r seconds. A set of s
-    units cannot do its own operations in less than the sum of these times over s. Sets that are no union of those of
-    classes have no operations more than one that is. The divider, functions that are computed by code of their own, and
-    every class whose units are not stated are taken to run beside all of these.
+    units cannot do its own operations in less than the sum of these times over s. Only
+    unions of the sets of classes matter: any other set has the operations of a smaller one of these. The divider,
+    functions that are computed by code of their own, and every class whose units are not stated are taken to run beside
+    all of these.
     """
     own = {p: units_of(machine, p.type, p.cls) for p in parts}
     sets: set[Units] = set()

@@ -1,11 +1,11 @@
 """Windows between iterations of loops with one body, in which references move along with the iteration.
 
-A stencil touches x[i + o] for some dozens of offsets o. From an access back to the one before it on its line, always as
-many iterations away, lie whole iterations, which are the same for all accesses that far apart, and two parts of
-iterations, after the one and before the other. Of these, an element that no whole iteration touches counts once, which
-is a condition on the iteration: nothing is counted for it. The elements of some arrays do not move along, as those of a
-mask `M[k % 2, i]`. Such an array is counted once for all windows whose parts of iterations contain the same references
-to it.
+A stencil touches x[i + o] for some dozens of offsets o. Suppose that an access is always the same number of iterations
+after the previous access to its line. The window between the two consists of whole iterations, which are the same for
+all accesses that far apart, and of two parts: the rest of the first iteration and the beginning of the last. An element
+of these parts counts once, and only if no whole iteration touches it: that is a condition on the iteration, and takes
+no counting. The elements of some arrays do not move along, as those of a mask `M[k % 2, i]`. Such an array is counted
+once for all windows whose parts of iterations contain the same references to it.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def report() -> Report:
     refusals = (
         Refusal("lu", "n=1408", "too long"),
         Refusal("lu", "n=4096", "too long"),
-        Refusal("fft_rows", "", "the time given was over"),
-        Refusal("gpp", "", "the time given was over"),
+        Refusal("fft_rows", "", "the time limit was reached before"),
+        Refusal("gpp", "", "the time limit was reached before"),
     )
     runs = (
         dataclasses.replace(ran("triad", 20_000, 0.9, 1.1), others=0.0),
@@ -133,7 +133,7 @@ def test_the_tables_have_every_run(report: Report) -> None:
     assert by_name["data in L2"].startswith("| data in L2 | 3 | 0.40 | 0.65 | 0.90 |")
     assert "data in L1" not in by_name
     assert table(text, "Without an expected time") == ["| nobody knows | 1 | 0.90 | dot_f64 |"]
-    refused = ["| lu | n=1408; n=4096 | too long |", "| fft_rows, gpp |  | the time given was over |"]
+    refused = ["| lu | n=1408; n=4096 | too long |", "| fft_rows, gpp |  | the time limit was reached before |"]
     assert table(text, "Not run") == refused
 
 

@@ -61,5 +61,5 @@ def test_the_machine_file_states_it() -> None:
     found = replace(made, levels=(*nearer, share))
     assert "write_allocate 0.25" in machine_text(found)
     assert to_machine(found).caches[-1].write_allocate == 0.25
-    assert "# `write_allocate 0.25`: so many of the lines" in machine_text(found)
-    assert "so many of the lines" not in machine_text(made)
+    assert "# `write_allocate 0.25`: this share of the lines" in machine_text(found)
+    assert "this share of the lines" not in machine_text(made)

@@ -136,7 +136,7 @@ def test_what_cublas_is_asked_for() -> None:
     assert types_of("f16", "f32", "default").compute == 68 and types_of("f32", "f32", "tf32").compute == 77
     assert types_of("f64", "f64", "pedantic").compute == 71 and types_of("bf16", "bf16", "default").target == 14
     a = np.zeros((4, 6))[:, ::2]
-    with pytest.raises(CommandError, match="neighbours along rows or columns"):
+    with pytest.raises(CommandError, match="rows or columns are contiguous"):
         gemm_of(a, np.zeros((3, 5)), np.zeros((4, 5)))
 
 

@@ -75,7 +75,7 @@ def test_a_kernel_without_one_has_the_reason() -> None:
     half = kernel_of("copy", "f16")
     document = content_of(Asked("", ((half, {"n": 64}),), (HASWELL,), types=())).document
     (time,) = document["kernels"][0]["expected"][HASWELL.name]["times"]
-    assert time == {"values": {"n": 64}, "missing": "nothing states what conversions of f16 take"}
+    assert time == {"values": {"n": 64}, "missing": "conversions of f16 are modeled only from compiled code"}
 
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium on this machine")

@@ -164,7 +164,7 @@ def test_too_many_accesses_are_taken_by_whole_columns(n: int, monkeypatch: pytes
     simulated = of(given, n)
     monkeypatch.setattr("roofdsl.predict.strided.MOST_ACCESSES", 1000)
     found = of(given, n)
-    assert found.assumptions == (f"sets and pages by whole columns: {2 * n * n:,} accesses are too many to go through",)
+    assert found.assumptions == (f"sets and pages by whole columns: {2 * n * n:,} accesses are too many to simulate",)
     for by_columns, gone_through in zip(found.in_sets, simulated.in_sets, strict=True):
         assert by_columns.loaded == pytest.approx(gone_through.loaded, rel=0.1)
         assert by_columns.stored == pytest.approx(gone_through.stored, rel=0.1)
@@ -228,7 +228,7 @@ def test_traffic_once_bounds_what_the_hardware_stores_besides() -> None:
     assert bound == Fraction(once, 640 * 10**9)  # an element counts once
     assert found.expected_s == Fraction(once + 8 * m * n, 640 * 10**9)  # and is loaded and stored
     assert [c.cause for c in found.causes] == [
-        "lines that are written are loaded or stored besides, which `traffic once` does not count"
+        "written lines are also loaded or stored, which `traffic once` does not count"
     ]
     asked = predict(ADDED, {"m": m, "n": n}, given, Options(traffic="once"))
     assert _moving(asked, ADDED, {"m": m, "n": n}, given, Options(traffic="once")) == Moving()

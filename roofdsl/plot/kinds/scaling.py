@@ -133,8 +133,8 @@ def _speedups(runs: Sequence[Comparison], asked: Asked, *, warm: bool) -> dict[i
         asked.warn(f"{kernel} was not measured on one core, so its speedups are left out")
         return {}
     if any((c.measurement.state == "warm") != warm for c in runs):
-        state, option = ("cold", "leave out --warm") if warm else ("warm", "give --warm")
-        asked.warn(f"{kernel} was measured with {state} caches, and the curve is for others: {option}")
+        state, other, option = ("cold", "warm", "omit --warm") if warm else ("warm", "cold", "add --warm")
+        asked.warn(f"{kernel} was measured with {state} caches, but the curve is for {other} ones: {option}")
     return {n: seconds[1] / s for n, s in sorted(seconds.items())}
 
 

@@ -64,7 +64,7 @@ def answer_schema(command: str) -> Schema:
 
 
 def _whole(title: str, schema: Schema) -> Schema:
-    """With everything that the schema refers to; always an object, as the Model Context Protocol wants to read."""
+    """With everything that the schema refers to; always an object, as the Model Context Protocol requires."""
     definitions = needed(schema, DEFINITIONS)
     whole: Schema = {"$schema": DIALECT, "title": title, "type": "object", **schema}
     return whole | ({"$defs": definitions} if definitions else {})

@@ -77,7 +77,7 @@ def exactly(value: str) -> Schema:
 
 
 def ref(name: str) -> Schema:
-    """The definition of this name (`shared.DEFINITIONS`)."""
+    """The definition of this name (`commands.DEFINITIONS`)."""
     return {"$ref": f"#/$defs/{name}"}
 
 
