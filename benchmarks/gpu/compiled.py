@@ -68,7 +68,7 @@ def compiled(sources: Sequence[str], arch: str = "sm_90") -> list[list[Compiled]
     """The functions of each text. Raises CommandError if nvcc is not there, or refuses one."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
-        raise CommandError("nvcc is not there", "it comes with CUDA's toolkit")
+        raise CommandError("nvcc is not installed", "it comes with CUDA's toolkit")
     with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
         path = Path(folder) / "kernels.cu"
         path.write_text(together(sources), encoding="utf-8")

@@ -114,7 +114,9 @@ def _check_cores(cores: int, variant: str) -> None:
     """Raises CommandError for more cores than there are, and for a variant that does not run on so many."""
     usable = len(usable_cores())
     if cores > usable:
-        raise CommandError(f"{cores} cores were requested, but only {usable} can be used", f"give at most {usable}")
+        raise CommandError(
+            f"{cores} cores were requested, but this process can use only {usable}", f"give at most {usable}"
+        )
     if variant == "library" or (variant == "loops") != (cores == 1):
         raise CommandError(
             f"the variant `{variant}` does not run on {cores} cores", "one core runs `loops`, several `parallel`"

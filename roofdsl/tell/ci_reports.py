@@ -61,19 +61,20 @@ def cases_of(
         kind = "" if check.agrees else "not as predicted"
         found.append(Case(name, p.machine, check.measured_s, point_outcome, kind, "; ".join(wrong)))
     for m in () if regressions is None else regressions.missing:
-        why = "it is in the baseline, and was not measured now"
+        why = "it is in the baseline, but was not measured now"
         found.append(Case(run_name(m), "", None, "skipped", "not measured", why))
     return found
 
 
 def _contradiction(c: Comparison) -> str:
     """Why a run contradicts the model: the times, and the first cause that is known."""
-    expected = c.predicted_s if c.verdict == "above the roof" or c.expected_s is None else c.expected_s
-    word = "the bound is" if c.verdict == "above the roof" or c.expected_s is None else "expected were"
-    times = f"it took {show_time(c.measured_s)}, and {word} {show_time(expected)}"
+    if c.verdict == "above the roof" or c.expected_s is None:
+        times = f"it took {show_time(c.measured_s)}, and the bound is {show_time(c.predicted_s)}"
+    else:
+        times = f"it took {show_time(c.measured_s)} instead of the expected {show_time(c.expected_s)}"
     cause = next(iter(c.causes), "")
     if not cause and c.largest_cause is not None:
-        cause = f"the largest expected cause is {c.largest_cause.cause}"
+        cause = f"the largest cause in the expected time is {c.largest_cause.cause}"
     return f"{times}; {cause}" if cause else times
 
 

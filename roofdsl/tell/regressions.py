@@ -31,7 +31,7 @@ def blocks(found: Regressions) -> list[Block]:
         rows.append((run_name(m), *both, f"{change.slower_by:+.1%}".replace("%", " %"), f"{change.p:.2g}", said))
         if change.verdict in ("slower than its baseline", "inconclusive"):
             notes.append(f"{run_name(m)}: {told(change)}")
-    notes += [f"{run_name(m)} is in the baseline, and was not measured now" for m in found.missing]
+    notes += [f"{run_name(m)} is in the baseline, but was not measured now" for m in found.missing]
     allowed = f"{100 * found.allowed:.3g} %"
     head = ("", "baseline", "now", "", "p", "")
     out: list[Block] = [

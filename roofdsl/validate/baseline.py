@@ -92,7 +92,7 @@ def against(baseline: Baseline, comparisons: Sequence[Comparison], allowed: floa
     """Every new measurement beside that of the same run in the baseline.
 
     A run is slower if its median exceeds that of the baseline by more than `allowed`, and if the rank test says so too:
-    the times of the baseline, made longer by `allowed`, would give such ranks with a probability below `level` divided
+    the times of the baseline, lengthened by `allowed`, would give such ranks with a probability below `level` divided
     by the number of runs. A false alarm in any of them is then rarer than `level` (Bonferroni), as long as the times
     are independent. Raises CommandError for a baseline of another processor or machine.
     """
@@ -135,17 +135,17 @@ def _causes(before: Measurement, now: Measurement) -> list[str]:
     """What differs between the two records."""
     found = []
     if before.work != now.work:
-        found.append(f"it does {now.work:,} operations, and did {before.work:,}")
+        found.append(f"it does {now.work:,} operations instead of {before.work:,}")
     elif before.source_sha256 != now.source_sha256:
         found.append("its text has changed")
     if before.generated_sha256 != now.generated_sha256:
         found.append("the generated code has changed")
     if before.compiler != now.compiler:
-        found.append(f"the compiler is {now.compiler}, and was {before.compiler}")
+        found.append(f"the compiler is {now.compiler} instead of {before.compiler}")
     for name, version in now.software.items():
         old = before.software.get(name)
         if old is not None and old != version:
-            found.append(f"{name} is {version}, and was {old}")
+            found.append(f"{name} is {version} instead of {old}")
     return found
 
 

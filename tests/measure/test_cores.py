@@ -80,7 +80,7 @@ def test_the_number_of_threads_is_set_for_the_run_alone(compiler: str) -> None:
 def test_what_cannot_run_on_so_many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "usable_cores", lambda: [0, 1])
     for variant, cores, message in (
-        ("parallel", 3, "3 cores were requested, but only 2 can be used"),
+        ("parallel", 3, "3 cores were requested, but this process can use only 2"),
         ("loops", 2, "`loops` does not run on 2 cores"),
         ("parallel", 1, "`parallel` does not run on 1 cores"),
         ("library", 1, "`library` does not run on 1 cores"),

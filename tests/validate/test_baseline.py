@@ -121,7 +121,7 @@ def test_what_differs_is_named() -> None:
     before = run(noise(1), compiler="old 1", source_sha256="0" * 64, software={"numba": "0.1"})
     now = run(2 * noise(2), compiler="new 2", software={"numba": "0.2"})
     why = judged(before, now).changes[0].why
-    assert why == "its text has changed; the compiler is new 2, and was old 1; numba is 0.2, and was 0.1"
+    assert why == "its text has changed; the compiler is new 2 instead of old 1; numba is 0.2 instead of 0.1"
 
 
 def test_missing_and_new_runs_are_told() -> None:
