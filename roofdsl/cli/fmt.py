@@ -25,7 +25,9 @@ def fmt(files: tuple[str, ...], only_check: bool) -> int:
     changed = False
     for file in files:
         if os.path.splitext(file)[1] in READERS:
-            raise CommandError(f"`{file}` is not a .roof file, so fmt cannot lay it out", f"`roofdsl convert {file}` reads it")
+            raise CommandError(
+                f"`{file}` is not a .roof file, so fmt cannot lay it out", f"`roofdsl convert {file}` reads it"
+            )
         source = standard_input() if file == "-" else read_source(file)
         text = format_source(source)
         if only_check:
