@@ -35,6 +35,8 @@ NO_LINE = 1 << 62
 NO_FRAME = -1
 MOST_SEGMENTS = 1 << 13
 MOST_EMPTY = 32
+# Columns at the end of the table that have to be free before accesses that may split segments.
+SPARE = 256
 
 
 class List(NamedTuple):
@@ -209,8 +211,12 @@ later = inlined(_later)
 
 
 def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
-    """Drop the frames of which the cache holds nothing any more, and segments without members if they are many."""
-    while notes[LISTED] > notes[LINES]:
+    """Drop the frames of which the cache holds nothing any more, and segments without members if they are many.
+
+    Segments that are split need a column, and cannot move all others while they are (`room_after`): so a short list is
+    moved away from the end of the table in time. A table that was too small has lost lines, and is not counted on.
+    """
+    while notes[LISTED] > notes[LINES] and notes[BEGIN] < notes[END]:
         begin = g = notes[BEGIN]
         frame, lines = segments[FRAME, g], 0
         while g < notes[END] and segments[FRAME, g] == frame:
@@ -226,7 +232,9 @@ def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
             segments[FRAME, h] = NO_FRAME
         notes[BEGIN] = g
     length = notes[END] - notes[BEGIN]
-    if notes[EMPTY] > MOST_EMPTY + length // 4 or length > MOST_EMPTY + 2 * notes[TIDIED]:
+    columns = segments.shape[1]
+    at_end = notes[END] > columns - SPARE and length < columns // 2
+    if at_end or notes[EMPTY] > MOST_EMPTY + length // 4 or length > MOST_EMPTY + 2 * notes[TIDIED]:
         compact(segments, notes)
 
 

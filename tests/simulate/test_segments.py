@@ -95,6 +95,11 @@ def test_random_triangular_kernels_that_grow_for_long(seed: int) -> None:
     agree(kernel, {"n": rng.choice((40, 48, 53, 64))}, line * rng.choice((8, 20, 50, 150, 400, 900)), line)
 
 
+def test_a_short_list_does_not_run_out_of_columns() -> None:
+    """Accesses one by one move the list through its table, and segments may be split just before its end."""
+    assert agree(kernel_of(triangular_kernel(5359)), {"n": 33}, 8 * 32, 32)
+
+
 @pytest.mark.parametrize("name", ["lu", "cholesky", "ludcmp", "correlation"])
 def test_what_grows_is_not_gone_through(name: str) -> None:
     """Of the sweeps of a triangular kernel, most are skipped, whatever the size of the cache."""
