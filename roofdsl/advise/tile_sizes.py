@@ -13,7 +13,7 @@ Sizes = dict[str, int]
 """The tile size of each loop that is tiled."""
 
 Cost = tuple[Fraction, Fraction]
-"""The bound of the time, and the time without overlap as the tie-breaker."""
+"""The bound on the time, and the time without overlap as the tie-breaker."""
 
 SQUARES = (16, 32, 64, 128, 256)
 MOST_TRIED = 40

@@ -19,7 +19,7 @@ from roofdsl.validate.run import Backend
 
 
 def parse_share(ctx: click.Context, param: click.Parameter, value: str) -> float:
-    """`5%` or `0.05` as a part of 1. Raises click.BadParameter for anything that is not one from 0 to 10."""
+    """`5%` or `0.05` as a fraction. Raises click.BadParameter for anything that is not one from 0 to 10."""
     text = value.strip()
     try:
         found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)

@@ -46,7 +46,7 @@ def convert(
 
 
 def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: bool, verify: bool) -> str:
-    """The kernels of a file or of an einsum. Raises click.UsageError for both, for neither, and for options apart."""
+    """The kernels of a file or of an einsum. Raises click.UsageError for both, neither, and options that do not fit."""
     from roofdsl.lang.write import written
 
     if file is None and einsum is None:

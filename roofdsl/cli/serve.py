@@ -57,7 +57,7 @@ def serve(*, stdio: bool, root: str | None, seconds: float, memory: int | None) 
 
 
 class _nursery:  # used as a function
-    """The process that answers calls, and the root as an absolute path. Raises CommandError for a root that is none."""
+    """The process that answers calls, and the root as an absolute path. Raises CommandError if it is no folder."""
 
     def __init__(self, root: str | None, seconds: float, memory: int | None) -> None:
         from roofdsl.server.isolation import Limits

@@ -184,7 +184,7 @@ class Caches(Record):
         return tuple(levels)
 
     def _write_miss(self, kernel: Kernel) -> WriteMiss | None:
-        """The behaviour for a write that misses, from the option or the kernel."""
+        """The behavior for a write that misses, from the option or the kernel."""
         if self.around:
             return "around"
         stated = self.stated(kernel)
@@ -205,7 +205,7 @@ def _stated_miss(cache: Cache, machine: str) -> WriteMiss:
 
 
 _WRITE_MISS: dict[bool | None, WriteMiss] = {True: "allocate", False: "around", None: "claim"}
-"""The behaviour of a machine's cache, by whether the machine says that it allocates."""
+"""The behavior of a machine's cache, by whether the machine says that it allocates."""
 
 
 def _run(

@@ -123,7 +123,7 @@ C_CODES: dict[str, str] = {
 """Of files in C (docs/c.md)."""
 
 PYTHON_CODES: dict[str, str] = {
-    "py-syntax": "A text that is not Python.",
+    "py-syntax": "Text that is not Python.",
     "py-statement": "A statement or expression that is not read, such as `while` or a list comprehension.",
     "py-loop": "A `for` loop whose bounds, step or counter are not affine, or that makes new arrays from old ones.",
     "py-condition": "A condition that the language cannot express, such as one on data around a loop.",

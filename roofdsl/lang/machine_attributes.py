@@ -158,9 +158,9 @@ ATTRIBUTES = (
         example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
     ),
     Attribute(
-        "window", _CORE, "count", "window", "instructions under way at the same time",
-        example="512", needed="a core needs the number of instructions under way at the same time",
-        shown="{number} under way",
+        "window", _CORE, "count", "window", "instructions in flight at the same time",
+        example="512", needed="a core needs the number of instructions in flight at the same time",
+        shown="{number} in flight",
     ),
     Attribute(
         "waiting", _CORE, "count", "waiting", "those of them that wait for operands",
@@ -168,15 +168,15 @@ ATTRIBUTES = (
         shown="{number} waiting",
     ),
     Attribute(
-        "loading", _CORE, "count", "loading", "loads under way at the same time", example="192",
+        "loading", _CORE, "count", "loading", "loads in flight at the same time", example="192",
         shown="{number} loading",
     ),
     Attribute(
-        "storing", _CORE, "count", "storing", "stores under way at the same time", example="112",
+        "storing", _CORE, "count", "storing", "stores in flight at the same time", example="112",
         shown="{number} storing",
     ),
     Attribute(
-        "registers", _CORE, "count", "registers", "results in vector registers under way at the same time",
+        "registers", _CORE, "count", "registers", "results in vector registers in flight at the same time",
         example="280", shown="{number} vector registers",
     ),
     Attribute(
@@ -196,15 +196,15 @@ ATTRIBUTES = (
         shown="{text} to leave a loop",
     ),
     Attribute(
-        "taken", _CORE, "cycles", "taken", "from one taken jump to the next", example="1 cycle",
-        shown="taken jumps every {text}",
+        "taken", _CORE, "cycles", "taken", "from one taken branch to the next", example="1 cycle",
+        shown="taken branches every {text}",
     ),
     Attribute(
-        "redirect", _CORE, "cycles", "redirect", "in which nothing begins after a taken jump, on average",
-        example="0.25 cycles", shown="{text} lost by a taken jump",
+        "redirect", _CORE, "cycles", "redirect", "in which nothing begins after a taken branch, on average",
+        example="0.25 cycles", shown="{text} lost by a taken branch",
     ),
     Attribute(
-        "mispredict", _CORE, "cycles", "mispredict", "lost by a mispredicted jump", example="17 cycles",
+        "mispredict", _CORE, "cycles", "mispredict", "lost by a mispredicted branch", example="17 cycles",
         shown="{text} a wrong prediction",
     ),
     Attribute(
@@ -221,11 +221,11 @@ ATTRIBUTES = (
         value=True, shown="512 bits close units",
     ),
     Attribute(
-        "pages", _CORE, "count", "pages", "pages of 4 KiB whose addresses it knows", example="2048",
+        "pages", _CORE, "count", "pages", "pages of 4 KiB whose addresses it knows (its TLB)", example="2048",
         shown="{number} pages known",
     ),
     Attribute(
-        "walk", _CORE, "cycles", "walk", "to find out the address of another page", example="20 cycles",
+        "walk", _CORE, "cycles", "walk", "to find out the address of another page (a page walk)", example="20 cycles",
         shown="{text} for another page",
     ),
     Attribute(

@@ -37,7 +37,7 @@ class Cache(Record):
 
     `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is that
     of the lines begun by stores that ordinary code loads first: the expected time counts it. The bound counts no such
-    load then, since stores can pass the cache.
+    load then, since stores can bypass the cache.
     `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
     `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads; only the expected time uses it.
     `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times

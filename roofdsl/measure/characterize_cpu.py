@@ -2,7 +2,7 @@
 
 The empirical roofline: numba loops (microkernels.py) on one core and on all usable cores at once. Every number is the
 median of its samples. A peak is the best over several numbers of accumulators. A level's bandwidth comes from the
-fastest working set well inside the level: a slower stream was disturbed by neighbours or by its own start, and a roof
+fastest working set well inside the level: a slower stream was disturbed by neighbors or by its own start, and a roof
 is what can be reached.
 """
 

@@ -74,7 +74,7 @@ def _probed(found: GpuCharacterization) -> Iterator[str]:
             for o in p.occupancies
             if o.stream == stream
         )
-        yield f"# {stream} by resident threads of a multiprocessor: {points}; law off by {law.error:.0%} at most."
+        yield f"# {stream} by resident threads of a multiprocessor: {points}; the law errs by {law.error:.0%} at most."
 
 
 def _sustained(found: GpuCharacterization) -> Iterator[str]:

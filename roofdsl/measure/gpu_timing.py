@@ -17,8 +17,8 @@ _MOST_NODES = 20_000
 """Launches in a graph: one with more takes long to build."""
 
 PER_LAUNCH_S = 100e-6
-"""An execution whose launches take less on the average goes into a graph: the host starts one in a few microseconds,
-and a launch that is no longer would be timed as long as that.
+"""An execution whose launches take less on average goes into a graph. The host needs a few microseconds to start a
+launch, and a shorter launch would be timed as if it took that long.
 """
 
 

@@ -37,7 +37,7 @@ def _line(word: str, of: Core, names: tuple[str, ...]) -> str:
 
 
 def _stated(of: Core | Instruction, names: tuple[str, ...]) -> dict[str, object]:
-    """What is worth a word: unknown and zero numbers are left out."""
+    """The options to state: unknown and zero numbers are left out."""
     fields: dict[str, object] = {}
     for name in names:
         value = getattr(of, name)

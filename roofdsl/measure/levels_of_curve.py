@@ -16,14 +16,14 @@ FLAT = 0.08
 """The rate of a plateau falls by at most this part from its first point to its last."""
 
 STEP = 0.88
-"""The slower of two neighbouring plateaus has at most this part of the faster one's rate; otherwise they are one."""
+"""The slower of two neighboring plateaus has at most this part of the faster one's rate; otherwise they are one."""
 
 LEAST_OCTAVES = 1.9
 """The least width of a plateau, in factors of two; anything narrower is the slope between two plateaus."""
 
 
 CLOSE = 1.3
-"""A cache may differ from the capacity seen in the curve by this factor: other data, other tenants, page colours."""
+"""A cache may differ from the capacity seen in the curve by this factor: other data, other tenants, page colors."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _flat_runs(sizes: Sequence[int], curve: Sequence[float]) -> list[tuple[int, 
 
 
 def _merged(runs: Sequence[tuple[int, int]], curve: Sequence[float]) -> list[tuple[int, int]]:
-    """The runs, with neighbours merged if their rates are nearly the same."""
+    """The runs, with neighbors merged if their rates are nearly the same."""
     result: list[tuple[int, int]] = []
     for run in runs:
         if result and _rate(curve, run) > STEP * _rate(curve, result[-1]):

@@ -57,7 +57,7 @@ def recognize(kernel: Kernel, types: Mapping[str, tuple[str, ...]] = TYPES) -> C
     """The contraction that a kernel computes (as written, before its directives), with operands of one of these
     element types and a target of one that belongs to it.
 
-    Raises CommandError if it is none.
+    Raises CommandError if the kernel computes no such contraction.
     """
     placed = list(statements(kernel.body))
     lets = {p.statement.name: p.statement.value for p in placed if isinstance(p.statement, Let)}

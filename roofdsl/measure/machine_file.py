@@ -203,7 +203,7 @@ def _levels(found: Characterization) -> Iterator[str]:
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:
-    """What lines cost that one core takes one by one, of all cores, but never above the level's bandwidth."""
+    """The rates of strided walks, measured on one core: for all cores, but never above the level's bandwidth."""
     walks = found.walks
     if walks is None:
         return {}

@@ -322,7 +322,7 @@ class _Reader:
         error, allowed, share = (self.part(table, key) for key in ("max_error", "of_allowed", "unverified"))
         reasons = self.strings(table, "unverifiable") if "unverifiable" in table else ()  # not in older files
         if not (allowed <= 1 and (share < 1 or (reasons and share == 1))):
-            raise self.fail(f"the results are not verified: the error is {allowed:g} of what is allowed", "of_allowed")
+            raise self.fail(f"the results are not verified: {allowed:g} times the allowed error", "of_allowed")
         if table.get("status", STATUS[not reasons]) != STATUS[not reasons]:
             raise self.fail("`status` contradicts `unverifiable`", "status")
         against, sizes = self.typed(table, "against", str), self.counts(table, "parameters")

@@ -64,7 +64,7 @@ class SharedCore:
     def is_shared(self) -> bool:
         """Whether the core is shared at this moment.
 
-        What a shared core shows is not kept: a neighbour that stays for long must not become the usual state.
+        What a shared core shows is not kept: a neighbor that stays for long must not become the usual state.
         """
         found = self.probe()
         if found > SHARED * self.lowest:

@@ -19,10 +19,10 @@ Run = Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]
 AGAINST = "numpy in higher precision, the kernel as written"
 
 BUDGET_S, SMALLEST_BUDGET_S = 1.5, 20.0
-"""Seconds that the reference may take, and at the smallest sizes, without which nothing is verified."""
+"""Seconds that the reference may take; and those at the smallest sizes, below which nothing could be verified."""
 
 MOST_ACCESSES = 3600 * 10**12
-"""Array accesses of one execution that is measured, at most: an hour of more than any processor or GPU makes."""
+"""The most array accesses of one measured execution: more than any processor or GPU makes in an hour."""
 
 _FIRST = 2_000  # accesses at the smallest size that is worth a comparison
 

@@ -2,7 +2,7 @@
 
 A walk goes through a part of a buffer at a stride, one load or store a line, and begins anew at its end. All of its
 lines then lie in one level: too many to stay in the nearer one, whose sets get more of them than they have ways, and
-few enough for this one. Hardware does not fetch them ahead, or not all, as it does for streams.
+few enough for this one. Hardware does not prefetch them, or not all, as it does streams.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class WalkRates(Record):
     """fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its loads meanwhile.
 
     levels: by name, the first cache left out. pages, walk_cycles: of 4 KiB that the core knows, and what another one
-    takes; None where that is not to be seen.
+    takes; None where the times do not show it.
     """
 
     fill_per_s: float | None

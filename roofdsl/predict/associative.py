@@ -21,7 +21,7 @@ LONGEST = 300_000_000
 """Accesses up to which a level is simulated with its sets."""
 
 HASHED_BYTES = 128 << 10
-"""Bytes of one way from which the sets of caches are no longer taken by bits of the address, but by a hash of it."""
+"""Ways of this many bytes or more: such caches select sets by a hash of the address instead of some of its bits."""
 
 
 class WithSets(Record):

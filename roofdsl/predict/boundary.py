@@ -45,7 +45,7 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
     elif cache is not None and isinstance(cache.write_allocate, Fraction):
         convention, allocated = "load_store", cache.write_allocate
         because = (
-            f"stores can pass {machine.name}'s {cache.name}, which loads {float(100 * allocated):g} % of their lines"
+            f"stores can bypass {machine.name}'s {cache.name}, which loads {float(100 * allocated):g} % of their lines"
         )
     elif cache is not None and cache.write_allocate is not None:
         convention = "write_allocate" if cache.write_allocate else "load_store"

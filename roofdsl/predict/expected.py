@@ -188,7 +188,7 @@ def expected(
 
 _LOST = "{} is not fetched ahead across pages while the core computes"
 _BESIDES = "written lines are also loaded or stored, which `traffic once` does not count"
-PASSING = "stores that pass the caches (non-temporal)"
+PASSING = "stores that bypass the caches (non-temporal)"
 
 
 def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:

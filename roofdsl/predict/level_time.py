@@ -18,7 +18,7 @@ class LevelTime(Record):
     time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
     larger of the two, which determines the time (for several launches, summed launch by launch). allocated_bytes: what
     ordinary stores load before they write, in addition, where the machine states a share of it (`write_allocate 0.25`):
-    stores that pass the cache do without, so only the expected time has it (`with_allocated`).
+    stores that bypass the cache do without, so only the expected time has it (`with_allocated`).
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 The bound counts by a convention, and takes every level at its bandwidth. A core may move more (`traffic once` does not
 count that a line is loaded and stored), and slower: lines of strided walks, lines that come into the first cache while
-it should serve loads, first lines of pages that nobody fetched ahead. Each has its own time, which causes are made of.
+it should serve loads, first lines of pages that were not prefetched. Each has its own time, which causes are made of.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ MOST_ORDERED = 7
 """Devices up to which every order of a ring is tried; beyond, the order given is taken."""
 
 MOST_CUTS = 6
-"""Devices up to which the bound that no algorithm passes is found, a maximum flow for each way to part them."""
+"""The most devices for which the bound on all algorithms is found: a maximum flow for each way to divide them."""
 
 Pairs = Mapping[tuple[str, str], Fraction]
 Resource = tuple[str, str]  # (what it is called, in which direction)

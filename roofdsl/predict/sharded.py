@@ -236,13 +236,13 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
         if not _updates(statement):
             raise refuse(f"each iteration of its loop overwrites {array.name}")
         if array.intent == "temp":
-            raise refuse(f"{array.name} is a sum over it that is used before all of it is added")
+            raise refuse(f"the sum over it in {array.name} is used before it is complete")
         found.add(array.name)
     for read in (p.statement for p in statements(kernel.body) if not isinstance(p.statement, Count)):
         target = read.target if isinstance(read, Assign) else None
         used = {e.array.name for e in operands(read.value) if e != target} & found
         if used:
-            raise refuse(f"{min(used)} is a sum over it that is used before all of it is added")
+            raise refuse(f"the sum over it in {min(used)} is used before it is complete")
     return found
 
 

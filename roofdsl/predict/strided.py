@@ -1,4 +1,4 @@
-"""Lines that a launch takes one by one: strided walks, which hardware does not fetch ahead as it does for streams.
+"""Lines that a launch takes one by one: strided walks, which hardware does not prefetch as it does streams.
 
 `B[j, i]` with j innermost takes another line at every access. Where those lines come from decides the time: an LRU
 cache that is fully associative may hold them all, while the real one puts lines that lie a power of two apart into

@@ -171,7 +171,7 @@ def _searched(
 ) -> tuple[Interval, ...]:
     """Intervals from predictions at powers of two and bisection between those with other bounds.
 
-    What comes and goes between two neighbours is not seen. Ends early where a size is out of reach.
+    What comes and goes between two neighbors is not seen. Ends early where a size is out of reach.
     """
     options = replace(question.options, unit=None)
 

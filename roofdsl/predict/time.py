@@ -1,4 +1,4 @@
-"""The bound of the time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
+"""The bound on the time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Prediction(Record):
 
     @property
     def rate_per_s(self) -> Fraction:
-        """W over the bound of the time, in operations per second; 0 without operations."""
+        """W over the bound on the time, in operations per second; 0 without operations."""
         return self._over(self.work, self.bound_s)
 
     @property
@@ -107,7 +107,7 @@ class Prediction(Record):
 
     @property
     def bytes_per_s(self) -> Fraction:
-        """Bytes across the memory boundary over the bound of the time: the rate of a kernel without work."""
+        """Bytes across the memory boundary over the bound on the time: the rate of a kernel without work."""
         return self._over(self.memory.bytes, self.bound_s)
 
     @property

@@ -55,9 +55,9 @@ class Largest(Record):
         return Largest(tuple(tuple((name, weight / rate) for name, weight in one) for one in self.sums))
 
     def made_of(self, parts: Mapping[str, Mapping[str, int]]) -> Largest:
-        """The same in other counts: one of the count `name` is what `parts[name]` says, in the counts of before.
+        """The same in other counts: `parts[name]` says what one of the new count `name` consists of, in the old counts.
 
-        A statement, say, is so many operations of each class. What adds nothing to a sum does not stand in it.
+        A statement, say, is so many operations of each class. What adds nothing to a sum is left out of it.
         """
         rows = {
             name: [sum((counts.get(n, 0) * weight for n, weight in one), Fraction(0)) for one in self.sums]

@@ -160,7 +160,7 @@ def where_time_goes(prediction: ProgramPrediction, machine: Machine, file: str) 
 
 
 def _collective_command(p: Prediction, machine: Machine) -> str:
-    """What tells more of a collective of a program."""
+    """The command that says more about a collective of a program."""
     asked = dict(p.parameters)
     size = f"--bytes {asked['bytes']}B --devices {asked['devices']}"
     return f"roofdsl collective {p.collective} {size} --machine {machine.name} --link {p.links[0].name}"

@@ -1,4 +1,4 @@
-"""What a report is made of: titles, sentences, equations, tables. `render` turns them into text, LaTeX and HTML.
+"""What a report is made of: titles, sentences, equations, tables. `as_text`, `as_latex` and `as_html` write them.
 
 A formula is a `Math`, which knows itself as text and as LaTeX; sentences and cells mix it with words.
 """

@@ -85,7 +85,7 @@ def _plateau(p: Plateau) -> Json:
 
 
 def _optional(q: Quantity | None) -> Json | None:
-    """An entry, or None for what there is not, as what the convention does not tell apart."""
+    """An entry; None for a direction that the convention does not distinguish, and for whatever else is missing."""
     return None if q is None else entry(q)
 
 

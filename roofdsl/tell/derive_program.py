@@ -23,7 +23,7 @@ from roofdsl.tell.words import CONVENTIONS, cache_title, exact_number, is_zero, 
 
 ORDER = Growth(frozenset())
 WIDE = 64
-"""Characters that a form may have in a table, where it has no cases either."""
+"""The most characters of a form in a table; forms with several cases are left to --json."""
 LONG = "(see --json)"
 COLD = "Q is a sum over launches, each of which begins with empty caches."
 

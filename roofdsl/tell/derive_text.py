@@ -80,7 +80,7 @@ class _Report:
         yield heading(d)
         yield f"{d.convention}: {CONVENTIONS[d.convention]}"
         if self.common:
-            yield f"all for {condition_text(self.common)}; for other sizes nothing is done"
+            yield f"everything below is for {condition_text(self.common)}; for other sizes, nothing is executed"
         if self.names:
             yield f"with {', '.join(f'{short.name} = {short.meaning}' for short in self.names.values())}"
         yield from (f"note: {n}" for n in d.notes)

@@ -10,7 +10,7 @@ WIDTH = 100
 """Columns of a report that goes to no terminal."""
 
 LONG = 46
-"""Characters of an expression beyond which what stands in other rows is not moved to stand beside it."""
+"""A longer expression, in characters, does not decide where the columns beside it begin."""
 
 NARROW = 50
 """Columns below which nothing is broken any more: no reader is served by ten characters a line."""
@@ -19,7 +19,7 @@ LEAST_COLUMN = 16
 """Columns of characters below which the columns of a table are not made narrower."""
 
 HANG = 4
-"""Columns by which what goes on in the next line stands further right."""
+"""Columns by which the later lines of a broken line are indented."""
 
 BREAKS = (
     (r" {2,}(?=\S)", 0),  # between columns

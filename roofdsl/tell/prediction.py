@@ -86,7 +86,7 @@ def _in_flight(found: LatencyCeiling) -> str:
 
 
 SMALL_SHARE = Fraction(1, 1000)
-"""Of the operations: kinds of fewer are named together, where there are several."""
+"""A share of the operations: several kinds with less than this are summed up as `3 others`."""
 
 
 def _mix(p: Prediction) -> str:
@@ -182,7 +182,7 @@ def _expected_rate(p: Prediction) -> str:
 
 
 def _saturation(cores: Cores) -> str:
-    """From how many cores on a shared level is the limit."""
+    """The number of cores that saturates a shared level."""
     if cores.shared is None or cores.saturation is None:
         return ""
     return f"n_s = {cores.saturation}: that many cores saturate {cores.shared[0]}"

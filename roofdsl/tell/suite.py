@@ -49,7 +49,7 @@ def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int =
 
 
 def _fitted(rows: Sequence[Sequence[str]], head: Sequence[str], moved: int, width: int) -> list[Block]:
-    """The table; in two parts, the first of `moved` columns, where it is wider than that. 0: any width."""
+    """The table; if it is wider than `width` (0: any width), in two parts, the first of `moved` columns."""
     words = len(head) - 1  # what bounds them
     whole = figures(rows, head, range(1, words))
     if not width or max(map(len, to_text([whole]))) <= width:

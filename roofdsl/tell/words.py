@@ -18,7 +18,7 @@ CONVENTIONS = {
 
 NO_PAIR = "no fused pair: at most half the fused peak"
 EXACT = "exact, compulsory"
-"""Of a plateau: its bytes are no leading terms, and as few as there can be."""
+"""Marks a plateau whose bytes are all terms, not only the leading ones, and the fewest possible."""
 
 
 def has_work(d: Derivation) -> bool:
@@ -73,7 +73,7 @@ def size_order(d: Derivation, order: Growth) -> list[str]:
     names = [p.name for p in d.kernel.parameters]
     tiles = [n for n in names if n in order.tiles]
     extents = [n for n in names if n not in order.tiles]
-    words = [f"{', '.join(extents)} of about one size"] if len(extents) > 1 else []
+    words = [f"{', '.join(extents)} of about the same size"] if len(extents) > 1 else []
     return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
 
 

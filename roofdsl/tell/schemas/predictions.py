@@ -1,4 +1,4 @@
-"""Schemas of what the model says of time: `predict`, `sol`, `advise`, `suite`, `sweep`, `shard` and `collective`."""
+"""Schemas of what the model says about time: `predict`, `sol`, `advise`, `suite`, `sweep`, `shard` and `collective`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from roofdsl.tell.schemas.parts import (
 )  # fmt: skip
 
 PARAMETERS = table(WHOLE, "the values of the parameters")
-SHARE = said(AMOUNT, "a part of 1")
+SHARE = said(AMOUNT, "as a fraction")
 
 # ---- predict ----
 
@@ -80,7 +80,7 @@ _KEYS: dict[str, Schema] = {
     "fma_fraction": maybe(SHARE),
     "peak_fraction": maybe(SHARE),
     "mix": many(_MIX, "the operations by type and class"),
-    "time_s": said(AMOUNT, "the bound of the time, in seconds: no code is faster"),
+    "time_s": said(AMOUNT, "the bound on the time, in seconds: no code is faster"),
     "expected_s": maybe(said(AMOUNT, "what the code will take, in seconds")),
     "expected_flops_per_s": maybe(OPERATIONS_PER_S),
     "expected_model": said(maybe(TEXT), "where the time inside the core comes from"),

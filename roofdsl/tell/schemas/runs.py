@@ -92,7 +92,7 @@ SIMULATION = record(
 
 # ---- measure ----
 
-_OF_THE_BACKEND: Schema = {"type": "object", "description": "what the back end tells; its keys differ"}
+_OF_THE_BACKEND: Schema = {"type": "object", "description": "what the back end reports; the keys depend on it"}
 _VERIFIED = record({
     "status": one_of(STATUS.values()), "against": TEXT, "max_error": AMOUNT,
     "of_allowed": said(AMOUNT, "the error over what rounding allows"),
@@ -143,7 +143,7 @@ MEASUREMENT = record(
 _COMPARED: dict[str, Schema] = {
     "kernel": TEXT,
     "parameters": PARAMETERS,
-    "predicted_s": said(AMOUNT, "the bound of the time, in seconds"),
+    "predicted_s": said(AMOUNT, "the bound on the time, in seconds"),
     "expected_s": maybe(SECONDS),
     "measured_s": said(AMOUNT, "the median, in seconds"),
     "ratio": said(AMOUNT, "measured over expected performance"),
@@ -172,11 +172,11 @@ _POINT_CHECK = record({
 _BASELINE_RUN: dict[str, Schema] = {"kernel": TEXT, "parameters": PARAMETERS, "variant": TEXT, "state": TEXT}
 _BASELINE = record({
     "file": TEXT,
-    "allowed": said(AMOUNT, "how much slower a run may be, as a part of 1"),
+    "allowed": said(AMOUNT, "how much slower a run may be, as a fraction"),
     "level": said(AMOUNT, "how probable a false alarm may be, of all runs together"),
     "runs": many(record({
         **_BASELINE_RUN, "machine": TEXT, "baseline_s": maybe(SECONDS), "measured_s": SECONDS,
-        "slower_by": said(maybe(NUMBER), "as a part of 1"), "p": maybe(AMOUNT), "verdict": one_of(BaselineVerdict),
+        "slower_by": said(maybe(NUMBER), "as a fraction"), "p": maybe(AMOUNT), "verdict": one_of(BaselineVerdict),
         "why": maybe(TEXT),
     })),
     "missing": many(record(_BASELINE_RUN), "runs of the baseline that were not measured now"),
