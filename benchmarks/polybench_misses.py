@@ -235,7 +235,7 @@ def _agrees(theirs: Sequence[int | None], ours: Sequence[int]) -> bool:
 def _compile() -> None:
     """Have all ways to simulate compiled, and on disk for other processes, before the clock runs."""
     from roofdsl.simulate.compiled_kernel import compile_kernel
-    from roofdsl.simulate.lru_ways import ByLines, BySegments
+    from roofdsl.simulate.lru_engines import ByLines, BySegments
 
     program = compile_kernel(load_kernel("lu"), standard_sizes()["lu"]["mini"], LINE)
     for until_growth in (None, 0):

@@ -17,7 +17,7 @@ from roofdsl.measure.characterize_cpu import Characterization, characterize_cpu
 from roofdsl.measure.characterize_gpu import GpuCharacterization, characterize_gpu
 from roofdsl.measure.gpu_machine import gpu_machine_text
 from roofdsl.measure.machine_file import machine_text, save_machine, to_machine
-from roofdsl.measure.noise_filter import trusted, trusted_gpu
+from roofdsl.measure.noisy_peaks import trusted, trusted_gpu
 from roofdsl.measure.timing import usable_cores
 from roofdsl.plot.bandwidth_curve import Curve, Mark, SweepFigure, draw_sweep
 from roofdsl.plot.board import check_format, save_figure

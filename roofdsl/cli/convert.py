@@ -61,7 +61,7 @@ def _text(file: str | None, einsum: str | None, type_: str | None, *, is_torch: 
         raise click.UsageError("--type is for --einsum; the arrays of a file have types of their own")
     if verify and (is_torch or file is None):
         what = "a tensor program" if is_torch else "an einsum"
-        raise click.UsageError(f"`--verify` executes a function beside its kernel, which {what} has none of")
+        raise click.UsageError(f"`--verify` compares a function with its kernel, and {what} has no function")
     if einsum is not None:
         from roofdsl.frontends.einsum import kernel_of
 

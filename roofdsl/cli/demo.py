@@ -130,7 +130,7 @@ def _machine_text(backend: Backend, tell: Callable[[float, str], None]) -> tuple
     if backend == "gpu":
         from roofdsl.measure.characterize_gpu import characterize_gpu
         from roofdsl.measure.gpu_machine import gpu_machine_text
-        from roofdsl.measure.noise_filter import trusted_gpu
+        from roofdsl.measure.noisy_peaks import trusted_gpu
 
         gpu = characterize_gpu(True, tell)
         try:
@@ -139,7 +139,7 @@ def _machine_text(backend: Backend, tell: Callable[[float, str], None]) -> tuple
             return gpu_machine_text(gpu), _SPREAD
     from roofdsl.measure.characterize_cpu import characterize_cpu
     from roofdsl.measure.machine_file import machine_text
-    from roofdsl.measure.noise_filter import trusted
+    from roofdsl.measure.noisy_peaks import trusted
 
     core = characterize_cpu(True, 1, tell)
     try:

@@ -43,9 +43,9 @@ class Verified(Record):
 
     def __str__(self) -> str:
         at = "; ".join(", ".join(f"{n} = {v}" for n, v in sizes) or "its sizes" for sizes in self.sizes)
-        how = "the same in every bit" if self.exact else "the same up to rounding"
+        how = "bitwise identical to" if self.exact else "the same up to rounding as"
         what = ", ".join(self.compared)
-        return f"{self.kernel}: verified: {what} {how} as your function by {' and '.join(self.ways)}, at {at}"
+        return f"{self.kernel}: verified: {what} {how} your function's by {' and '.join(self.ways)}, at {at}"
 
 
 Execute = Callable[[Sequence[Case]], Sequence[Outcome]]

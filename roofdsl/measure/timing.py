@@ -34,7 +34,7 @@ MOST = 3
 
 MOST_SPREAD = 0.25
 """The limit of noise: if (90th - 10th percentile) / median of the samples is above it, a measurement is called noisy,
-and `characterize` does not write the number (noise_filter.py). It equals the tolerance by which `validate` lets a
+and `characterize` does not write the number (noisy_peaks.py). It equals the tolerance by which `validate` lets a
 measurement fall below its prediction.
 """
 

@@ -61,7 +61,7 @@ class Collective(Record):
         return {
             "ring": "around a ring",
             "two way ring": "both ways around a ring",
-            "direct": "each device sending directly to each other",
+            "direct": "each device sending directly to every other",
         }[self.algorithm]
 
     @property

@@ -186,7 +186,7 @@ def expected(
     )
 
 
-_LOST = "{} is not fetched ahead across pages while the core computes"
+_LOST = "{} is not prefetched across pages while the core computes"
 _BESIDES = "written lines are also loaded or stored, which `traffic once` does not count"
 PASSING = "stores that bypass the caches (non-temporal)"
 

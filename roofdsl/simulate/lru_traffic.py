@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from roofdsl.simulate.lru_ways import Way
+    from roofdsl.simulate.lru_engines import Way
 
 CHUNK = 1 << 20
 ALONE = 3 * CHUNK  # the cost after which segments are tried beside lines
@@ -147,7 +147,7 @@ def _ways(
     program: Program, cache_bytes: int | None, memory_bytes: int, skip: bool, name: str
 ) -> Iterator[Callable[[], Way]]:
     """The ways to simulate a program. Raises TooManyLines if there is none."""
-    from roofdsl.simulate.lru_ways import ByLines, BySegments
+    from roofdsl.simulate.lru_engines import ByLines, BySegments
 
     needed = program.lines * BYTES_PER_LINE
     fits = needed <= memory_bytes and program.lines < 2**31 - 1

@@ -42,7 +42,7 @@ def blocks(advised: Advised, machine: Machine | None = None, show_all: bool = Fa
     else:
         found += [Gap(), line(f"at this precision, nothing helps: {_why_nothing(advised)}")]
     if changing:
-        found += [Gap(), line("with results of fewer digits:"), *_table(advised, changing)]
+        found += [Gap(), line("with results of lower precision:"), *_table(advised, changing)]
     if any(not a.estimate.exact for a in advised.advice):
         found += [Gap(), line("<= and >=: the exact traffic takes too long to compute; the time is at most this")]
     return [*found, *_refused(advised.refused, show_all)]

@@ -99,7 +99,7 @@ def _large(value: Any) -> float:
 def _only_compulsory(b: Bound) -> str:
     if b.notes:
         return f"No more can be said: {b.notes[0]}."
-    return "No more can be said: no value is used in enough places for a small memory to load it again."
+    return "No more can be said: no value is used often enough for a small memory to have to load it again."
 
 
 def _tile(r: BoundReport) -> Iterator[str]:
@@ -115,7 +115,7 @@ def _tile(r: BoundReport) -> Iterator[str]:
     size = sympy.Symbol("Z", positive=True)
     best = r.intensity.subs(b.size, size / r.element_bytes) / r.element_bytes
     square = best / (3 * sympy.sqrt(3) / 2)
-    yield f"  In Z bytes, the intensity comes close to {short(best)}. Square blocks of all three arrays, loaded anew"
+    yield f"  In Z bytes, the intensity comes close to {short(best)}. Square blocks of all three arrays, loaded again"
     yield f"  for each step (Z = {3 * r.element_bytes}*b**2), reach {short(square)}: the tile is 2.6 times better."
 
 
@@ -144,7 +144,7 @@ def _at(r: BoundReport, level: Level) -> Iterator[str]:
 
 def _times(loads: int, least: int) -> str:
     if loads == least:
-        return ", as few as can be"
+        return ", the fewest possible"
     return f", {loads / least:.4g} times the bound" if least else ""
 
 

@@ -201,7 +201,7 @@ def test_why_nothing_helps_at_this_precision() -> None:
     assert found.compulsory
     text = "\n".join(to_text(blocks(found, load_machine("v100"), show_all=False)))
     assert "at this precision, nothing helps: all traffic of HBM is compulsory: 134.3 MB" in text
-    assert text.index("at this precision") < text.index("with results of fewer digits") < text.index("f32 in place")
+    assert text.index("at this precision") < text.index("with results of lower precision") < text.index("f32 in place")
     assert [one["changes_precision"] for one in to_json(found)["advice"]] == [True] * len(found.advice)
 
 

@@ -1,4 +1,4 @@
-"""Random Python functions, read and executed both ways: the same in every bit, plain and fused."""
+"""Random Python functions, read and executed both ways: bitwise identical, plain and fused."""
 
 from __future__ import annotations
 

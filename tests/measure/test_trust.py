@@ -17,7 +17,7 @@ from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.characterize_gpu import calmest, characterize_gpu
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.multicore_timing import Rate
-from roofdsl.measure.noise_filter import trusted, trusted_gpu
+from roofdsl.measure.noisy_peaks import trusted, trusted_gpu
 from roofdsl.measure.peaks import AGAIN, Key, Peak, doubts, settled, truer
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.made_up import characterized

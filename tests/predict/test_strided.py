@@ -251,7 +251,7 @@ def test_pages_of_the_memory_begin_anew_while_the_core_computes(core_s: float, h
     assert bound == Fraction(8 * n + 16, 4 * 10**9)
     lost = Fraction(core_s) if hidden else pages * Fraction(200, 10**9)
     assert found.expected_s == max(bound, Fraction(core_s)) + lost
-    assert causes(found)["DRAM is not fetched ahead across pages while the core computes"] == lost
+    assert causes(found)["DRAM is not prefetched across pages while the core computes"] == lost
 
 
 def test_what_comes_from_farther_away_is_lost_there() -> None:

@@ -10,9 +10,9 @@ import pytest
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import shipped, standard_sizes
 from roofdsl.simulate.compiled_kernel import compile_kernel
+from roofdsl.simulate.lru_engines import BySegments
 from roofdsl.simulate.lru_list import MISSES
 from roofdsl.simulate.lru_traffic import simulate_lru
-from roofdsl.simulate.lru_ways import BySegments
 from tests.oracle.loading import kernel_of
 from tests.oracle.lru_triangles import triangular_kernel
 from tests.simulate.test_skip_repeats import REPEATING, polybench

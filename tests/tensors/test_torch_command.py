@@ -57,7 +57,7 @@ def test_without_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
 
 def test_options_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     for more, said in (
-        (["--verify"], "`--verify` executes a function beside its kernel, which a tensor program has none of"),
+        (["--verify"], "`--verify` compares a function with its kernel, and a tensor program has no function"),
         (["--einsum", "i,i->"], "give a FILE or --einsum TEXT, not both"),
         (["--type", "f32"], "--type is for --einsum"),
     ):

@@ -13,7 +13,7 @@ from roofdsl.frontends.python.select import chosen
 from roofdsl.frontends.python.values import Unknown, Value, Whole
 from roofdsl.lang import tree
 
-_STORE = "an element is stored only where a condition on data holds, which the language cannot say"
+_STORE = "an element is stored only where a condition on data holds, which the language cannot express"
 
 
 class Choices:

@@ -309,7 +309,7 @@ class Expressions:
         """The part of an array that is stored."""
         index = self.read(node.slice)
         if isinstance(index, Value) and index.type == "bool":
-            message = "an element is stored only where a condition on data holds, which the language cannot say"
+            message = "an element is stored only where a condition on data holds, which the language cannot express"
             help = f"write `{ast.unparse(node.value)}[:] = np.where(mask, new, old)` if every element may be stored"
             self.context.refuse("py-condition", message, node, help)
         return self._subscript(node.value, node.slice, node)
