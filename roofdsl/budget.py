@@ -16,7 +16,7 @@ from math import inf
 from types import FrameType
 from typing import Any
 
-from roofdsl.overtime import Watcher
+from roofdsl.overtime import Watcher, is_forking
 
 DEFAULT_S = 20.0
 DEFAULT_BYTES = 4 << 30
@@ -125,6 +125,9 @@ class Budget:
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
         if self._paused:
+            return
+        if is_forking():
+            signal.setitimer(signal.ITIMER_PROF, SOON_S, TICK_S)
             return
         left = self.left()
         over = resident_bytes() > self.memory_bytes

@@ -11,6 +11,8 @@ import os
 import signal
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 
@@ -18,6 +20,31 @@ LOOK_S = 0.5
 """Time between two looks."""
 
 _TIME = struct.Struct("d")
+
+_forks: list[None] = []  # one for each that has begun and not ended
+
+
+@contextmanager
+def forking() -> Iterator[None]:
+    """While this process makes a copy of itself.
+
+    Around a fork, Python and its libraries take locks and give them back. A signal's handler that forks in between, as
+    `budget`'s does to begin a Watcher, would wait for these locks for ever: `is_forking` tells it to come back later.
+    """
+    _forks.append(None)
+    try:
+        yield
+    finally:
+        del _forks[-1:]  # none is left in the copy
+
+
+def is_forking() -> bool:
+    """Whether a fork has begun and not ended."""
+    return bool(_forks)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forks.clear)
 
 
 class Watcher:
@@ -27,7 +54,8 @@ class Watcher:
         self._shared = mmap.mmap(-1, _TIME.size)
         self._parent = os.getpid()
         self.end_at(inf)
-        self._child = os.fork()
+        with forking():
+            self._child = os.fork()
         if not self._child:
             try:
                 self._watch(last_words.encode(errors="replace"))

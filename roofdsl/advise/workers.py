@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from roofdsl import budget
+from roofdsl.overtime import forking
 
 Tell = Callable[[Any], None]
 Task = Callable[[Tell], None]
@@ -85,7 +86,8 @@ def _begin(task: Task, seconds: float) -> tuple[Connection, Any]:
     context = multiprocessing.get_context("fork")
     reading, writing = context.Pipe(duplex=False)
     child = context.Process(target=_work, args=(task, seconds, writing))
-    child.start()
+    with forking():
+        child.start()
     writing.close()
     return reading, child
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 
 from roofdsl import budget, reproducibility
+from roofdsl.overtime import forking
 
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
@@ -105,7 +106,8 @@ def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[byt
     try:
         for task in tasks:
             reading, writing = os.pipe()
-            child = os.fork()
+            with forking():
+                child = os.fork()
             if child == 0:
                 _answer(task, seconds, writing)
             os.close(writing)

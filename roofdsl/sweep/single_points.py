@@ -19,6 +19,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
+from roofdsl.overtime import forking
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.predict.time import Prediction
@@ -190,7 +191,8 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     shared = _InVain(context.Value("d", _in_vain.seconds.value), workers)
     pool = ProcessPoolExecutor(workers, context, _begin_worker, (shared,))
     try:
-        futures = [pool.submit(solve, task) for task in tasks]
+        with forking():
+            futures = [pool.submit(solve, task) for task in tasks]
         for future in as_completed(futures):
             try:
                 yield future.result()

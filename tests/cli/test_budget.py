@@ -432,3 +432,27 @@ def test_the_watcher_holds_no_pipe_open() -> None:
     finally:
         watcher.stop()
         os.close(reading)
+
+FORKED = """
+import os, threading, time
+from roofdsl import budget
+from roofdsl.sets.child_process import in_child
+
+held = threading.Lock()  # as that of concurrent.futures, which a thread cannot take twice
+
+def after() -> None:
+    end = time.process_time() + 0.3
+    while time.process_time() < end:
+        pass
+    held.release()
+
+os.register_at_fork(before=held.acquire, after_in_parent=after, after_in_child=held.release)
+budget.WATCHED_FROM_S = 0
+with budget.beginning(30, 1 << 40, whole=True):
+    print(in_child(lambda: "done", 5))
+"""
+
+
+def test_the_clock_forks_nothing_in_the_middle_of_a_fork() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")

@@ -17,6 +17,9 @@ from tests.oracle.loading import kernel_of
 from tests.oracle.lru_triangles import triangular_kernel
 from tests.simulate.test_skip_repeats import REPEATING, polybench
 
+GROWING = pytest.mark.parametrize("growing", [False, pytest.param(True, marks=pytest.mark.thorough)])
+"""Without and with skipping blocks that grow, whose code takes minutes to compile in a new installation."""
+
 
 def by_segments(  # noqa: PLR0917
     kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int, growing: bool = False
@@ -37,69 +40,74 @@ def by_segments(  # noqa: PLR0917
     return way
 
 
-def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int, budget: int = 1 << 20) -> bool:
-    """Whether segments apply; if so, they count the same as the simulation of every access, with and without skipping
-    what grows.
-    """
-    ways = [by_segments(kernel, size, cache, line, budget, growing) for growing in (False, True)]
-    if None in ways:
+def agree(  # noqa: PLR0917
+    kernel: Kernel, size: dict[str, int], cache: int, line: int, growing: bool, budget: int = 1 << 20
+) -> bool:
+    """Whether segments apply; if so, they count the same as the simulation of every access."""
+    way = by_segments(kernel, size, cache, line, budget, growing)
+    if way is None:
         return False
     every = simulate_lru(kernel, size, cache, line, skip=False)
     want = [(a.residencies, a.begun_with_write, a.stored) for a in every.arrays]
-    for way in ways:
-        assert way is not None
-        got = [tuple(row) for row in way.final_tallies().tolist()]
-        assert (way.accesses, got) == (every.accesses, want), f"{kernel.source.text}{size} {cache} {line}"
+    got = [tuple(row) for row in way.final_tallies().tolist()]
+    assert (way.accesses, got) == (every.accesses, want), f"{kernel.source.text}{size} {cache} {line}"
     return True
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
-def test_polybench(name: str) -> None:
+@GROWING
+def test_polybench(name: str, growing: bool) -> None:
     """Whole lines and rows of odd length, and caches from a few lines to all of them."""
     rng = Random(name)
     for lines in (37, 150, 512):
         size = {p: max(3, v // 2 + rng.randrange(8)) for p, v in standard_sizes()[name]["small"].items()}
-        assert agree(polybench(name), size, 64 * lines, 64)
+        assert agree(polybench(name), size, 64 * lines, 64, growing)
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("seed", range(60))
-def test_random_triangular_kernels(seed: int) -> None:
+@GROWING
+def test_random_triangular_kernels(seed: int, growing: bool) -> None:
     rng = Random(seed)  # most of these kernels are taken; where segments give up, lines answer
     kernel = kernel_of(triangular_kernel(seed))
     element = kernel.arrays[0].type.bytes
     for _ in range(3):
         line = element * rng.choice((1, 2, 4, 8))
         cache = line * rng.choice((5, 8, 13, 20, 30, 50, 70, 100, 150, 400))
-        agree(kernel, {"n": rng.choice((3, 7, 16, 17, 24, 33))}, cache, line, rng.choice((100, 1 << 20)))
-
-
-@pytest.mark.spread(3)
-@pytest.mark.parametrize("what", REPEATING)
-def test_what_repeats(what: str) -> None:
-    body, _ = REPEATING[what]
-    kernel = kernel_of(f"kernel k(n):\n{body}")
-    applied = [agree(kernel, {"n": n}, 64 * lines, 64) for n in (48, 61) for lines in (9, 70, 200, 900)]
-    assert all(applied)
+        agree(kernel, {"n": rng.choice((3, 7, 16, 17, 24, 33))}, cache, line, growing, rng.choice((100, 1 << 20)))
 
 
 @pytest.mark.spread(6)
+@pytest.mark.parametrize("what", REPEATING)
+@GROWING
+def test_what_repeats(what: str, growing: bool) -> None:
+    body, _ = REPEATING[what]
+    kernel = kernel_of(f"kernel k(n):\n{body}")
+    applied = [agree(kernel, {"n": n}, 64 * lines, 64, growing) for n in (48, 61) for lines in (9, 70, 200, 900)]
+    assert all(applied)
+
+
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("seed", range(40))
-def test_random_triangular_kernels_that_grow_for_long(seed: int) -> None:
+@GROWING
+def test_random_triangular_kernels_that_grow_for_long(seed: int, growing: bool) -> None:
     """Short lines and many iterations, so that blocks are skipped until something changes."""
     rng = Random(1000 + seed)
     kernel = kernel_of(triangular_kernel(seed))
     element = kernel.arrays[0].type.bytes
     line = element * rng.choice((1, 2, 4))
-    agree(kernel, {"n": rng.choice((40, 48, 53, 64))}, line * rng.choice((8, 20, 50, 150, 400, 900)), line)
+    lines = rng.choice((8, 20, 50, 150, 400, 900))
+    agree(kernel, {"n": rng.choice((40, 48, 53, 64))}, line * lines, line, growing)
 
 
-def test_a_short_list_does_not_run_out_of_columns() -> None:
+@GROWING
+def test_a_short_list_does_not_run_out_of_columns(growing: bool) -> None:
     """Accesses one by one move the list through its table, and segments may be split just before its end."""
-    assert agree(kernel_of(triangular_kernel(5359)), {"n": 33}, 8 * 32, 32)
+    assert agree(kernel_of(triangular_kernel(5359)), {"n": 33}, 8 * 32, 32, growing)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["lu", "cholesky", "ludcmp", "correlation"])
 def test_what_grows_is_not_gone_through(name: str) -> None:
     """Of the sweeps of a triangular kernel, most are skipped, whatever the size of the cache."""
