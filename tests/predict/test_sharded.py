@@ -182,7 +182,7 @@ def test_temporaries() -> None:
         assert "O" in s.parts and s.sums == () and s.transfers == ()
     assert shard(attention, "kv").whole == ()
     assert shard(attention, "group").whole == ("K", "V")
-    with pytest.raises(CommandError, match="S is a sum over it that is used before"):
+    with pytest.raises(CommandError, match="the sum over it in S is used before"):
         shard(attention, "dh")
 
 
@@ -192,7 +192,7 @@ def test_a_result_that_is_used_is_no_sum_to_come() -> None:
         "    for i in range(n), j in range(m):\n        C[j] += A[i, j] * B[i, j]\n"
         "    for j in range(m):\n        D[j] += C[j] * C[j]\n"
     )
-    with pytest.raises(CommandError, match="C is a sum over it that is used before"):
+    with pytest.raises(CommandError, match="the sum over it in C is used before"):
         shard(kernel_of(text), "n")
     assert shard(kernel_of(text), "m").sums == ()
 
