@@ -40,6 +40,8 @@ def draw(report: Report, path: Path) -> None:
 
 def _panel(axes: Any, report: Report, ratio: Callable[[Ran], float | None], agreement: tuple[float, float]) -> None:
     """The runs that have this ratio, one series for each class."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     from roofdsl.plot.look import INK, OKABE_ITO, SIGNS
 
     axes.axhspan(*agreement, color="#E8E8E8", zorder=0)
@@ -56,7 +58,9 @@ def _panel(axes: Any, report: Report, ratio: Callable[[Ran], float | None], agre
             axes.plot(xs, ys, linestyle="none", markersize=6, alpha=0.85, mec="white", mew=0.5, **look)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(lambda size, _: show_size(int(size)) if size >= 1 else "")
     axes.set_ylim(top=max(1.6, 1.2 * axes.get_ylim()[1]))
     for cache in report.machine.caches:
