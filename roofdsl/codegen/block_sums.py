@@ -7,16 +7,16 @@ one more block joins the parts with the scalar itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import component, computed
 from roofdsl.codegen.emitter import Emitter, chain_of
-from roofdsl.codegen.independent import mentioned
+from roofdsl.codegen.independent import leaf_statements, mentioned
 from roofdsl.codegen.syntax import Text
 from roofdsl.codegen.threads import LoopId
 from roofdsl.loops.accesses import elements
-from roofdsl.loops.model import Array, Assign, Count, For, If, Let, Node, ScalarRef
+from roofdsl.loops.model import Array, Assign, For, Node, ScalarRef
 
 BLOCK = 256
 """Threads of a block that adds up parts, and the most in a block that makes them."""
@@ -34,7 +34,7 @@ Sums = Mapping[str, tuple[Array, str]]
 def sums_of(root: For) -> Sums | None:
     """What a nest adds up, if it does nothing else: its values read none of the scalars that it updates."""
     found: dict[str, tuple[Array, str]] = {}
-    for node in _leaves((root,)):
+    for node in leaf_statements((root,)):
         if not isinstance(node, Assign):
             continue
         if not isinstance(node.target, ScalarRef) or node.op not in _JOINED:
@@ -42,7 +42,7 @@ def sums_of(root: For) -> Sums | None:
         array, joined = node.target.array, _JOINED[node.op]
         if found.setdefault(array.name, (array, joined)) != (array, joined):
             return None
-    values = tuple(node.value for node in _leaves((root,)))
+    values = tuple(node.value for node in leaf_statements((root,)))
     return found if found and not found.keys() & set(mentioned(values)) else None
 
 
@@ -57,23 +57,9 @@ def can_follow(nodes: Sequence[Node], root: For, sums: Sums) -> bool:
     """
     if any(joined != "+=" for _, joined in sums.values()):
         return False
-    written = {n.target.array.name for n in _leaves(nodes) if isinstance(n, Assign)}
-    values = tuple(node.value for node in _leaves((root,)))
+    written = {n.target.array.name for n in leaf_statements(nodes) if isinstance(n, Assign)}
+    values = tuple(node.value for node in leaf_statements((root,)))
     return not written & {*mentioned(values), *(e.array.name for value in values for e in elements(value))}
-
-
-def _leaves(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
-    for node in nodes:
-        match node:
-            case For(body=body):
-                yield from _leaves(body)
-            case If(_, then, orelse):
-                yield from _leaves(then)
-                yield from _leaves(orelse)
-            case Assign() | Let():
-                yield node
-            case Count():
-                pass
 
 
 # ---- the text ----

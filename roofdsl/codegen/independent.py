@@ -21,7 +21,7 @@ def independent(loop: For) -> bool:
     """
     uses: dict[str, list[Element]] = {}
     written: set[str] = set()
-    for node in _statements(loop.body):
+    for node in leaf_statements(loop.body):
         for e in elements(node.value):
             uses.setdefault(e.array.name, []).append(e)
         if isinstance(node, Assign):
@@ -56,7 +56,7 @@ def single_update(loop: For) -> Assign | None:
         return None
     if isinstance(last.target, ScalarRef):
         name = last.target.array.name
-        return None if any(name in mentioned(node.value) for node in _statements(loop.body)) else last
+        return None if any(name in mentioned(node.value) for node in leaf_statements(loop.body)) else last
     if any(loop.var in s.symbols() for s in last.target.subscripts):
         return None
     array = last.target.array.name
@@ -77,14 +77,15 @@ def mentioned(part: object) -> Iterator[str]:
             yield from mentioned(getattr(part, name))
 
 
-def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
+def leaf_statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
+    """The statements that compute, in the order of the text."""
     for node in nodes:
         match node:
             case For(body=body):
-                yield from _statements(body)
+                yield from leaf_statements(body)
             case If(_, then, orelse):
-                yield from _statements(then)
-                yield from _statements(orelse)
+                yield from leaf_statements(then)
+                yield from leaf_statements(orelse)
             case Assign() | Let():
                 yield node
 

@@ -105,7 +105,7 @@ class _Windows:
             if array.is_scalar:
                 continue
             dims = [d.evaluate(at.values) for d in array.dims]
-            self.strides[array.name] = _strides(dims, column_major=array.column_major)
+            self.strides[array.name] = array.strides(at.values)
             self.first[array.name] = end
             elements = 1
             for extent in dims:
@@ -265,16 +265,6 @@ def _closure(expression: IntExpr, loops: Sequence[For]) -> frozenset[str]:
         if loop.var in wanted:
             wanted |= loop.start.symbols() | loop.stop.symbols()
     return frozenset(wanted)
-
-
-def _strides(dims: Sequence[int], *, column_major: bool) -> tuple[int, ...]:
-    """Elements between neighbours along each dimension."""
-    order = range(len(dims)) if column_major else range(len(dims) - 1, -1, -1)
-    found, step = [0] * len(dims), 1
-    for d in order:
-        found[d] = step
-        step *= dims[d]
-    return tuple(found)
 
 
 # ---- in words ----

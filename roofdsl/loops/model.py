@@ -6,6 +6,8 @@ Parameters declared `const` are already replaced by their numbers. Spans take no
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
 from typing import Literal
 
 from roofdsl.lang.record import Record, field
@@ -38,6 +40,13 @@ class Array(Record):
     @property
     def is_scalar(self) -> bool:
         return not self.dims
+
+    def strides(self, values: Mapping[str, int]) -> tuple[int, ...]:
+        """The distance in elements between neighbors along each dimension."""
+        dims = [d.evaluate(values) for d in self.dims]
+        if self.column_major:
+            return tuple(prod(dims[:k]) for k in range(len(dims)))
+        return tuple(prod(dims[k + 1 :]) for k in range(len(dims)))
 
 
 # ---- computations (what W counts); the type of each node is known ----

@@ -265,6 +265,11 @@ class Machine(Record):
         return self.memories[0]
 
     @property
+    def hierarchy(self) -> tuple[Cache | Memory, ...]:
+        """The caches from the nearest on, and the main memory."""
+        return (*self.caches, self.main_memory)
+
+    @property
     def last_cache(self) -> Cache | None:
         """The cache nearest to memory; None on a machine without caches (the textbook's)."""
         return self.caches[-1] if self.caches else None

@@ -59,6 +59,11 @@ def show_size(count: Number) -> str:
     return _scaled(count, "B", 6)
 
 
+def show_percent(share: float, form: str = ".0%") -> str:
+    """A fraction as a percentage: `12 %`."""
+    return format(share, form).replace("%", " %")
+
+
 def show_time(seconds: Number, digits: int = 4) -> str:
     """A time: `149.2 us`."""
     x = float(seconds)

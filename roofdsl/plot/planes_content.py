@@ -12,7 +12,7 @@ from math import log10
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group, show_time
 from roofdsl.plot.board import Window
 from roofdsl.plot.roofline_points import differing_sizes, labels_of
@@ -108,8 +108,7 @@ def plane_of(machine: Machine, types: Sequence[str], units: Sequence[str], level
     """
     solid = [r for r in roofs_of(machine, types, units).roofs if not r.is_ceiling]
     require_roof(solid)
-    levels: list[Cache | Memory] = [*machine.caches, machine.main_memory]
-    slopes = {each.name: slopes_of(each)[0] for each in levels}
+    slopes = {each.name: slopes_of(each)[0] for each in machine.hierarchy}
     name = level or machine.main_memory.name
     if name not in slopes:
         raise CommandError(f"machine {machine.name} has no level {name}", f"its levels are {', '.join(slopes)}")

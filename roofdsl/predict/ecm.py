@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.machine.model import Machine
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.levels_in_turn import in_turn
 
@@ -40,8 +40,7 @@ def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
 
 def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
     """The time of a level's transfers, with stores at their own rate where the machine states one."""
-    parts: list[Cache | Memory] = [*machine.caches, machine.main_memory]
-    part = next((part for part in parts if part.name == level.name), None)
+    part = next((part for part in machine.hierarchy if part.name == level.name), None)
     slow = None if part is None else part.stores_bytes_per_s
     if part is None or slow is None or level.loads_bytes is None or level.stores_bytes is None:
         return level.time_s
@@ -52,7 +51,7 @@ def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
 
 def nearest_first(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
     """The levels from the nearest cache to the main memory, and links at the end."""
-    order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
+    order = [part.name for part in machine.hierarchy]
     return sorted(levels, key=lambda level: order.index(level.name) if level.name in order else len(order))
 
 

@@ -163,7 +163,8 @@ def expected(
     if moving.levels is not None:
         behind = [level for level in counted if not is_nearest(level)]
         ladder.append(Rung(_BESIDES, "", max([ladder[-1].reached_s, *(level.time_s for level in behind)])))
-    ladder += _transfer_rungs(behind, transfers, slower, data_s, reached_s=ladder[-1].reached_s, machine=machine)
+    reached_s = ladder[-1].reached_s
+    ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=machine)
     if lost_s:
         ladder.append(Rung(_LOST.format(lost_at), NEARER, max(ladder[-1].reached_s, core_s, data_s) + lost_s))
     shorter = work_s + called < ladder[-1].reached_s
@@ -206,6 +207,7 @@ def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:
 
 def _transfer_rungs(
     behind: Sequence[LevelTime],
+    moved: Sequence[LevelTime],
     transfers: Sequence[tuple[str, Fraction]],
     delayed: Sequence[Delay],
     data_s: Fraction,
@@ -213,9 +215,11 @@ def _transfer_rungs(
     reached_s: Fraction,
     machine: Machine,
 ) -> list[Rung]:
-    """What stores load first, slower stores, delays, and then the rule by which transfers take turns or overlap."""
+    """What stores load first, slower stores, delays, and then the rule by which transfers take turns or overlap.
+
+    moved: the levels `behind` the nearest cache with what stores load first; transfers: the time of each of these.
+    """
     ladder = []
-    moved = [level.with_allocated() for level in behind]
     loading = [level.name for level, own in zip(behind, moved, strict=True) if own.time_s > level.time_s]
     if loading:
         reached_s = max(reached_s, *(own.time_s for own in moved))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.machine.model import Machine
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.strided import PAGE, Walks, pages_seconds, strided_seconds
 
@@ -79,8 +79,7 @@ def restarts_s(levels: Sequence[LevelTime], machine: Machine) -> tuple[Fraction,
 
     levels: those behind the first cache, nearest first. What comes from farther away is lost there.
     """
-    every: list[Cache | Memory] = [*machine.caches, machine.main_memory]
-    parts = {part.name: part for part in every}
+    parts = {part.name: part for part in machine.hierarchy}
     lost, of, farther = Fraction(0), "", 0
     for level in reversed(levels):
         part = parts.get(level.name)

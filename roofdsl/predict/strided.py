@@ -17,7 +17,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.sized import Sized, sized
-from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.machine.model import Machine
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def walks_of(
     from roofdsl.sets.library import TooHard
 
     line = machine.caches[0].line_bytes if machine.caches else None
-    if line is None or not any(part.strided_bytes_per_s for part in _parts(machine)):
+    if line is None or not any(part.strided_bytes_per_s for part in machine.hierarchy):
         return None
     behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
-    if [level.name for level in behind] != [part.name for part in _parts(machine)[1:]]:
+    if [level.name for level in behind] != [part.name for part in machine.hierarchy[1:]]:
         return None  # a level was left out, so nobody knows where its lines come from
     at = sized(kernel, values)
     try:
@@ -108,7 +108,7 @@ def strided_seconds(
 
     A line takes the time of the level that it comes from, and no more on its way through nearer ones.
     """
-    parts = {part.name: part for part in _parts(machine)}
+    parts = {part.name: part for part in machine.hierarchy}
     total = rest = Fraction(0)
     for k, one in enumerate(lines):
         farther = lines[k + 1] if k + 1 < len(lines) else Lines("", 0, 0)
@@ -130,10 +130,6 @@ def pages_seconds(walks: Walks, machine: Machine) -> Fraction:
     if core is None or core.walk is None or not machine.clock_hz:
         return Fraction(0)
     return walks.pages * core.walk / machine.clock_hz
-
-
-def _parts(machine: Machine) -> list[Cache | Memory]:
-    return [*machine.caches, machine.main_memory]
 
 
 def _directions(level: LevelTime) -> tuple[int, int]:
@@ -159,15 +155,9 @@ def _step_bytes(element: Element, var: str, at: Sized) -> int:
     """Bytes from the element to that of the next value of `var`."""
     from roofdsl.loops.affine import affine
 
-    array = element.array
-    dims = [d.evaluate(at.values) for d in array.dims]
-    step, apart = 0, 1
-    order = range(len(dims)) if array.column_major else range(len(dims) - 1, -1, -1)
-    for d in order:
-        coefficient = affine(element.subscripts[d]).coefficients().get(var, 0)
-        step += int(coefficient) * apart
-        apart *= dims[d]
-    return step * array.type.bytes
+    pairs = zip(element.subscripts, element.array.strides(at.values), strict=True)
+    step = sum(int(affine(subscript).coefficients().get(var, 0)) * apart for subscript, apart in pairs)
+    return step * element.array.type.bytes
 
 
 def _share(

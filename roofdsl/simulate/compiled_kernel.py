@@ -131,7 +131,7 @@ def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) 
 class _Compiler:
     def __init__(self, params: Mapping[str, int], layouts: tuple[Layout, ...]) -> None:
         self.params, self.layouts = params, layouts
-        self.arrays = {a.array.name: (k, _strides(a.array, params)) for k, a in enumerate(layouts)}
+        self.arrays = {a.array.name: (k, a.array.strides(params)) for k, a in enumerate(layouts)}
         self.code: list[tuple[int, int, int, int, int, int]] = []
         self.terms: list[tuple[int, int, int]] = []
         self.spans: list[tuple[int, int]] = []
@@ -317,11 +317,3 @@ class _Compiler:
                     rows += [*self._truth(part, scope), (AND if isinstance(c, And) else OR, 0, 0)]
                 return rows
         raise TypeError(type(c))
-
-
-def _strides(array: Array, params: Mapping[str, int]) -> tuple[int, ...]:
-    """The distance in elements between neighbours along each dimension."""
-    dims = [d.evaluate(params) for d in array.dims]
-    if array.column_major:
-        return tuple(prod(dims[:k]) for k in range(len(dims)))
-    return tuple(prod(dims[k + 1 :]) for k in range(len(dims)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from roofdsl.machine.quantities import show_time
+from roofdsl.machine.quantities import show_percent, show_time
 from roofdsl.measure.measurement import Measurement
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
 from roofdsl.tell.measurement import variant_of
@@ -28,7 +28,7 @@ def blocks(found: Regressions) -> list[Block]:
             rows.append((run_name(m), "", show_time(m.median_s), "", "", said))
             continue
         both = (show_time(change.before.median_s), show_time(m.median_s))
-        rows.append((run_name(m), *both, f"{change.slower_by:+.1%}".replace("%", " %"), f"{change.p:.2g}", said))
+        rows.append((run_name(m), *both, show_percent(change.slower_by, "+.1%"), f"{change.p:.2g}", said))
         if change.verdict in ("slower than its baseline", "inconclusive"):
             notes.append(f"{run_name(m)}: {told(change)}")
     notes += [f"{run_name(m)} is in the baseline, but was not measured now" for m in found.missing]

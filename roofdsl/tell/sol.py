@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.machine.quantities import show_time
+from roofdsl.machine.quantities import show_percent, show_time
 from roofdsl.predict.time import Prediction
 from roofdsl.sol.answer import SpeedOfLight
 from roofdsl.sol.claim import Claim
@@ -73,7 +73,7 @@ def verdict(claim: Claim, floor: Floor) -> str:
         worst = claim.violated[0]
         least = f"{worst.name} alone takes {show_time(worst.time_s)} ({worst.formula})"
         return f"{time} is impossible on {floor.machine}: {least}."
-    percent = f"{float(claim.above_floor):.0%}".replace("%", " %")
+    percent = show_percent(float(claim.above_floor))
     if claim.verdict == "near the floor":
         return f"{time} is possible, and within {percent} of the floor."
     return f"{time} is possible: {percent} above the floor."
