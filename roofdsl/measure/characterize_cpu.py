@@ -219,12 +219,17 @@ def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effor
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
-    """The sweep after repeating the working sets that determine a level's bandwidth but whose samples spread."""
+    """The sweep after repeating the working sets that determine a level's bandwidth but whose samples spread, and those
+    around the end of the last cache if the curve does not fall where the system says that it ends.
+    """
     levels, _ = find_levels(cpu, len(team), sweep, sweep)
-    for level in levels:
-        if level.all_cores.spread > MOST_SPREAD:
-            again = run_sweep(team, [level.all_cores.working_set_bytes], buffers, effort, lambda part, what: None)
-            sweep = sweep.merged(again)
+    doubtful = {level.all_cores.working_set_bytes for level in levels if level.all_cores.spread > MOST_SPREAD}
+    if len(levels) > 2 and not levels[-2].agrees and (last := levels[-2].reported) is not None:
+        # Other tenants may have filled the cache, or slowed the core, for the second that these sizes took.
+        low, high = 2 * levels[-3].capacity_bytes, 1.5 * last.size_bytes * min(last.copies, len(team)) / len(team)
+        doubtful |= {p.working_set_bytes for p in sweep.points if low <= p.working_set_bytes <= high}
+    if doubtful:
+        sweep = sweep.merged(run_sweep(team, sorted(doubtful), buffers, effort, lambda part, what: None))
     return sweep
 
 
@@ -245,7 +250,11 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
     notes = []
     caches: list[_Found] = []
     for cache in cpu.caches:
-        found = _match(cache, seen, trusted=not _noise(alone))
+        # A share of the last cache may be as small as a few times the cache before it.
+        least = cache.size_bytes / 4
+        if caches and cache is cpu.caches[-1]:
+            least = min(least, 4 * caches[-1].capacity_bytes)
+        found = _match(cache, seen, least, trusted=not _noise(alone))
         caches.append(found)
         kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
         if found.seen_bytes is None:
@@ -313,14 +322,15 @@ def _places(levels: Sequence[Level], cores: int) -> list[Place]:
     return found
 
 
-def _match(cache: ReportedCache, seen: Sequence[Plateau], trusted: bool) -> _Found:
-    """Match a cache with the step of the curve that it explains, or with the nearest one within a factor of four.
+def _match(cache: ReportedCache, seen: Sequence[Plateau], least_bytes: float, trusted: bool) -> _Found:
+    """Match a cache with the step of the curve that it explains, or with the nearest one from `least_bytes` to four
+    times its size.
 
     If the step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
     machine), the curve's capacity is used, unless the machine was too busy for its curve to be `trusted`.
     """
     name = f"L{cache.level}"
-    steps = [p for p in seen if p.capacity_bytes and 1 / 4 <= p.capacity_bytes / cache.size_bytes <= 4]
+    steps = [p for p in seen if p.capacity_bytes and least_bytes <= p.capacity_bytes <= 4 * cache.size_bytes]
     near = min(steps, key=lambda p: (not p.could_end_at(cache.size_bytes), _distance(p, cache)), default=None)
     if near is None or near.capacity_bytes is None:
         return _Found(name, cache, cache.size_bytes, None, None, cache.copies)

@@ -86,6 +86,14 @@ def test_a_cache_of_which_a_share_is_ours() -> None:
     assert any("131072 KiB reported" in note and "which is taken" in note for note in found.notes)
 
 
+def test_the_last_cache_may_be_shared_with_many() -> None:
+    """The system reports 16 times what the curve shows: the curve is right, for nothing else ends there."""
+    cpu = replace(CPU, caches=(*CPU.caches[:2], replace(CPU.caches[2], size_bytes=512 << 20)))
+    found = characterized(cpu, cores=1)
+    assert found.levels[2].agrees is False
+    assert 0.7 <= found.levels[2].capacity_bytes / (32 << 20) <= 1.42
+
+
 def test_a_system_that_reports_nothing() -> None:
     found = characterized(replace(CPU, caches=()))
     assert [level.name for level in found.levels] == ["L1", "L2", "L3", "DRAM"]
