@@ -265,7 +265,7 @@ def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tu
     if not cpu.caches:
         notes.append("the system reports no caches; the levels come from the curve")
         for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
-            caches.append(_Found(f"L{k + 1}", None, size // 64 * 64, size, None, cores if k == 0 else 1))
+            caches.append(_Found(f"L{k + 1}", None, _rounded(size), size, None, cores if k == 0 else 1))
     levels: list[Level] = []
     below = below_share = 0.0  # the capacity of the level before, for one core and for all
     for c in caches:
@@ -338,8 +338,13 @@ def _match(cache: ReportedCache, seen: Sequence[Plateau], least_bytes: float, tr
         return _Found(name, cache, cache.size_bytes, near.capacity_bytes, True, cache.copies)
     if not trusted:
         return _Found(name, cache, cache.size_bytes, near.capacity_bytes, False, cache.copies)
-    line = cache.line_bytes or 64
-    return _Found(name, cache, near.capacity_bytes // line * line, near.capacity_bytes, False, cache.copies)
+    return _Found(name, cache, _rounded(near.capacity_bytes), near.capacity_bytes, False, cache.copies)
+
+
+def _rounded(size_bytes: int) -> int:
+    """A capacity read off a curve, to the nearest 1/64 of its power of two: no curve shows more."""
+    step = max(64, 1 << max(0, size_bytes.bit_length() - 7))
+    return max(1, round(size_bytes / step)) * step
 
 
 def _distance(plateau: Plateau, cache: ReportedCache) -> float:

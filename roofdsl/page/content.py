@@ -99,7 +99,10 @@ class _Collector:
         asked = self.asked
         _once("kernel", [k.name for k, _ in asked.kernels])
         _once("machine", [m.name for m in asked.machines])
-        kernels = [self.kernel(kernel, given) for kernel, given in asked.kernels]
+        kernels = []
+        for k, (kernel, given) in enumerate(asked.kernels):
+            with budget.part(len(asked.kernels) - k):
+                kernels.append(self.kernel(kernel, given))
         shown = list(dict.fromkeys(t for k in kernels for variant in k["variants"].values() for t in variant["types"]))
         document = {
             "title": asked.title,
@@ -169,9 +172,14 @@ class _Collector:
                 f"the operations of kernel {kernel.name} have no closed form: {error}",
                 "a page is made of closed forms; `roofdsl predict` gives values",
             ) from None
+        # Before the variants, whose plateaus in lines take all the time there is.
+        with budget.part(2):
+            expected = {m.name: self.expected(kernel, values, m) for m in self.asked.machines}
         variants = {}
-        for type_name in self.types_of(kernel, work):
-            variants[type_name] = self.variant(kernel, type_name, work, element)
+        types = self.types_of(kernel, work)
+        for k, type_name in enumerate(types):
+            with budget.part(min(2, len(types)) if k == 0 else len(types) - k):
+                variants[type_name] = self.variant(kernel, type_name, work, element)
         return {
             "name": kernel.name,
             "title": f"{kernel.name}({', '.join(p.name for p in kernel.parameters)})",
@@ -186,7 +194,7 @@ class _Collector:
             "convention": first,
             "source": source_html(kernel),
             "article": article,
-            "expected": {m.name: self.expected(kernel, values, m) for m in self.asked.machines},
+            "expected": expected,
             "blocks": [m.name for m in self.asked.machines if orders_of(kernel, values, m).launch is not None],
         }
 

@@ -206,6 +206,14 @@ def test_a_suite_has_a_limit_for_each_kernel_and_none_for_all(tmp_path: Path) ->
     assert "left out" not in done.stderr
 
 
+def test_a_page_leaves_time_for_each_of_its_kernels(tmp_path: Path) -> None:
+    """The plateaus in lines of the first kernels would take all of it."""
+    words = ["explore", "gemv", "matmul", "jacobi2d", "--machine", "v100", "--set", "n=1000", "-o", "page.html"]
+    done, _ = run([*words, "--budget", "4s"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "3 kernels, 1 machine" in done.stderr + done.stdout
+
+
 @pytest.mark.thorough
 def test_what_a_budget_cut_is_not_kept_on_disk(tmp_path: Path) -> None:
     (tmp_path / "k.roof").write_text(HARD["hang"][0])
@@ -432,6 +440,7 @@ def test_the_watcher_holds_no_pipe_open() -> None:
     finally:
         watcher.stop()
         os.close(reading)
+
 
 FORKED = """
 import os, threading, time

@@ -36,7 +36,7 @@ function expectedWords(state, k) {
     const [cause] = found.causes;
     const share = cause && cause.share > 0 ? ` The largest cause: ${cause.cause} (+${showTime(cause.share, 3)}).` : "";
     return tag("p", { class: "expected", "data-seconds": String(found.seconds) }, tag("strong", {}, `Expected: ${showTime(found.seconds)}`),
-      `, as \`roofdsl predict\` finds it (${found.model}). The bound over all levels is ${showTime(found.bound)}.${share}`);
+      ", as ", tag("code", {}, "roofdsl predict"), ` finds it (${found.model}). The bound over all levels is ${showTime(found.bound)}.${share}`);
   }
   const settings = kernel.parameters.map(({ name }) => ` --set ${name}=${state.sizes[k][name]}`).join("");
   const known = found.known.map((values) => sizesText(kernel, values)).filter((text) => text).join("; ");

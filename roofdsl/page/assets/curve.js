@@ -86,7 +86,7 @@ function cacheLines(caches, size, x) {
     const at = x.clamped(c.size);
     return [
       shape("line", { class: "cache", x1: at, x2: at, y1: size.top, y2: size.bottom }),
-      shape("text", { class: "cache", x: at - 5, y: size.bottom - 8, "text-anchor": "end" }, `${c.name} ${showSize(c.size)}`),
+      shape("text", { class: "cache", x: at - 5, y: size.top + 14, "text-anchor": "end" }, `${c.name} ${showSize(c.size)}`),
     ];
   });
 }

@@ -165,7 +165,7 @@ function notesOf(state) {
     }
     for (const text of [...found.entry.notes, ...found.rates.notes]) out.push(text);
     if (kernel.blocks.includes(machine.name)) {
-      out.push(`${kernel.name}: counted in the order of its loops; \`roofdsl predict\` counts by thread blocks on this machine`);
+      out.push(`${kernel.name}: counted in the order of its loops; roofdsl predict counts by thread blocks on this machine`);
     }
     if (typeOf(state, k) !== kernel.own) {
       out.push(`${kernel.name}: written in ${kernel.own}, shown as if all its data were ${typeOf(state, k)}`);
@@ -177,7 +177,7 @@ function notesOf(state) {
     const where = "drawn at the intensity that is predicted for the machine chosen";
     out.push(`measured on ${row.device}, ${row.label}, caches ${row.state}: ${where}`);
   }
-  out.push("T_comms is for the traffic between fast memory and the machine's memory alone; `roofdsl predict` times every cache too");
+  out.push("T_comms is for the traffic between fast memory and the machine's memory alone; roofdsl predict times every cache too");
   return [...new Set(out)];
 }
 
