@@ -71,7 +71,7 @@ class Integers:
             if not isinstance(b, Const):
                 raise TypeError("an exponent is a number")
             if not isinstance(a, Const) and _factors(a) * b.value > MAX_FACTORS:
-                message = f"an integer is a product of at most {MAX_FACTORS} factors, and this of more"
+                message = f"an integer is a product of at most {MAX_FACTORS} factors, but this one of more"
                 raise self.fail("exponent", message, span)
             result = Const(a.value**b.value) if isinstance(a, Const) else mul(*[a] * b.value)
         elif op == "*":

@@ -38,7 +38,7 @@ def directive(node: Any) -> Directive:
             break
         head.append(word)
     if not head or not {"for", "simd", "distribute", "loop"} & set(head):
-        message = f"`#pragma omp {' '.join(words[1:3])}` is not read"
+        message = f"`#pragma omp {' '.join(words[1:3])}` is not supported"
         raise Refused("c-pragma", message, node, "write `#pragma omp parallel for` before the loop")
     shared = {"for", "distribute", "loop"} & set(head)
     if not shared or "reduction" in named or "ordered" in named:

@@ -105,7 +105,7 @@ class Pointers:
             message = f"`{node.name}` is a pointer to pointers, whose rows may lie anywhere"
             raise Refused("c-pointer", message, node, _ROWS)
         if variable.type.base in ("other", "void"):
-            message = f"`{node.name}` points at `{variable.type.words}`, which is not read"
+            message = f"`{node.name}` points at `{variable.type.words}`, which is not supported"
             raise Refused("c-pointer", message, node, "use arrays of numbers")
         state = self.context.state(variable)
         if isinstance(state, Wrapped):

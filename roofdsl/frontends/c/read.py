@@ -107,7 +107,7 @@ class _Reader:
         source, span = self.places.at(*place)
         said = found[3] if found else text.lstrip(": ")
         message = f"`{said[8:].strip()}` is not expected here" if said.startswith("before: ") else said.lower()
-        help = "C99 is read, without extensions of compilers and without C++"
+        help = "roofdsl reads C99, without extensions of compilers and without C++"
         return InputError(source, [Diagnostic("c-syntax", message, span, help)])
 
     # ---- which functions ----

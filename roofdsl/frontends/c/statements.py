@@ -26,10 +26,10 @@ _NO = {
     c_ast.DoWhile: ("a `do` loop may run any number of times", "write `for (i = lo; i < hi; i++)`"),
     c_ast.Goto: ("`goto` is not followed", "write `if` and `else`"),
     c_ast.Label: ("a label is not followed", "write `if` and `else`"),
-    c_ast.Switch: ("`switch` is not read", "write `if` and `else`"),
+    c_ast.Switch: ("`switch` is not supported", "write `if` and `else`"),
     c_ast.Break: ("`break` ends the loop early: how often it runs depends on data", "run the loop to its end"),
-    c_ast.Continue: ("`continue` is not read", "put the rest of the body into an `if`"),
-    c_ast.Return: ("a `return` before the end of the function is not read", "put the rest into an `if`"),
+    c_ast.Continue: ("`continue` is not supported", "put the rest of the body into an `if`"),
+    c_ast.Return: ("a `return` before the end of the function is not supported", "put the rest into an `if`"),
 }
 
 
@@ -145,7 +145,7 @@ class Statements:
             element(type_, node, node.name)
             self.shape(variable, node)
             if node.init is not None:
-                message = "an array with initial values is not read"
+                message = "an array with initial values is not supported"
                 raise Refused("c-type", message, node, "assign its elements, or make it an argument")
         else:
             element(type_, node, node.name)
@@ -247,7 +247,9 @@ class Statements:
     def _assign_value(self, node: Any, place: Value, is_update: bool) -> None:
         op = "=" if not is_update and node.op == "=" else node.op[-2 if is_update else 0]
         if not is_update and node.op not in ("=", "+=", "-=", "*=", "/="):
-            raise Refused("c-integer", f"`{node.op}` is not read", node, "write it with `=`, `+`, `-`, `*` and `/`")
+            raise Refused(
+                "c-integer", f"`{node.op}` is not supported", node, "write it with `=`, `+`, `-`, `*` and `/`"
+            )
         one = Value("i32", None, None, Poly.number(1))
         value = one if is_update else self.values.value(node.rvalue)
         if op != "=":
@@ -276,7 +278,7 @@ class Statements:
         for part in walk(node):
             changes = isinstance(part, c_ast.Assignment) or getattr(part, "op", "") in ("++", "--", "p++", "p--")
             if isinstance(part, c_ast.FuncCall) or (changes and part is not statement):
-                message = "a side effect inside an expression is not read"
+                message = "a side effect inside an expression is not supported"
                 raise Refused("c-effect", message, part, "write two statements")
 
     # ---- branches ----

@@ -87,11 +87,11 @@ class Values:
                 message = "an assignment inside an expression is a side effect"
                 raise Refused("c-effect", message, node, "write it as a statement of its own")
             case c_ast.StructRef():
-                raise Refused("c-pointer", "members of structures are not read", node, "use arrays and scalars")
+                raise Refused("c-pointer", "members of structures are not supported", node, "use arrays and scalars")
             case c_ast.ExprList():
-                raise Refused("c-effect", "the comma operator is not read", node, "write two statements")
+                raise Refused("c-effect", "the comma operator is not supported", node, "write two statements")
             case _:
-                raise Refused("c-statement", "this expression is not read", node)
+                raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
         """A value converted to the type of what it is stored in, as C does silently; the store itself converts."""
@@ -124,14 +124,14 @@ class Values:
         if code is not None:
             return Value("i32", None, None, Poly.number(code))
         if "'" in text or '"' in text:
-            raise Refused("c-type", "text is not read", node)
+            raise Refused("c-type", "text is not supported", node)
         if node.type.endswith("int"):
             number, type_ = integer_constant(text)
             if number > LARGEST:
                 raise Refused("c-integer", "this integer is larger than 2**63 - 1", node)
             return Value(type_, None, None, Poly.number(number))
         if text.startswith("0x"):
-            raise Refused("c-type", "hexadecimal floating-point numbers are not read", node, "write it in decimal")
+            raise Refused("c-type", "hexadecimal floating-point numbers are not supported", node, "write it in decimal")
         digits = text.rstrip("fl")
         suffix = text[len(digits) :]
         if suffix == "l":
@@ -167,7 +167,7 @@ class Values:
     def _scalar_type(self, node: Any) -> str:
         type_ = self.context.type_of(node.to_type.type)
         if not type_.is_plain or type_.base in ("other", "void"):
-            raise Refused("c-type", f"a cast to `{type_.words}` is not read", node)
+            raise Refused("c-type", f"a cast to `{type_.words}` is not supported", node)
         return type_.base
 
     def cast(self, value: Value, to: str, node: Any) -> Value:
@@ -195,13 +195,13 @@ class Values:
             raise Refused("c-effect", f"`{node.op[-2:]}` inside an expression is a side effect", node,
                           "write it as a statement of its own")  # fmt: skip
         if node.op == "sizeof":
-            raise Refused("c-integer", "`sizeof` is not read", node, "write the number")
+            raise Refused("c-integer", "`sizeof` is not supported", node, "write the number")
         if node.op == "&":
             raise Refused("c-pointer", "an address is not a number", node)
         if node.op == "!":
             raise Refused("c-condition", "a comparison is not a number in the language", node, "write `c ? 1 : 0`")
         if node.op == "~":
-            raise Refused("c-integer", "bit operations are not read", node)
+            raise Refused("c-integer", "bit operations are not supported", node)
         value = self.value(node.expr)
         type_ = promoted(value.type)
         if node.op == "+":
@@ -219,7 +219,7 @@ class Values:
             a, b = self.value(node.left), self.value(node.right)
             if node.op == "<<" and a.poly is not None and b.poly is not None and b.poly.value is not None:
                 return self._checked(Value(promoted(a.type), None, None, a.poly * 2 ** min(b.poly.value, 62)), node)
-            raise Refused("c-integer", "bit operations are not read", node, "write `*`, `/` and `%`")
+            raise Refused("c-integer", "bit operations are not supported", node, "write `*`, `/` and `%`")
         if self.pointers.is_pointer(node.left) or self.pointers.is_pointer(node.right):
             raise Refused("c-pointer", "arithmetic with pointers does not give a number", node)
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)

@@ -28,7 +28,7 @@ class Call(Record):
         for name, value in [*zip(names, self.args, strict=False), *self.named.items()]:
             if name not in names or name in found:
                 help = f"it is read with {', '.join(names)}" if names else ""
-                context.refuse("py-call", f"the argument `{name}` of `{short}` is not read", self.node, help)
+                context.refuse("py-call", f"the argument `{name}` of `{short}` is not supported", self.node, help)
             if not (isinstance(value, Constant) and value.value is None):
                 found[name] = value
         for name in names[:least]:

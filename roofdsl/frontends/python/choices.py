@@ -69,7 +69,7 @@ class Choices:
             case tree.Compare(left, ((op, right),), own):
                 return tree.Compare(self._operand(left, span), ((op, self._operand(right, span)),), own)
             case _:
-                return context.refuse("py-condition", "this condition is not read", node)
+                return context.refuse("py-condition", "this condition is not supported", node)
 
     def _operand(self, e: tree.Expr, span: tree.Span) -> tree.Expr:
         if isinstance(e, tree.Number) or not _reads(e):

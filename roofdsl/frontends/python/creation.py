@@ -52,7 +52,7 @@ class Creation:
             name = {"f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64"}.get(found.value, found.value)
             if name in NUMPY:
                 return NUMPY[name]
-        self.context.refuse("py-type", "this type is not read", node, f"the types are {', '.join(TYPES)}")
+        self.context.refuse("py-type", "this type is not supported", node, f"the types are {', '.join(TYPES)}")
 
     def shape(self, found: Any, node: ast.AST) -> Shape:
         """A shape: an integer or a tuple of them."""
@@ -168,7 +168,7 @@ class Creation:
 
     def _made(self, shape: Shape, type_: str, fill: Any, node: ast.AST) -> Value:
         if not shape:
-            self.context.refuse("py-shape", "an array without dimensions is not read", node, "use a number")
+            self.context.refuse("py-shape", "an array without dimensions is not supported", node, "use a number")
         view = self.new(shape, type_, node)
         if fill is not None:
             self.store(view, "=", self.arithmetic.value(fill, node), node)

@@ -56,7 +56,7 @@ class Elementwise:
             case Items():
                 refuse("py-type", "a tuple or list is not a number or an array", node, "use numpy's arrays")
             case Extremum():
-                refuse("py-condition", "`min` or `max` of sizes is read as a bound of `range` only", node)
+                refuse("py-condition", "`min` or `max` of sizes is supported only as a bound of `range`", node)
             case Known():
                 refuse("py-condition", "a condition on sizes is not a number", node, "write `if` and `else`")
             case Named(name):

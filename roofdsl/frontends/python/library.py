@@ -48,7 +48,7 @@ class Library(Arrangements):
         help = "its result is not a sum, product, root or other function of the language"
         if name.startswith("torch."):
             help = "`roofdsl convert FILE.py --torch` runs the file, and reads the PyTorch `Model` in it"
-        self.context.refuse("py-call", f"`{short}` is not read", call.node, help)
+        self.context.refuse("py-call", f"`{short}` is not supported", call.node, help)
 
     def method(self, base: Any, call: Call) -> Any:
         """`base.name(...)` for a method that is called as numpy's function of the same name."""
@@ -70,7 +70,7 @@ class Library(Arrangements):
             flat = self.indexing.reshaped(value, [self.size(value)], node)
             return flat if call.name == "ravel" else self.nests.materialized(flat, node, self.wished(node), ("copy",))
         help = "its result is not a sum, product, root or other function of the language"
-        self.context.refuse("py-call", f"the method `{call.name}` is not read", node, help)
+        self.context.refuse("py-call", f"the method `{call.name}` is not supported", node, help)
 
     def converted(self, found: Any, type_: str, node: Any) -> Value:
         """`x.astype(type)`, `np.float32(x)`: a copy in another type."""
@@ -145,7 +145,7 @@ class Library(Arrangements):
         if all(isinstance(a, Whole | Extremum) for a in call.args):
             polys = [p for a in call.args for p in (a.polys if isinstance(a, Extremum) else (a.poly,))]
             if any(isinstance(a, Extremum) and a.op != op for a in call.args):
-                self.context.refuse("py-loop", "`min` of `max` is not read", call.node)
+                self.context.refuse("py-loop", "`min` of `max` is not supported", call.node)
             if all(p.value is not None for p in polys):
                 return Whole((min if op == "min" else max)(polys, key=lambda p: p.value or 0))
             return Extremum(op, tuple(dict.fromkeys(polys)))
@@ -157,7 +157,7 @@ class Library(Arrangements):
         given = call.bound(self.context, ["a", "axis", "dtype", "out", "keepdims"], 1)
         value = self.arithmetic.shaped(given["a"], call.node)
         if "dtype" in given and self.type(given["dtype"], call.node) != value.type:
-            self.context.refuse("py-type", "a sum in another type is not read", call.node, "convert with `astype`")
+            self.context.refuse("py-type", "a sum in another type is not supported", call.node, "convert with `astype`")
         return self.reduced(value, given, op, call.node)
 
     def reduced(self, value: Value, given: dict[str, Any], op: str, node: Any) -> Value:
@@ -199,7 +199,7 @@ class Library(Arrangements):
         node = call.node
         value = self.floating(given["a"], node)
         if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a variance of complex values is not read", node)
+            self.context.refuse("py-type", "a variance of complex values is not supported", node)
         if not value.simple:
             value = self.nests.materialized(value, node, "t", ("spread",))
         count = Whole(self.counted(value, given.get("axis"), node))
@@ -227,7 +227,7 @@ class Library(Arrangements):
     def norm(self, call: Call) -> Any:
         value = self.floating(self.one(call, "x"), call.node)
         if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a norm of complex values is not read", call.node)
+            self.context.refuse("py-type", "a norm of complex values is not supported", call.node)
         square = self.arithmetic.operate("*", value, value, call.node)
         total = self.reductions.reduce(square, range(len(value.shape)), "+=", call.node)
         return self.arithmetic.function("sqrt", total, call.node)
@@ -270,7 +270,7 @@ class Library(Arrangements):
     def as_float(self, call: Call) -> Any:
         found = self.arithmetic.value(self.one(call, "x"), call.node)
         if not found.is_scalar or kind(found.type) in ("complex", "bool"):
-            self.context.refuse("py-type", "`float` of this is not read", call.node)
+            self.context.refuse("py-type", "`float` of this is not supported", call.node)
         if found.number is not None:
             return self.arithmetic.constant(float(found.number.real), call.node)
         return self.nests.stored(found, "f64", call.node, "cast")

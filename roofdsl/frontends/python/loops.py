@@ -57,7 +57,7 @@ class Loops:
         """Writes a `for`. Raises Refused."""
         context = self.context
         if node.orelse:
-            context.refuse("py-statement", "`else` of a loop is not read", node.orelse[0], "leave it out")
+            context.refuse("py-statement", "`else` of a loop is not supported", node.orelse[0], "leave it out")
         header = self._header(node)
         span = context.span(node)
         up = (header.step.value or 1) > 0
@@ -106,11 +106,13 @@ class Loops:
                 if isinstance(node.target, ast.Tuple) and len(node.target.elts) == 2 and not over.is_scalar:
                     return Header((ZERO,), (over.shape[0],), one, False, over)
             if isinstance(function, Named) and function.name in ("enumerate", "zip", "reversed", "numpy.ndenumerate"):
-                message = f"a loop over `{function.name}` is not read"
+                message = f"a loop over `{function.name}` is not supported"
                 context.refuse("py-loop", message, call, "write `for i in range(n):`")
         found = self.expressions.read(call)
         if isinstance(found, Items):
-            context.refuse("py-loop", "a loop over a tuple or list is not read", call, "write `for i in range(n):`")
+            context.refuse(
+                "py-loop", "a loop over a tuple or list is not supported", call, "write `for i in range(n):`"
+            )
         if not isinstance(found, Value):
             context.refuse("py-loop", "a loop runs over `range(...)` or an array", call, "write `for i in range(n):`")
         if found.is_scalar:
@@ -143,9 +145,8 @@ class Loops:
             if len(polys) > 1 and part is not None:
                 found = self.expressions.read(part)
                 if isinstance(found, Extremum) and (found.op == op) != up:
-                    message = (
-                        f"a bound that is the {'larger' if found.op == 'max' else 'smaller'} of two is not read here"
-                    )
+                    which = "larger" if found.op == "max" else "smaller"
+                    message = f"a bound that is the {which} of two is not supported here"
                     context.refuse("py-loop", message, part, "split the loop")
         for part, polys in ((start, starts), (stop, stops)):
             for p in polys:

@@ -30,7 +30,7 @@ class Reductions:
         if kind(type_) == "int" and op in ("+=", "*="):
             type_ = "i64"
         if op in ("max=", "min=") and kind(type_) in ("complex", "bool"):
-            self.context.refuse("py-type", f"the largest or smallest of {type_} values is not read", node)
+            self.context.refuse("py-type", f"the largest or smallest of {type_} values is not supported", node)
         self.context.exact &= kind(type_) == "int" or op in ("max=", "min=")
         kept = [k for k in range(len(value.shape)) if k not in axes]
         buffer = self._result(tuple(value.shape[k] for k in kept), type_, node, wish)
@@ -85,7 +85,9 @@ class Reductions:
         context = self.context
         type_, _ = self.arithmetic.common([v for v, _ in operands])
         if kind(type_) == "bool" or type_ in ("i8", "i16"):
-            context.refuse("py-type", f"products of {type_} matrices are not read", node, "use i64 or floating point")
+            context.refuse(
+                "py-type", f"products of {type_} matrices are not supported", node, "use i64 or floating point"
+            )
         given = self.arithmetic.fitted([v for v, _ in operands], type_, node)
         given = [v if v.simple else self.nests.materialized(v, node, "t", ("of", k)) for k, v in enumerate(given)]
         self.context.exact &= kind(type_) == "int"

@@ -104,7 +104,7 @@ class Signature:
         if spec.vararg or spec.kwarg:
             extra = spec.vararg or spec.kwarg
             assert extra is not None
-            context.refuse("py-call", "`*` arguments are not read", extra, "write the arguments")
+            context.refuse("py-call", "`*` arguments are not supported", extra, "write the arguments")
         args = arguments_of(self.function)
         given = {a.arg: self.shapes.get(a.arg) or self._annotation(a) for a in args}
         dims = {n: self._dims(n, g, next(a for a in args if a.arg == n)) for n, g in given.items()}

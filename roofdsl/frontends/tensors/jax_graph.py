@@ -65,7 +65,7 @@ class _Reader:
         self.fresh += 1
         type_ = TYPES.get(str(aval.dtype), "")
         if not type_:
-            raise CommandError(f"arrays of {aval.dtype} are not read", f"types that are read: {', '.join(TYPES)}")
+            raise CommandError(f"arrays of {aval.dtype} are not supported", f"the types are {', '.join(TYPES)}")
         shape = tuple(int(n) for n in aval.shape)
         return Tensor(self.fresh, shape, type_, shape)
 

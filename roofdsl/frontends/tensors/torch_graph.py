@@ -98,7 +98,7 @@ class _Reader:
         self.fresh += 1
         type_ = TYPES.get(str(value.dtype).removeprefix("torch."))
         if type_ is None:
-            raise CommandError(f"tensors of {value.dtype} are not read", f"types that are read: {', '.join(TYPES)}")
+            raise CommandError(f"tensors of {value.dtype} are not supported", f"the types are {', '.join(TYPES)}")
         shape = tuple(int(n) for n in value.shape)
         return Tensor(self.fresh, shape, type_, shape)
 

@@ -159,7 +159,7 @@ SOL = record(
         "claim": maybe(_CLAIM),
         "notes": many(TEXT),
     },
-    about="the least time that any code takes",
+    about="the minimum time of any code",
 )  # fmt: skip
 
 _TIMES = {"time_s": SECONDS, "flops_per_s": OPERATIONS_PER_S, "bound": TEXT}
