@@ -28,7 +28,7 @@ class Split(Exception):
 
 
 class Whole(Exception):
-    """The remainder of a coordinate modulo the elements of a line matters, so the part must be cut by this remainder."""
+    """The remainder of a coordinate modulo the elements of a line matters, so the part is cut by this remainder."""
 
     def __init__(self, coordinate: int) -> None:
         super().__init__(coordinate)
@@ -222,7 +222,7 @@ class Cell:
     # ---- cutting ----
 
     def parts(self, split: Split | Whole) -> list[Cell]:
-        """The part cut into pieces in which the comparison that raised `split` is decided, or closer to being decided."""
+        """The part cut into pieces in which the comparison that raised `split` is decided, or closer to decided."""
         if isinstance(split, Whole):
             return self._blocked(split.coordinate)
         return self._cut(split.form)

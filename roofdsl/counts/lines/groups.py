@@ -1,4 +1,4 @@
-"""The visits in one row of iterations: groups of references to the same row of an array, and the lines that they touch."""
+"""The visits in one row of iterations: groups of references to the same row of an array, and the lines they touch."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class Functions:
         self.context, self.values = context, values
 
     def value(self, name: str, node: Any) -> Value:
-        """The call of a function of the library. Raises Refused for one that the language does not have."""
+        """The call of a library function. Raises Refused for one that the language does not have."""
         args = list(node.args.exprs) if node.args is not None else []
         span = self.context.spans(node)
         if name in ("pow", "powf") and len(args) == 2:

@@ -13,7 +13,7 @@ _KNOWN = frozenset(("parallel", "for", "simd", "target", "teams", "distribute", 
 
 
 class Directive(Record):
-    """`loops`: how many loops, from the next one on, are parallel; 0 where iterations are not called independent."""
+    """`loops`: the number of parallel loops, from the next one on; 0 if iterations are not declared independent."""
 
     text: str
     node: Any
@@ -26,7 +26,7 @@ class Directive(Record):
 
 
 def directive(node: Any) -> Directive:
-    """What a pragma says. Raises Refused for one that changes what the program does."""
+    """The meaning of a pragma. Raises Refused for one that changes what the program does."""
     text = " ".join((node.string or "").split())
     words = text.replace("(", " (").split()
     if not words or words[0] != "omp":

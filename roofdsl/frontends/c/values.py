@@ -26,7 +26,7 @@ _FLT_MAX, _DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
 
 
 class NeedsData(Exception):
-    """An integer's value is needed and not known."""
+    """The value of an integer is needed but not known."""
 
     def __init__(self, variable: Variable, node: Any, why: str) -> None:
         self.variable, self.node, self.why = variable, node, why
@@ -65,7 +65,7 @@ class Values:
         return value.poly
 
     def value(self, node: Any) -> Value:
-        """The value of an expression. Raises Refused for what is not read."""
+        """The value of an expression. Raises Refused for unsupported code."""
         match node:
             case c_ast.Constant():
                 return self._constant(node)
@@ -94,7 +94,7 @@ class Values:
                 raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
-        """A value converted to the type of what it is stored in, as C does silently; the store itself converts."""
+        """A value converted to the type in which it is stored, as C does silently; the store itself converts."""
         if value.type == type_ or value.poly is not None:
             return value
         self.exact(value, type_, node)
@@ -171,7 +171,7 @@ class Values:
         return type_.base
 
     def cast(self, value: Value, to: str, node: Any) -> Value:
-        """`(to) value`, where that changes no value that the language would keep."""
+        """`(to) value`, if that changes no value that the language would keep."""
         if value.type == to:
             return value
         if is_integer(to):
@@ -225,7 +225,7 @@ class Values:
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)
 
     def operate(self, op: str, a: Value, b: Value, node: Any) -> Value:
-        """`a op b` in the type that C computes it in. Raises Refused where the language would use another type."""
+        """`a op b` in the type in which C computes it. Raises Refused if the language would use another type."""
         type_ = common(a.type, b.type)
         if a.poly is not None and b.poly is not None:
             return self._checked(Value(type_, None, None, self._integers(op, a.poly, b.poly, node)), node)
@@ -258,7 +258,7 @@ class Values:
         return Refused("c-type", message, node, help)
 
     def _checked(self, value: Value, node: Any) -> Value:
-        """An integer that its type holds. Raises Refused where it is unsigned and may be negative, or overflows."""
+        """An integer that fits in its type. Raises Refused if it is unsigned and may be negative, or overflows."""
         assert value.poly is not None
         if is_unsigned(value.type) and not self.context.facts.not_negative(value.poly):
             message = "this unsigned value wraps around where it would be negative"
@@ -301,7 +301,7 @@ class Values:
         return self.select(condition, self.value(node.iftrue), self.value(node.iffalse), node)
 
     def select(self, condition: Condition, a: Value, b: Value, node: Any) -> Value:
-        """`condition ? a : b` of data."""
+        """`condition ? a : b` on data."""
         type_ = common(a.type, b.type) if a.type != b.type else a.type
         owns = [v.own for v in (a, b) if v.own is not None]
         wrong = next((own for own in owns if not same(own, type_)), None)
@@ -322,7 +322,7 @@ class Values:
         return self.functions.value(name, node)
 
     def learn_data(self, need: NeedsData) -> Again:
-        """Notes that an integer is data. Raises Refused where it already is."""
+        """Records that an integer is data. Raises Refused if that is already known."""
         variable = need.variable
         if variable.key in self.context.learnt.data or variable.place == "parameter":
             message = f"the value of `{variable.name}` is not known here: {need.why}"

@@ -89,7 +89,7 @@ class Arithmetic(Elementwise):
         self.context.refuse("py-index", "this power does not follow from sizes", node, "write a number as exponent")
 
     def power(self, a: Value, b: Value, exponent: Any, node: ast.AST) -> Value:
-        """`a ** b`: products, a root, a quotient, or the exponential function for a base that is a number."""
+        """`a ** b`: products, a root, a quotient, or the exponential function if the base is a number."""
         span = self.context.span(node)
         p = b.number
         if p is None and a.number is not None and a.number > 0 and a.number != 1:  # type: ignore[operator]
@@ -123,7 +123,7 @@ class Arithmetic(Elementwise):
         return self.elementwise(lambda x: tree.Unary("-", grouped(x, 3), span), [a], a.type, node, **more)
 
     def function(self, name: str, found: Any, node: ast.AST, weak: bool = False) -> Value:
-        """A function of the language of one value."""
+        """A function of the language, applied to one value."""
         a = self.value(found, node)
         if name in ("real", "imag", "conj") and kind(a.type) != "complex":
             return a if name != "imag" else self.constant(0, node)
@@ -207,7 +207,7 @@ class Arithmetic(Elementwise):
         return self.elementwise(build, [c, a, b], type_, node, weak=weak, own=own)
 
     def truth(self, found: Any, node: ast.AST) -> Value:
-        """A truth value for each element."""
+        """The truth value of each element."""
         if isinstance(found, Known):
             message = "a condition on sizes and loop variables decides between statements, not between values"
             self.context.refuse("py-condition", message, node, "write `if` and `else`")
@@ -242,7 +242,7 @@ def _other(e: tree.Expr, op: str) -> bool:
 
 
 def _differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
-    """What is not negative where `d op 0` holds, and where it does not."""
+    """The values that are nonnegative if `d op 0` holds, and those that are if it does not."""
     at_least: dict[str, tuple[Poly, ...]] = {
         "<": (-d - 1,), "<=": (-d,), ">": (d - 1,), ">=": (d,), "==": (d, -d), "!=": (),
     }  # fmt: skip

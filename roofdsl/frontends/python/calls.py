@@ -20,7 +20,7 @@ class Call(Record):
     node: ast.Call
 
     def bound(self, context: Context, names: Sequence[str], least: int) -> dict[str, Any]:
-        """Arguments by name; those that are missing or None are left out. Raises Refused for others."""
+        """Arguments by name, without those that are missing or None. Raises Refused for others."""
         short = self.name.removeprefix("numpy.")
         found: dict[str, Any] = {}
         if len(self.args) > len(names):

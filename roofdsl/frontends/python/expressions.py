@@ -55,7 +55,7 @@ _NO: dict[type[ast.AST], tuple[str, str, str]] = {
 
 
 class Expressions:
-    """Evaluates expressions, and writes what they need before their statement."""
+    """Evaluates expressions, and writes the statements that they need beforehand."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -68,7 +68,7 @@ class Expressions:
         self.follow: Callable[[ast.FunctionDef, Sequence[Any], dict[str, Any], ast.Call], Any]
 
     def named(self, node: ast.expr, wish: str) -> Any:
-        """The value of an expression; what it makes is called `wish`."""
+        """The value of an expression; an array that it makes is called `wish`."""
         before = self.context.root, self.context.wish
         self.context.root, self.context.wish = node, wish
         try:
@@ -85,7 +85,7 @@ class Expressions:
         return self.arithmetic.integer(self.read(node), node, what)
 
     def read(self, node: ast.expr) -> Any:
-        """What an expression stands for. Raises Refused."""
+        """The meaning of an expression. Raises Refused."""
         match node:
             case ast.Constant(value):
                 return self._constant(value, node)
@@ -130,7 +130,7 @@ class Expressions:
     # ---- names ----
 
     def lookup(self, name: str, node: ast.AST) -> Any:
-        """What a name means here."""
+        """The meaning of a name here."""
         context, module = self.context, self.context.module
         frame = context.frame
         if name in frame.env:
@@ -200,7 +200,7 @@ class Expressions:
             self.context.refuse("py-type", _BITS, node, "compute with numbers")
         for found, own in ((a, left), (b, right)):
             if not isinstance(found, Whole):
-                self.arithmetic.value(found, own)  # what is wrong with an operand is said of the operand
+                self.arithmetic.value(found, own)  # errors in an operand are reported for the operand
         return self.arithmetic.operate(word, a, b, node)
 
     def _is_truth(self, found: Any) -> bool:
@@ -241,7 +241,7 @@ class Expressions:
         return Constant(all(isinstance(x, Constant) and x.value is None for x in (a, b)) == wanted)
 
     def _logic(self, op: str, parts: Sequence[Any], node: ast.AST) -> Any:
-        """`and`, `or`, `not`: decided where the parts are, else of sizes alone or of data alone."""
+        """`and`, `or`, `not`: decided if the parts are, otherwise a condition of sizes alone or of data alone."""
         for p in parts:
             if isinstance(p, Value) and p.type != "bool" and op != "not" and len(parts) > 1:
                 message = f"`{op}` of numbers gives one of them"

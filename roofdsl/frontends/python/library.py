@@ -1,4 +1,4 @@
-"""What functions of numpy, math and Python itself are read as: one row each."""
+"""The meaning of functions of numpy, math and Python itself: one row for each."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Library(Arrangements):
         self.context.refuse("py-call", f"`{short}` is not supported", call.node, help)
 
     def method(self, base: Any, call: Call) -> Any:
-        """`base.name(...)` for a method that is called as numpy's function of the same name."""
+        """`base.name(...)` for a method that corresponds to numpy's function of the same name."""
         node = call.node
         value = self.arithmetic.shaped(base, node)
         if call.name in ("sum", "prod", "max", "min", "mean", "std", "var", "dot", "conj", "conjugate", "reshape",
@@ -89,7 +89,7 @@ class Library(Arrangements):
         return self.context.read(buffer, node)
 
     def _out(self, call: Call) -> Any:
-        """A function of numpy with `out=`, which stores its result; None without one."""
+        """A call of a numpy function with `out=`, which stores its result; None without `out=`."""
         short = call.name.removeprefix("numpy.")
         known = {**_UNARY, **_BINARY, **_EXTREMA, **_COMPARE, **_LOGIC}
         arity = 1 if short in _UNARY or short in ("square", "negative", "logical_not", "reciprocal") else 2
@@ -170,7 +170,7 @@ class Library(Arrangements):
         return self.kept(found, value, axes) if self.flag(given.get("keepdims"), node) else found
 
     def kept(self, found: Value, value: Value, axes: list[int]) -> Value:
-        """With axes of one element where others have gone."""
+        """The value with axes of one element in place of those that were reduced."""
         parts = iter(found.shape)
         shape = [None if k in axes else Part(ZERO, next(parts)) for k in range(len(value.shape))]
         if found.view is not None and found.view.buffer.dims == ():
@@ -187,7 +187,7 @@ class Library(Arrangements):
         return self.kept(found, value, self.axes(given.get("axis"), len(value.shape), call.node))
 
     def divided(self, total: Value, count: Any, node: Any) -> Value:
-        """Numpy divides a sum where it stands."""
+        """A quotient; a stored total is divided in place, as by numpy."""
         if total.view is None:
             return self.arithmetic.operate("/", total, count, node)  # type: ignore[no-any-return]
         self.store(total.view, "/=", self.arithmetic.value(count, node), node)
@@ -293,13 +293,13 @@ class Library(Arrangements):
 
 
 def value_node(found: Value) -> Any:
-    """Where a reduced array was made."""
+    """The node that made a reduced array."""
     assert found.view is not None
     return found.view.buffer.node
 
 
 def _each(form: str, words: Mapping[str, str], row: Callable[[Library, str, Call], Any]) -> dict[str, Row]:
-    """Rows of functions that are read alike, each with its word."""
+    """Rows of functions with the same translation, each with its own word."""
 
     def made(word: str) -> Row:
         return lambda lib, call: row(lib, word, call)
@@ -364,4 +364,4 @@ ROWS: dict[str, Row] = {
     "int": Library.as_int,
     "pow": Library.power,
 }
-"""By full name: what a call is read as."""
+"""By full name: the translation of a call."""

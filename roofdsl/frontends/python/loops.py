@@ -21,7 +21,7 @@ _RANGES = ("range", "numba.prange")
 
 
 class Header(Record):
-    """`for target in range(start, stop, step)`: starts of which the largest, stops of which the smallest counts."""
+    """`for target in range(start, stop, step)`: the largest of the starts and the smallest of the stops count."""
 
     starts: tuple[Poly, ...]
     stops: tuple[Poly, ...]
@@ -32,7 +32,7 @@ class Header(Record):
 
 
 class _Followed(Record):
-    """A loop whose body has been followed: names before it, integers as an iteration begins, and their steps."""
+    """A followed loop: names before it, integers at the beginning of an iteration, and their steps."""
 
     before: dict[str, Any]
     carried: dict[str, Carried]
@@ -177,7 +177,7 @@ class Loops:
     def _upwards(
         self, header: Header, name: str, up: bool, node: ast.For
     ) -> tuple[Poly, tuple[Poly, ...], tuple[Poly, ...]]:
-        """The counter in terms of a loop `name` that counts up, and that loop's starts and stops."""
+        """The counter in terms of a loop `name` that counts up, and the starts and stops of that loop."""
         if up:
             return Poly.name(name), header.starts, header.stops
         if len(header.starts) != 1:
@@ -218,7 +218,7 @@ class Loops:
     def _integers(
         self, node: ast.For, header: Header, names: Sequence[str], counter: Poly, loop: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Values of integers at the beginning of an iteration, and what each adds to them."""
+        """The values of integers at the beginning of an iteration, and the amounts that each iteration adds."""
         context = self.context
         if not names:
             return {}, {}
@@ -256,7 +256,7 @@ class Loops:
         return starts, adds
 
     def _rebound(self, name: str, mark: Carried, node: ast.For) -> None:
-        """A name of an array that the body gives to another one, although it reads the old one first."""
+        """The name of an array that the body assigns to another array, although it reads the old one first."""
         context = self.context
         final = context.frame.env.get(name)
         if final is mark or not mark.read or (isinstance(final, Value) and final.view == mark.value.view is not None):
@@ -302,14 +302,14 @@ class Loops:
                 env[n] = Unknown(f"`{n}` is set in a loop that may not run") if n in before else found
 
     def _last(self, found: Any, why: str, last: dict[str, Poly], needs: Poly | None, key: Any) -> Any:
-        """An integer behind a loop: known where `needs` is not negative."""
+        """An integer after a loop, which is known if `needs` is nonnegative."""
         if not isinstance(found, Whole) or needs is None:
             return Unknown(why, key)
         value = Whole(found.poly.put(last))
         return value if self.context.facts.not_negative(needs) else Unknown(why, key, value, needs)
 
     def _keeps(self, items: Sequence[tree.Item]) -> bool:
-        """Whether iterations keep scalars or arrays of their own, which the kernel's are not."""
+        """Whether iterations have private scalars or arrays, which those of the kernel are not."""
         local = {b.name for b in self.context.buffers.values() if b.place == "local"}
         pending = list(items)
         while pending:

@@ -23,7 +23,7 @@ class Reductions:
         self.context, self.nests, self.arithmetic = context, nests, arithmetic
 
     def reduce(self, value: Value, axes: Sequence[int], op: str, node: ast.AST, wish: str = "s") -> Value:
-        """`op` is `+=`, `*=`, `max=` or `min=`; axes: those that go. Raises Refused."""
+        """`op` is `+=`, `*=`, `max=` or `min=`; axes: those to reduce. Raises Refused."""
         if value.type == "bool" and op in ("+=", "*="):
             (value,) = self.arithmetic.fitted([value], "i64", node)
         type_ = value.type
@@ -39,7 +39,7 @@ class Reductions:
         order = _order(value)
         first = ZERO
         if op in ("max=", "min=") and len(axes) == 1:
-            first = ONE  # the first element is what the others are compared with
+            first = ONE  # the other elements are compared with the first one
 
         def indices(of_kept: Sequence[Poly], of_axes: Sequence[Poly]) -> list[Poly]:
             given = dict(zip(kept, of_kept, strict=True)) | dict(zip(axes, of_axes, strict=True))
@@ -172,7 +172,7 @@ class Reductions:
 
 
 def _order(value: Value) -> list[int]:
-    """The axes as they lie in memory, outermost first."""
+    """The axes in memory order, outermost first."""
     axes = [a.axis for a in value.view.axes if a.axis is not None] if value.view is not None else []
     return [*axes, *(k for k in range(len(value.shape)) if k not in axes)]
 

@@ -44,7 +44,7 @@ _AUGMENTED = "write it as an assignment with `=`"
 
 
 class Statements:
-    """Follows the statements of functions, and writes the kernel's."""
+    """Follows the statements of functions, and writes those of the kernel."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -55,7 +55,7 @@ class Statements:
         self.choices = Choices(context, self.expressions, self.block)
 
     def block(self, items: Sequence[ast.stmt]) -> None:
-        """Statements in a row."""
+        """Consecutive statements."""
         for item in items:
             before, self.context.top = self.context.top, None
             self.statement(item)
@@ -159,7 +159,7 @@ class Statements:
                 self.context.refuse("py-statement", "this cannot be assigned", target, "assign names and elements")
 
     def _narrowed(self, value: Value, view: View, node: ast.AST) -> Value:
-        """A number of Python that is stored in an array."""
+        """A Python number that is stored in an array."""
         if value.own and value.weak and kind(value.type) == kind(view.buffer.type) == "float":
             (value,) = self.expressions.arithmetic.fitted([value], view.buffer.type, node)
         return value
@@ -294,7 +294,7 @@ class Statements:
         return found
 
     def body(self, function: ast.FunctionDef) -> Any:
-        """Follows a function; what it returns."""
+        """Follows a function; returns its value."""
         return self._ending(function.body)
 
     def plain(self, function: ast.FunctionDef) -> None:
@@ -307,7 +307,7 @@ class Statements:
                 self.context.refuse("py-call", message, decorator, "leave it out")
 
     def _ending(self, body: Sequence[ast.stmt]) -> Any:
-        """Follows the last statements of a function; what they return."""
+        """Follows the last statements of a function; returns the function's value."""
         items = list(body)
         last = items.pop() if items and isinstance(items[-1], ast.Return) else None
         if last is None and items and isinstance(items[-1], ast.If) and _returns(items[-1]):
@@ -322,7 +322,7 @@ class Statements:
         return self.expressions.named(last.value, "result")
 
     def _either(self, node: ast.If) -> Any:
-        """What `if c: return a` and `else: return b` return: of two numbers, if `c` is about data."""
+        """The value of `if c: return a` and `else: return b`: one of two numbers, if `c` depends on data."""
         context, arithmetic = self.context, self.expressions.arithmetic
         condition = self.expressions.read(node.test)
         known = decided(condition)
