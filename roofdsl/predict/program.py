@@ -124,7 +124,7 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
         from roofdsl.predict.exchanges import exchange, network
 
         for e in at.exchanges:
-            network(e, machine)  # what is wrong with links is said at once, not after all launches are counted
+            network(e, machine)  # errors in links are reported at once, not after all launches are counted
     units = Units(machine, options.unit)
     cold = replace(options, warm=False)
     launches = [

@@ -121,7 +121,7 @@ def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:
 
 
 def _compute_term(compute: ComputeTime, work: int, unit: str | None, machine: Machine) -> FloorTerm:
-    """The compute term. Separate pipes run beside each other, each at its own rate; otherwise, operations take turns."""
+    """The compute term. Separate pipes run beside each other at their own rates; else, operations take turns."""
     parts, apart = [], not machine.one_sequence and unit is None
     for part in compute.parts:
         cls = "" if part.cls == unit else f" ({part.cls})"

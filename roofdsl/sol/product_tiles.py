@@ -79,7 +79,7 @@ def tiles(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times] |
 
 
 def _nested(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times] | None:
-    """Blocks for the registers and each cache of one core; a cache no larger than the level in front of it adds none."""
+    """Blocks for the registers and each cache of a core; a cache no larger than the level in front adds none."""
     from roofdsl.bounds.nested import lines, most_loads, nested, nested_kernel
     from roofdsl.bounds.tiles import NoTiling, written
 
