@@ -43,7 +43,8 @@ class Prediction(Record):
     """The model's prediction for one launch of a kernel, or for several (predictions can be added and multiplied).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together. bound_s:
-    the maximum of the terms of each launch, summed over launches: no code is faster; no_overlap_s: their sum.
+    the maximum of the terms of each launch, summed over launches: no code with these accesses is faster;
+    no_overlap_s: their sum.
     machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
 
     counters: totals of the kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread

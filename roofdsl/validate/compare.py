@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def predicted_s(self) -> float:
-        """The bound: no code is faster."""
+        """The bound: no code with these accesses is faster."""
         return float(self.prediction.bound_s)
 
     @property
