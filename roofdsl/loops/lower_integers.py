@@ -32,14 +32,17 @@ MAX_FACTORS = 1000
 
 
 class Integers:
-    """Lowers what the checker found right; what only the numbers of `const` parameters show is an InputError."""
+    """Lowers integer expressions that the checker accepted.
+
+    Raises InputError for errors that only the values of `const` parameters reveal.
+    """
 
     def __init__(self, source: Source, constants: Mapping[str, int]) -> None:
         self.source = source
         self.constants = constants
 
     def fail(self, code: str, message: str, span: Span, help: str = "") -> InputError:
-        """The error for a fault that the constants bring out; names them."""
+        """The error for a fault that the constants reveal; it names them."""
         given = ", ".join(f"{name} = {value}" for name, value in self.constants.items())
         shown = f"{message} (with {given})" if given else message
         return InputError(self.source, [Diagnostic(code, shown, span, help)])
@@ -64,7 +67,7 @@ class Integers:
                 raise TypeError(f"no integer expression: {expression}")
 
     def binary(self, op: str, a: IntExpr, b: IntExpr, span: Span) -> IntExpr:
-        """`a op b`, constants folded; `b` of a power is a Const."""
+        """`a op b`, constants folded; for a power, `b` is a Const."""
         if op in ("//", "%"):
             return self._divide(op, a, b, span)
         if op == "**":
