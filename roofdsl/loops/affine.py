@@ -74,7 +74,7 @@ def _extremum(kind: type[Min] | type[Max], terms: tuple[IntExpr, ...]) -> IntExp
 
 
 class Range(Record):
-    """The values of a loop variable: from `start` (possibly a max) up to, but not including, `stop` (possibly a min)."""
+    """The values of a loop variable: from `start` (possibly a max) to just below `stop` (possibly a min)."""
 
     start: IntExpr
     stop: IntExpr

@@ -126,7 +126,7 @@ def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
 
 
 def in_waves(launch: Launch, resident: int) -> Kernel:
-    """The order in which `resident` blocks at a time reach the cache they share: whole rows of blocks, or parts of one."""
+    """The order in which `resident` blocks at a time reach a shared cache: whole rows of blocks, or parts of one."""
     inner: list[For] = []
     outer = list(launch.blocks)
     room = resident

@@ -172,7 +172,7 @@ def _table_of(found: Sequence[Any]) -> Block:
 
 
 def _values(of: Any) -> dict[str, Any]:
-    """The fields of a record or dataclass, without what says where it stands in a file."""
+    """The fields of a record or dataclass, without those that give its place in a file."""
     names = of.__match_args__ if isinstance(of, Record) else [f.name for f in fields(of)]
     return {n: v for n in names if not isinstance(v := getattr(of, n), (Source, Span)) and not n.startswith("_")}
 
@@ -189,7 +189,7 @@ def _is_record(value: Any) -> bool:
 
 
 def shown(name: str, value: Any) -> str:
-    """A value in words, its unit taken from the ending of its name."""
+    """A value in words, with the unit from the ending of its name."""
     match value:
         case None:
             return ""
