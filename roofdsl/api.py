@@ -46,8 +46,8 @@ from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predicted
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
-from roofdsl.predict.time import Prediction
 from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:

@@ -76,7 +76,7 @@ def _points(of: Any) -> list[Block]:
 
 
 RESULTS: dict[str, Callable[[Any], list[Block]]] = {
-    "roofdsl.predict.time:Prediction": _prediction,
+    "roofdsl.predict.prediction:Prediction": _prediction,
     "roofdsl.predict.program:ProgramPrediction": _program,
     "roofdsl.machine.model:Machine": _machine,
     "roofdsl.advise.advise:Advised": _advised,
@@ -88,12 +88,12 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
 """Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
 
 TITLED = frozenset(
-    ("roofdsl.predict.time:Prediction", "roofdsl.predict.program:ProgramPrediction", "roofdsl.machine.model:Machine",
-     "roofdsl.advise.advise:Advised")
+    ("roofdsl.predict.prediction:Prediction", "roofdsl.predict.program:ProgramPrediction",
+     "roofdsl.machine.model:Machine", "roofdsl.advise.advise:Advised")
 )  # fmt: skip
 """Those whose first line says what they are of."""
 
-LATEX = {**RESULTS, "roofdsl.predict.time:Prediction": _prediction_latex}
+LATEX = {**RESULTS, "roofdsl.predict.prediction:Prediction": _prediction_latex}
 """The same blocks; of a prediction its terms as formulas too."""
 
 

@@ -17,7 +17,7 @@ from roofdsl.loops.program_at import Exchanged
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.collectives import Collective, Kind, Network, Topology, collective, network_of
-from roofdsl.predict.time import LinkTime, Prediction
+from roofdsl.predict.prediction import LinkTime, Prediction
 
 
 def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:

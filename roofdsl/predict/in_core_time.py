@@ -12,7 +12,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
 from roofdsl.predict.moving import AS_COUNTED, Moving
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]
 """compiled: from the assembly of the code that `measure` runs. stated: from the kernel and what the machine states.

@@ -26,8 +26,8 @@ from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.moving import Moving
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
+from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
-from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.levels_in_turn import in_turn
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 NOTE = "executed repeatedly: caches keep what the launches in between leave of the data"
 

@@ -17,7 +17,7 @@ from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
 from roofdsl.predict.ecm import measured_turns_s
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Cores, LevelTime, Prediction
+from roofdsl.predict.prediction import Cores, LevelTime, Prediction
 
 
 class Scaling(Record):

@@ -136,7 +136,7 @@ def _every_access(
     import numpy as np
 
     from roofdsl.simulate.compiled_hierarchy import run_caches
-    from roofdsl.simulate.plain import is_plain, run_plain, words_of
+    from roofdsl.simulate.plain_hierarchy import is_plain, run_plain, words_of
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     tallies = np.zeros((len(levels), 6), dtype=np.int64)

@@ -6,8 +6,8 @@ accesses is stored, and the walk can stop and continue after any iteration.
 
 Each simulator repeats the lines around `advance` and `stays`, for speed. As inlined functions (the blocks that
 references touch next, continuing by some iterations), they cost up to 38% of processor time in `compiled_hierarchy.py`,
-5% in `plain.py` and `lru_list.py` and nothing in `stack.py`, depending on which of them were shared. The code that the
-compiler generates for the hot loop depends on how it is written.
+5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of them were shared. The code
+that the compiler generates for the hot loop depends on how it is written.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from fractions import Fraction
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 from roofdsl.sol.floor import Floor
 from roofdsl.sol.product_tiles import product_of, tiles

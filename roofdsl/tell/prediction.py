@@ -17,7 +17,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.predict.occupancy import LatencyCeiling, occupancy_text
-from roofdsl.predict.time import Cores, Prediction
+from roofdsl.predict.prediction import Cores, Prediction
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 

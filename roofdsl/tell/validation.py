@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_operations, show_rate, show_time
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
 from roofdsl.tell.measurement import variant_of
 from roofdsl.tell.titles import short_sizes

@@ -433,6 +433,7 @@ def test_the_watcher_holds_no_pipe_open() -> None:
         watcher.stop()
         os.close(reading)
 
+
 FORKED = """
 import os, threading, time
 from roofdsl import budget

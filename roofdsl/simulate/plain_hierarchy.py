@@ -2,8 +2,8 @@
 
 `compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
 row of words from the newest to the oldest. One pass searches the row for a line, moves it to the front and pushes out
-the last one. A word is a line number above a dirty bit; -1 is an empty place. It is half as long as in
-`replacement.py`, so that more of a large cache stays near the processor.
+the last one. A word is a line number above a dirty bit; -1 is an empty place. Words are half as
+long as in `replacement.py`, so that more of a large cache stays near the processor.
 
 If the lines of an innermost loop's references stay the same for several iterations, and there are no more references
 than the first level has ways, only one of these iterations is simulated. All of their lines are then present, in the
