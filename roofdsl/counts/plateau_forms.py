@@ -142,8 +142,8 @@ class Plateaus:
     def _form(self, each: Mapping[Class, Row], members: Sequence[Class] | None) -> Cases:
         """The complete traffic on a plateau that `members` have in common (None: for all sizes)."""
         hits = {c: row.hits for c, row in each.items()}
-        # In a class without points of a piece, it does not matter whether the piece counts as hits. So one form serves
-        # all members, unless it counts existing pieces as hits that miss.
+        # A piece without points in a class may count as hits there or not. So one form serves all members, unless it
+        # counts existing pieces as hits that miss.
         together = union(hits.values())
         if together is None or all(together & self._present(c) == h for c, h in hits.items()):
             return self._cases(together, members)
@@ -153,10 +153,8 @@ class Plateaus:
     # ---- residue classes ----
 
     def _by_class(self, given: Mapping[str, int]) -> tuple[dict[Class, list[Row]], bool]:
-        """The plateaus of each class, and whether these are all classes.
-
-        If there are too many classes, only the class of the given sizes; unknown sizes are taken as multiples of their
-        periods.
+        """The plateaus of each class, and whether these are all classes. If there are too many, only the class of the
+        given sizes; unknown sizes are taken as multiples of their periods.
         """
         if self._every is not None:
             return self._every, True
@@ -247,17 +245,14 @@ class Plateaus:
         if (hits, residues) not in self._leads:
             self._leads[hits, residues] = self._leading(self._total(hits), residues)
         leading = self._leads[hits, residues]
-        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order; otherwise there would
-        # be a step.
+        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order, or it were a step.
         lows = [r.low for r in self._in_class(residues) if step is not None and r.piece in step.across]
         begun = min(lows, key=self.order.key, default=None)
         blurred = begun is not None and self.order.key(begun) <= self.order.key(start)
         return Row(start, leading, hits, None, None if blurred else begun, blurred)
 
     def _append_or_extend(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
-        """Appends a plateau, which ends the last one of `rows`, or extends the last one if both move the same leading
-        terms.
-        """
+        """Appends a plateau, which ends the last one of `rows`, or extends it if both move the same leading terms."""
         key, last = self.order.key, rows[-1] if rows else None
 
         def moved(hits: Hits) -> object:
@@ -333,8 +328,7 @@ class Plateaus:
             own = joined(periods_of_sets(d for d, _ in counted), periods(v for _, v in counted))
             self._counts[id(domain)] = counted, own
         counted, own = self._counts[id(domain)]
-        # There are many classes, and most counts are the same in all of them: only the remainders on which they depend
-        # matter.
+        # There are many classes, and most counts are the same in all: only remainders they depend on matter.
         far = self._point(residues)[0]
         key = id(domain), tuple(far[n] % period for n, period in own.items() if n in far)
         if key not in self._weights:
@@ -383,9 +377,7 @@ class Plateaus:
         return (self.sets.line_stream if hits is None else self.stream).context
 
     def _cases(self, hits: Hits, members: Sequence[Class] | None, *, conditional: bool = False) -> Cases:
-        """The traffic as cases, for the sizes of `members`. conditional: the cases themselves contain the conditions of
-        the classes.
-        """
+        """The traffic as cases, for the sizes of `members`. conditional: the cases contain the classes' conditions."""
         key = hits, None if members is None else tuple(members), conditional
         if key not in self._forms:
             self._forms[key] = self._counted_cases(hits, members, conditional)
