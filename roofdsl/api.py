@@ -46,8 +46,8 @@ from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.kernel import predict as predicted
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
-from roofdsl.predict.time import Prediction
 from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
@@ -135,11 +135,11 @@ def derive(
 
 
 def from_torch(module: Any, *inputs: Any, fused: bool = False) -> TensorProgram:
-    """The program of kernels that a PyTorch module is, in the mode that it is in, for inputs of these shapes.
+    """The program of kernels for a PyTorch module, in its current mode, for inputs of these shapes.
 
-    `torch.export` traces the module; its data are not read. fused: elementwise operators share a kernel where they can.
-    The result is a program for `predict`; `text` is its `.roof` file, `unknown` names operators that are not read.
-    Raises CommandError where torch is not installed or cannot export the module.
+    `torch.export` traces the module; its data are not read. fused: elementwise operators share a kernel where possible.
+    The result is a program for `predict`; `text` is its `.roof` file, `unknown` names operators that are not supported.
+    Raises CommandError if torch is not installed or cannot export the module.
     """
     from roofdsl.frontends.tensors.program import tensor_program
     from roofdsl.frontends.tensors.torch_graph import torch_graph
@@ -148,9 +148,9 @@ def from_torch(module: Any, *inputs: Any, fused: bool = False) -> TensorProgram:
 
 
 def from_jax(function: Callable[..., Any], *inputs: Any, fused: bool = False) -> TensorProgram:
-    """The program of kernels that a function of JAX is, for inputs of these shapes (arrays or `ShapeDtypeStruct`s).
+    """The program of kernels for a function of JAX, for inputs of these shapes (arrays or `ShapeDtypeStruct`s).
 
-    Like `from_torch`, from the function's jaxpr. Raises CommandError where jax is not installed or cannot trace it.
+    Like `from_torch`, from the function's jaxpr. Raises CommandError if jax is not installed or cannot trace it.
     """
     from roofdsl.frontends.tensors.jax_graph import jax_graph
     from roofdsl.frontends.tensors.program import tensor_program
@@ -202,8 +202,8 @@ def predict(
     """The time of one launch on a machine, or of all launches of a program, and what bounds it (`roofdsl predict`).
 
     On a CPU whose instructions are known, also the time that the code is expected to take (`.expected`); with
-    `Options(code=Code("none"))` the bound alone.
-    traffic, unit, ceilings, warm: as in Options; they override those of `options`.
+    `Options(code=Code("none"))` only the bound. traffic, unit, ceilings, warm: as in Options; they override those of
+    `options`.
     """
     how = _with_code(_options(options, traffic, unit, ceilings, warm))
     if not isinstance(source, Kernel) and (isinstance(source, Program) or is_program(source)):
@@ -338,7 +338,7 @@ def explore(
 ) -> str:
     """The interactive page of kernels and machines as HTML, in one offline file (`roofdsl explore`).
 
-    A file without a chosen kernel stands for all kernels it defines. Each kernel takes the sizes that are its
+    A file without a chosen kernel stands for all kernels it defines. Each kernel gets the sizes that are its
     parameters. path: where to save the page.
     """
     from roofdsl.page.assemble import to_page
@@ -372,7 +372,7 @@ def _options(
 
 
 def _with_code(options: Options) -> Options:
-    """The options of a prediction that has an expected time as well, by default of what `measure` runs here."""
+    """The options of a prediction that also has an expected time, by default of the code that `measure` runs here."""
     return options if options.code is not None else replace(options, code=Code())
 
 

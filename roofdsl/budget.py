@@ -43,8 +43,8 @@ class Spent(Exception):
 class Budget:
     """The budget of one command; there is one at a time, in the main thread.
 
-    whole: everything counts, and the command is stopped a while after the budget's end. Else only what is done in
-    regions counts, since the command has long work of its own (it measures, say).
+    whole: all work counts, and the command is stopped some time after the end of the budget. Otherwise only the work in
+    regions counts, since the command has long work of its own (it measures, for example).
     """
 
     def __init__(self, seconds: float, memory_bytes: int, *, whole: bool) -> None:
@@ -69,12 +69,12 @@ class Budget:
         return now - self._uncounted
 
     def left(self) -> float:
-        """Processor time that is left to the present part, in seconds; negative beyond."""
+        """Processor time that is left for the current part, in seconds; negative beyond the end."""
         return self.deadline - self.spent()
 
     @contextmanager
     def region(self, what: str, on_tick: Callable[[], None] | None) -> Iterator[None]:
-        """What runs here is ended by Spent when the budget is."""
+        """The work in here is ended by Spent when the budget is."""
         outermost = not self.doing
         if outermost and not self.whole:
             self._uncounted += processor_s() - self._left_region
@@ -99,7 +99,7 @@ class Budget:
 
     @contextmanager
     def uncounted(self) -> Iterator[None]:
-        """What runs here does not count, and is not interrupted."""
+        """The work in here does not count, and is not interrupted."""
         before, self._paused, begun = self._paused, True, processor_s()
         self._tell_watcher()
         try:
@@ -111,13 +111,13 @@ class Budget:
             self._tell_watcher()
 
     def start(self) -> None:
-        """Begin to look at what is left."""
+        """Starts to watch what is left."""
         self._handler = signal.signal(signal.SIGPROF, self._tick)
         if self.whole:
             _set_timer(TICK_S)
 
     def stop(self) -> None:
-        """Look no longer."""
+        """Stops watching."""
         _set_timer(0)
         if self._watcher is not None:
             self._watcher.stop()
@@ -158,7 +158,7 @@ _now: list[Budget] = []
 
 @contextmanager
 def beginning(seconds: float, memory_bytes: int, *, whole: bool) -> Iterator[Budget]:
-    """The budget of a command, which it then has; without limits where the system has no timers of processor time."""
+    """Begins the budget of a command; without limits if the system has no timers of processor time."""
     budget = Budget(seconds, memory_bytes, whole=whole)
     if not _in_main_thread() or not hasattr(signal, "SIGPROF"):
         yield budget
@@ -173,31 +173,32 @@ def beginning(seconds: float, memory_bytes: int, *, whole: bool) -> Iterator[Bud
 
 
 def current() -> Budget | None:
-    """The budget that this thread works under."""
+    """The budget of this thread."""
     return _now[-1] if _now and _in_main_thread() else None
 
 
 def forked(seconds: float) -> None:
-    """In a forked copy of this process, which is stopped by other means: it has so many seconds."""
+    """In a forked copy of this process, which is stopped by other means: a budget of so many seconds."""
     if _now:
         _now[:] = [Budget(seconds, _now[-1].memory_bytes, whole=True)]
 
 
 def left_s() -> float:
-    """Processor time that is left, in seconds: infinity where there is no budget."""
+    """Processor time that is left, in seconds; infinity without a budget."""
     budget = current()
     return inf if budget is None else budget.left()
 
 
 def spent_s() -> float:
-    """Processor time that counts until now, in seconds: 0 where there is no budget."""
+    """Processor time that has counted so far, in seconds; 0 without a budget."""
     budget = current()
     return 0.0 if budget is None else budget.spent()
 
 
 @contextmanager
 def region(what: str, on_tick: Callable[[], None] | None = None) -> Iterator[None]:
-    """What runs here may be left out; `what` it finds is for people. Raises Spent, at once where nothing is left.
+    """The work in here may be left out; `what` names its result, for messages. Raises Spent, at once if nothing is
+    left.
 
     on_tick: called now and then while it runs, between two of its steps.
     """
@@ -211,7 +212,7 @@ def region(what: str, on_tick: Callable[[], None] | None = None) -> Iterator[Non
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """What runs here is done once on this computer, such as compiling: it does not count, and is not interrupted."""
+    """The work in here is done once on this computer, such as compiling: it does not count, and is not interrupted."""
     budget = current()
     if budget is None:
         yield
@@ -222,8 +223,8 @@ def uncounted() -> Iterator[None]:
 
 @contextmanager
 def part(of: int) -> Iterator[None]:
-    """One of so many parts that share what is left: none takes more than its share, and leaves what it does not need to
-    the following.
+    """One of so many parts that share what is left: none takes more than its share, and its unused rest goes to the
+    next.
     """
     budget = current()
     if budget is None or of <= 1:
@@ -239,7 +240,7 @@ def part(of: int) -> Iterator[None]:
 
 @contextmanager
 def anew(seconds: float) -> Iterator[None]:
-    """What runs here has so many seconds of its own, whatever was spent before."""
+    """The work in here has so many seconds of its own, whatever was spent before."""
     budget = current()
     if budget is None:
         yield
@@ -253,7 +254,7 @@ def anew(seconds: float) -> Iterator[None]:
 
 
 def leave_out(what: str) -> str:
-    """Notes that `what` is left out for want of budget; the reason and the remedy, for people."""
+    """Notes that `what` is left out because the budget is spent; returns the reason and the remedy, for messages."""
     budget = current()
     if budget is None:
         return "left out"
@@ -262,7 +263,7 @@ def leave_out(what: str) -> str:
 
 
 def shown(budget: Budget) -> str:
-    """`20 s of processor time`, or the memory where that is what is spent."""
+    """`20 s of processor time`, or the memory if that is spent."""
     if resident_bytes() > budget.memory_bytes:
         return f"{budget.memory_bytes / 2**30:.3g} GiB of memory"
     return f"{budget.seconds:g} s of processor time"
@@ -282,7 +283,7 @@ def processor_s() -> float:
 
 
 def resident_bytes() -> int:
-    """Memory that this process has now; 0 where the system does not tell."""
+    """Resident memory of this process; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -291,13 +292,13 @@ def resident_bytes() -> int:
 
 
 def _enters_or_leaves(frame: FrameType | None) -> bool:
-    """Whether the code that would be interrupted opens or closes a region: nobody would take Spent from there."""
+    """Whether the code to be interrupted opens or closes a region: nothing would catch Spent there."""
     name = None if frame is None else frame.f_globals.get("__name__")
     return name in {__name__, "contextlib"} or (frame is not None and frame.f_code.co_name == "limited")
 
 
 def _imports(frame: FrameType | None) -> bool:
-    """Whether a module is being imported: interrupted, it would stay half there, and fail wherever it is used next."""
+    """Whether a module is being imported: if interrupted, it would stay incomplete, and fail at its next use."""
     while frame is not None:
         if frame.f_globals.get("__name__") == "importlib._bootstrap":
             return True

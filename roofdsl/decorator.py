@@ -40,7 +40,7 @@ from roofdsl.loops.model import Kernel
 
 
 class PythonKernel:
-    """A function and the kernel that it is read as.
+    """A function and its translation to a kernel.
 
     Methods take example arguments, which state types and sizes, or sizes by name: `f.derive(A, x, y)` or
     `f.derive(n=100)`.
@@ -61,7 +61,7 @@ class PythonKernel:
     # ---- what it is read as ----
 
     def reading(self, *examples: Any) -> Reading:
-        """How the function is read. Raises InputError for what is not read."""
+        """The translation of the function. Raises InputError for unsupported code."""
         shapes = dict(self.shapes) | {n: given_like(v) for n, v in self._named(examples).items()}
         key = tuple(sorted(shapes.items(), key=lambda item: item[0]))
         if key not in self._readings:
@@ -79,7 +79,7 @@ class PythonKernel:
         return written(CheckedKernel(self.reading().tree, self._module.source, None, ()))
 
     def like(self, *examples: Any) -> PythonKernel:
-        """With types and dimensions of example arguments, for a function without annotations."""
+        """The same with the types and dimensions of example arguments, for a function without annotations."""
         found = {n: given_like(v) for n, v in self._named(examples).items()}
         return PythonKernel(self.function, {**self.shapes, **found})
 
@@ -101,7 +101,7 @@ class PythonKernel:
         return api.measure(own, **options)
 
     def _at(self, examples: tuple[Any, ...], options: dict[str, Any]) -> Kernel:
-        """The kernel; sizes of examples are put among the options."""
+        """The kernel; the sizes of examples are added to the options."""
         reading = self.reading(*examples)
         if examples:
             known = {p.name.text for p in reading.tree.parameters}
@@ -158,7 +158,7 @@ def kernel(function: Callable[..., Any] | None = None, **shapes: str) -> Any:
 
 
 def _without(module: Module, names: Sequence[str]) -> Module:
-    """Without names that are variables of a function around."""
+    """The module without names that are variables of a surrounding function."""
     functions = {n: f for n, f in module.functions.items() if n not in names}
     imported = {n: f for n, f in module.imported.items() if n not in names}
     constants = {n: v for n, v in module.constants.items() if n not in names}
@@ -166,7 +166,7 @@ def _without(module: Module, names: Sequence[str]) -> Module:
 
 
 def _with_globals(module: Module, node: ast.FunctionDef, names: Mapping[str, Any]) -> Module:
-    """With modules and numbers that other cells of a notebook have defined."""
+    """The module with modules and numbers that other cells of a notebook have defined."""
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     used -= {*module.functions, *module.imported, *module.constants}
     imported, constants = dict(module.imported), dict(module.constants)

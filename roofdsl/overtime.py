@@ -48,7 +48,9 @@ if hasattr(os, "register_at_fork"):
 
 
 class Watcher:
-    """Watches this process until `stop`. Prints `last_words` and kills it at the processor time `end_at` last told."""
+    """Watches this process until `stop`. Prints `last_words` and kills the process when it reaches the processor time
+    `end_at`.
+    """
 
     def __init__(self, last_words: str) -> None:
         self._shared = mmap.mmap(-1, _TIME.size)
@@ -64,7 +66,7 @@ class Watcher:
 
     @staticmethod
     def is_possible() -> bool:
-        """Whether the system has what it takes."""
+        """Whether the system provides what it needs."""
         return hasattr(os, "fork") and Path("/proc/self/stat").exists()
 
     def end_at(self, processor_s: float) -> None:
@@ -73,7 +75,7 @@ class Watcher:
             self._shared[:] = _TIME.pack(processor_s)
 
     def stop(self) -> None:
-        """Watch no longer."""
+        """Stops watching."""
         if os.getpid() == self._parent:
             os.kill(self._child, signal.SIGKILL)
             os.waitpid(self._child, 0)

@@ -64,3 +64,16 @@ def test_every_page_is_in_the_navigation() -> None:
     pages = [p.stem for p in DOCS.glob("*.md")] + ["index", "reference", "tutorials/index"]
     pages += [f"tutorials/{p.stem}" for p in (DOCS.parent / "tutorials").glob("*.py")]
     assert sorted(listed) == sorted(pages)
+
+
+def test_the_readme_has_every_page_in_its_group() -> None:
+    """Learn, use, look up, understand: the groups of the navigation."""
+    navigation = (DOCS.parent / ".ci/mkdocs.yml").read_text()
+    readme = (DOCS.parent / "README.md").read_text()
+    groups = re.findall(r"^  - (Learn|Use|Look up|Understand):\n((?:      - .*\n)+)", navigation, re.MULTILINE)
+    assert len(groups) == 4
+    for group, entries in groups:
+        section = re.search(rf"^### {group}\n(.*?)(?=^#)", readme, re.MULTILINE | re.DOTALL)
+        assert section, group
+        for page in re.findall(r": (\w+)\.md$", entries, re.MULTILINE):
+            assert page == "reference" or f"(docs/{page}.md" in section[1], (group, page)

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 8. Why is my loop below the roof?
 #
-# The roof says what no code can beat. Most loops stay far below it, for reasons that can be named and added up. This
-# notebook names them for one core of a Haswell server. It takes about 15 minutes and needs no such machine.
+# The roof says what no code with these accesses can beat. Most loops stay far below it, for reasons that can be named
+# and added up. This notebook names them for one core of a Haswell server. It takes about 15 minutes and needs no such
+# machine.
 
 # %%
 from pathlib import Path
@@ -128,7 +129,7 @@ save_figure(Path("course_8_ecm.png"), draw_ecm(panels, haswell.title, "cycles fo
 # %% [markdown]
 # Each bar begins when it can begin. The arithmetic of both kernels is hidden: it ends long before the data are there.
 #
-# ## Questions
+# ## Check yourself
 #
 # The dot product runs out of memory, with n = 10 000 000 and strict math. Does relaxed math help as much as in L1?
 #

@@ -30,7 +30,7 @@ from roofdsl.plot.kinds.hierarchy import draw_hierarchy
 from roofdsl.plot.roofline_points import Point, point_of
 from roofdsl.plot.roofs import level_roofs
 from roofdsl.predict.kernel import predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
 

@@ -29,7 +29,7 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.kernel import DEFAULTS, Options
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 LEAST_GAIN = Fraction(101, 100)
 """A change with a smaller speedup is not advised."""

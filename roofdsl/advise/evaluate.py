@@ -18,7 +18,7 @@ from roofdsl.predict.kernel import Options, predict, predict_counts
 from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.orders import Orders, orders_of
-from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.time_model import larger_direction
 
 LEGALITY_OPERATIONS = 20_000_000

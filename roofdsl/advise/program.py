@@ -13,8 +13,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction, predict_launches
-from roofdsl.predict.time import Prediction
 from roofdsl.predict.time_model import LAUNCH
 
 

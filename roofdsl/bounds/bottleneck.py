@@ -149,7 +149,7 @@ def _turn(statement: Statement, maker: str, users: Any, behind: Any) -> Moments 
             alive = joined
             names.append(read.text)
     if alive.is_single_valued():
-        return None  # one value at each moment: nothing to gain
+        return None  # with one value at each moment, there is nothing to gain
     alive = alive.coalesce()
     values, before = alive.range(), inputs_of(alive).range()
     return Moments("turn", maker, tuple(names), alive.domain(), (alive.wrap(),), values, before)

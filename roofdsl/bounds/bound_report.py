@@ -58,10 +58,10 @@ class NestedTiles:
 
 @dataclass(frozen=True)
 class BoundReport:
-    """A bound with everything a command reports about it. element_bytes: None if arrays differ; why_no_tile: empty if
-    there is a plan.
+    """A bound with everything that a command reports about it.
 
-    inside: None if nested tiles were not asked for.
+    element_bytes: None if arrays differ; why_no_tile: empty if there is a plan; inside: None if nested tiles were not
+    requested.
     """
 
     bound: Bound

@@ -1,29 +1,14 @@
 """Interval products: results (i, j) made of results (i, k) and (k, j) of the same array, i < k < j.
 
 Both operands are final values of one array, so one value may be the left operand of some executions and the right
-operand of others. The inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, ignores that its first two
-sets may coincide. They may, but nothing is gained by it:
+operand of others. The inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, does not use that its first
+two sets may coincide. They may, but this gains nothing:
 
-Theorem. Let E be a finite set of triples i < k < j, F the pairs (i, k) and (k, j) of its triples, R their pairs (i, j),
-and x the number of pairs that are in R and also on the left of a triple. Then |E| <= ((|F| + |R| + 5 x) / 3)^(3/2).
-Without such pairs |E| <= |F| sqrt(|R|) / 2, as for three different sets.
+Theorem. Let E be a finite set of triples i < k < j. Let F be the set of the pairs (i, k) and (k, j) of its triples, R
+the set of the pairs (i, j), and x the number of pairs in R that are also the left pair of a triple. Then |E| <= ((|F| +
+|R| + 5 x) / 3)^(3/2). Without such pairs, |E| <= |F| sqrt(|R|) / 2, as for three different sets.
 
-Proof, with p(t) = t log t and t_z the triples that have z in F (as an operand) or in R (as result). First
-
-    p(|E|) + loss >= sum over F of p(t_z) + sum over R of p(t_z).                                              (*)
-
-Add the points v from the largest to the smallest, each with its e triples (v, a, b). The pairs (v, a) and (v, b) are
-new; their share of the right side is p(e) at most (entropy of the pair (a, b) and of its parts), and the e pairs
-(a, b) grow by one each. A triple (a, b, c) from before has both of its operands among these only where b is both an a
-and a b of v, so that (v, b) is one of the x. But for those, the t of the e pairs add up to the triples from before, T,
-and as p(t + 1) - p(t) is increasing and concave they grow by e (p(T/e + 1) - p(T/e)) = p(T + e) - p(T) - p(e) at most.
-The left side grows by p(T + e) - p(T). The triples with b in the middle are as many as R has pairs by then, or fewer,
-and so cost e (pairs in R) / T for each of the x: |F| / l altogether, where every pair of R has l triples or more.
-
-With sum over F of t = 2 |E|, sum over R of t = |E| and convexity, (*) says 4 |E|^2 <= |F|^2 |R| exp(x |F| / (l |E|)).
-Let Y = |F| + |R| + 5 x. A pair of R with l = sqrt((Y - 1) / 12) triples or fewer may be left out (induction: l is not
-more than what (Y / 3)^(3/2) loses). Else, were |E| > (Y / 3)^(3/2), half of the exponent would be at most
-9 x |F| / (sqrt(Y - 1) Y^(3/2)): a contradiction from Y = 4 on (docs/proofs.md). Below 4 there is one triple.
+docs/proofs.md has the proof.
 
 If every operand is the last version of its element, and all updates of an element form one chain (`_final`), each of
 the x pairs is finished and used in the same stretch. It is finished once in a run, and counts as FINISHED arrivals.
@@ -47,8 +32,9 @@ FINISHED = 6
 
 
 def interval_product(flow: Flow, statement: Statement, piece: Piece) -> Piece | None:
-    """The piece with its two operands in separate classes; None if it is no interval product or they are already
-    separate.
+    """The piece with its two operands in separate classes.
+
+    None if it is not an interval product, or if the operands are already separate.
     """
     running = [s for s in piece.slots if s.running]
     operands = [s for s in piece.slots if not s.running]

@@ -27,7 +27,7 @@ def deep_check(kernel: Kernel) -> list[Diagnostic]:
 
 
 def require_legal(kernel: Kernel) -> None:
-    """Raises InputError with the errors of a kernel, if it has any. What cannot be decided quickly passes."""
+    """Raises InputError with the errors of a kernel, if it has any. What cannot be decided quickly is accepted."""
     recall("legal", kernel, (), lambda: _require_legal(kernel))
 
 

@@ -23,7 +23,7 @@ from roofdsl.loops.model import (
 
 
 class Use(Record):
-    """One read or write of an array element or a scalar; `op` is that of the assignment whose target it is, else ""."""
+    """A read or write of an array element or a scalar; `op` is the operator of an assignment to it, otherwise ""."""
 
     array: Array
     subscripts: tuple[IntExpr, ...]
@@ -49,12 +49,12 @@ class Use(Record):
         return self.array.name, self.subscripts
 
     def index(self, env: Mapping[str, int]) -> tuple[int, ...]:
-        """The subscripts' values."""
+        """The values of the subscripts."""
         return tuple(s.evaluate(env) for s in self.subscripts)
 
 
 def uses(statement: Assign | Let | Count) -> tuple[Use, ...]:
-    """The uses of one execution in their order: the right-hand side, an update's read, the write."""
+    """The uses of one execution in order: the right-hand side, the read of an update, the write."""
     if isinstance(statement, Count):
         return ()
     found = [_use(e, False, "") for e in operands(statement.value)]
@@ -70,7 +70,7 @@ def _use(e: Element | ScalarRef, is_write: bool, op: str) -> Use:
 
 
 def conflicting(statement: Assign | Let | Count) -> tuple[Use, ...]:
-    """The uses that dependences are about: one for each place, the write where there is one."""
+    """The uses that matter for dependences: one for each place, the write if there is one."""
     found: dict[object, Use] = {}
     for use in uses(statement):
         if use.is_write or use.place not in found:
@@ -82,9 +82,10 @@ _REGROUPED = {"+=": "+", "-=": "+", "*=": "*", "/=": "*", "min=": "min", "max=":
 
 
 def reduction(statement: Assign | Let | Count) -> str:
-    """What its target is reduced by (`+`, `*`, `min`, `max`): updates by the same one commute, but for rounding.
+    """The operator by which the target is reduced (`+`, `*`, `min`, `max`): updates by the same one commute, except for
+    rounding.
 
-    Empty for what is not an update, and for an update by a value that reads the target itself.
+    Empty for anything but an update, and for an update by a value that reads the target itself.
     """
     if not isinstance(statement, Assign):
         return ""
@@ -94,9 +95,9 @@ def reduction(statement: Assign | Let | Count) -> str:
 
 
 class Earlier(Record):
-    """One way for an execution to come before another: the same iterations of `same`, an earlier one of `loop`.
+    """One way for an execution to come before another: equal iterations of the loops `same`, an earlier one of `loop`.
 
-    Without a loop, the text decides. The loops are those of both statements.
+    Without a loop, the order of the text decides. The loops are common to both statements.
     """
 
     same: tuple[For, ...]
@@ -104,8 +105,7 @@ class Earlier(Record):
 
 
 def ways_before(first: PlacedStatement, second: PlacedStatement) -> Iterator[Earlier]:
-    """The ways in which an execution of `first` comes before one of `second`, outermost loop first; they exclude
-    each other."""
+    """The ways, all disjoint, in which an execution of `first` can precede one of `second`, outermost loop first."""
     same: tuple[For, ...] = ()
     for depth, (a, b) in enumerate(zip(first.position, second.position, strict=False)):
         if a != b:
@@ -139,7 +139,7 @@ def executed(kernel: Kernel, placed: PlacedStatement, env: Mapping[str, int]) ->
 
 
 def moment(placed: PlacedStatement, env: Mapping[str, int]) -> tuple[int, ...]:
-    """When it is executed: positions in the text and loop variables in turn; compares like time."""
+    """The time of an execution: positions in the text and loop variables in turn; compares like time."""
     values = [env[loop.var] for loop in placed.loops]
     return tuple(v for pair in zip(placed.position, [*values, 0], strict=True) for v in pair)
 
@@ -151,7 +151,7 @@ def environment(point: Mapping[str, int], kernel: Kernel, placed: PlacedStatemen
 
 
 class TooLong(Exception):
-    """A walk through a kernel takes more iterations than it may."""
+    """A walk through a kernel takes more iterations than allowed."""
 
 
 def walk(kernel: Kernel, sizes: Mapping[str, int], most: int) -> Iterator[tuple[Assign | Let | Count, dict[str, int]]]:

@@ -29,7 +29,7 @@ class _Touch(Record):
 
 
 def check_intents(kernel: Kernel) -> list[Diagnostic]:
-    """Errors for what is read before it is written, or written and `in`; warnings for intents wider than the use."""
+    """Errors for values read before they are written and for writes to an `in`; warnings for too wide intents."""
     touched: dict[str, list[_Touch]] = {a.name: [] for a in kernel.arrays}
     for placed in statements(kernel.body):
         for use in uses(placed.statement):
@@ -42,7 +42,7 @@ def check_intents(kernel: Kernel) -> list[Diagnostic]:
 
 
 def is_written_first(kernel: Kernel, name: str) -> bool:
-    """Whether every read of an array or scalar is proven to come after a write of the same place, for all sizes."""
+    """Whether every read of an array or scalar provably comes after a write of the same place, for all sizes."""
     array = next(a for a in kernel.arrays if a.name == name)
     touches = [_Touch(p, use) for p in statements(kernel.body) for use in uses(p.statement) if use.array.name == name]
     reads = [t for t in touches if not t.use.is_write]
@@ -75,7 +75,7 @@ def _wider(array: Array, message: str, help: str) -> Diagnostic:
 
 
 def _never(kernel: Kernel, touch: _Touch) -> bool:
-    """Whether no allowed size executes it; False where that is not known."""
+    """Whether it is executed at no allowed size; False if that is unknown."""
     encoder = Encoder(kernel)
     constraints = encoder.domain(touch.placed, "x")
     dimensions = [variable("x", loop.var) for loop in touch.placed.loops]
@@ -86,7 +86,7 @@ def _never(kernel: Kernel, touch: _Touch) -> bool:
 
 
 class _Unwritten(Record):
-    """A read of what nothing has written, in the first execution of the kernel that has one."""
+    """A read of a value that nothing has written, in the first execution of the kernel that has one."""
 
     use: Use
     env: dict[str, int]
@@ -117,7 +117,7 @@ def _read_first(kernel: Kernel, array: Array, reads: list[_Touch], writes: list[
 
 
 def _distinct(touches: list[_Touch]) -> list[_Touch]:
-    """The first of those that touch the same place under the same loops and guards: what holds for it holds for all."""
+    """The first of the uses of one place under the same loops and guards: what holds for it holds for all of them."""
     first: dict[object, _Touch] = {}
     for t in touches:
         first.setdefault((tuple(id(loop) for loop in t.placed.loops), t.placed.guards, t.use.place), t)
@@ -146,7 +146,7 @@ def _uncovered(encoder: Encoder, read: _Touch, writes: list[_Touch]) -> Iterator
 def _earlier(
     encoder: Encoder, read: _Touch, write: _Touch, names: dict[str, str], constraints: list[str]
 ) -> Iterator[Any]:
-    """Sets of executions of the read before which the write has written the same place: each holds no others."""
+    """Sets of executions of the read, each of which comes after a write of the same place."""
     own = {loop.var: variable("y", loop.var) for loop in write.placed.loops}
     same = []
     try:
@@ -173,7 +173,7 @@ def _earlier(
 
 
 def _exactly(encoder: Encoder, placed: PlacedStatement) -> list[str] | None:
-    """Constraints that only executions `y` meet where loops with steps of unknown size are at one of their steps."""
+    """Constraints that only executions `y` meet in which loops with steps of unknown size are at one of their steps."""
     strict = Encoder.like(encoder)
     constraints = strict.domain(placed, "y", steps_known=True)
     return constraints if strict.exact else None

@@ -40,9 +40,9 @@ MOST = 1500
 
 
 class _Pair(Record):
-    """Two uses of one element that conflict: `first` is of statement `a`, `second` of statement `b`.
+    """Two conflicting uses of one element: `first` is of statement `a`, `second` of statement `b`.
 
-    reduction: both are updates that commute, but for rounding.
+    reduction: both are updates that commute, except for rounding.
     """
 
     a: int
@@ -53,7 +53,7 @@ class _Pair(Record):
 
 
 class Reversed(Record):
-    """A pair of executions that depend on each other, at given values, the earlier one first."""
+    """A pair of executions that depend on each other, at given values; the earlier one is first."""
 
     pair: _Pair
     earlier: dict[str, int]
@@ -63,7 +63,7 @@ class Reversed(Record):
 def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]:
     """Pairs of conflicting uses of the statements `among`, in both orders; reductions come last.
 
-    One of those under the same loops and guards stands for all: what the text alone orders, nothing here reverses.
+    One of the uses under the same loops and guards represents all: nothing here reverses what the text alone orders.
     """
     surroundings: dict[object, int] = {}
     by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}
@@ -90,9 +90,9 @@ def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]
 
 
 def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
-    """An error at the directive that reverses a dependence; a warning where that is not known.
+    """An error at the directive that reverses a dependence; a warning if that is unknown.
 
-    lines: whether the text says in which lines the accesses stand, which a reader of the source wants to know.
+    lines: whether the message names the lines of the accesses, for a reader who has the source.
     """
     if not kernel.directives:
         return []
@@ -107,9 +107,10 @@ def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
 
 
 def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | None, tuple[str, ...] | None]:
-    """A dependence that the directives reverse; else the parameters that kept a pair from being decided.
+    """A dependence that the directives reverse, or else the parameters that kept a pair from being decided.
 
-    (None, None) is a proof that every dependence keeps its order. Without `reductions`, those do not count.
+    (None, None) is a proof that every dependence keeps its order. Without `reductions`, those of reductions do not
+    count.
     """
     before = tuple(statements(kernel.body))
     after = tuple(statements(apply(kernel).body))
@@ -146,7 +147,7 @@ def _together(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...]
 
 
 def _ordered(encoder: Encoder, way: Earlier, first: str, second: str) -> list[str]:
-    """Text: execution `first` comes before `second` in this way."""
+    """Text: execution `first` precedes `second` in this way."""
     text = [f"{variable(first, loop.var)} = {variable(second, loop.var)}" for loop in way.same]
     return [*text, encoder.before(way.loop, first, second)] if way.loop is not None else text
 
@@ -190,7 +191,7 @@ def _confirm_reversal(
 
 
 def _culprit(kernel: Kernel, reduction: bool) -> Tile | Order:
-    """The directive with which the kernel became illegal."""
+    """The directive that made the kernel illegal."""
     for count in range(len(kernel.directives) - 1, 0, -1):
         if find_reversal(replace(kernel, directives=kernel.directives[:count]), reduction)[0] is None:
             return kernel.directives[count]
@@ -244,7 +245,7 @@ def _reason(hard: tuple[str, ...]) -> str:
 
 
 def check_parallel(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
-    """An error for every parallel loop whose iterations depend on each other, as written or after directives.
+    """An error for every parallel loop whose iterations depend on each other, as written or after the directives.
 
     lines: as for `check_directives`.
     """
@@ -282,8 +283,8 @@ def find_carried(
 ) -> tuple[Reversed | None, tuple[str, ...] | None]:
     """A dependence among the statements `members` between different iterations of their common loop at `depth`.
 
-    outside: how many outer loops are in the same iteration (all, `depth` of them, where it is None). The second value
-    names the parameters that kept a pair from being decided; (None, None) is a proof that there is no dependence.
+    outside: how many outer loops are in the same iteration (all `depth` of them if None). The second value names the
+    parameters that kept a pair from being decided; (None, None) is a proof that there is no dependence.
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None

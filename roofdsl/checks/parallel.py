@@ -24,12 +24,12 @@ OPERATIONS = 20_000_000
 def parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> dict[LoopId, int]:
     """The loops, of the kernel with its directives applied, whose iterations are proven independent.
 
-    A loop is named by the places among siblings that lead to it (`PlacedStatement.position`). The value is a depth d:
-    executions that agree in the d outermost loops and differ in this one never touch one element that one of them
-    writes. The loop's own depth says that its iterations may run at the same time; 0, that the loop may be moved
-    outside all others around it. sizes: numbers for parameters for which alone the answer has to hold. What cannot be
-    decided is left out; so is a loop that the kernel calls parallel without a proof.
-    Raises InputError where a directive fits no loops.
+    A loop is identified by the places among siblings that lead to it (`PlacedStatement.position`). The value is a depth
+    d: executions that agree in the d outermost loops and differ in this one never touch one element that one of them
+    writes. If d is the loop's own depth, its iterations may run at the same time; if it is 0, the loop may be moved
+    outside all others around it. sizes: numbers for parameters; the answer then has to hold for these alone. Loops that
+    cannot be decided are left out; so is a loop that the kernel calls parallel without a proof. Raises InputError if a
+    directive fits no loops.
     """
     plain = apply(kernel)
     if sizes:

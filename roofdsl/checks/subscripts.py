@@ -28,7 +28,7 @@ class _Group(Record):
 
 
 class _Outside(Record):
-    """One subscript that leaves its array at the values of `env`."""
+    """A subscript that is outside its array at the values of `env`."""
 
     use: Use
     dimension: int
@@ -37,7 +37,7 @@ class _Outside(Record):
 
 
 def check_bounds(kernel: Kernel) -> list[Diagnostic]:
-    """An error for every element that leaves its array, with the smallest sizes at which it does."""
+    """An error for every element outside its array, with the smallest sizes at which that happens."""
     found: list[Diagnostic] = []
     for group in _groups(kernel):
         whole = _ask(kernel, group.placed, group.uses)
@@ -115,7 +115,7 @@ def _error(kernel: Kernel, placed: PlacedStatement, outside: _Outside) -> Diagno
 
 
 def _help(subscript: IntExpr, extent: IntExpr, placed: PlacedStatement, below: bool) -> str:
-    """What to write: another range where one loop's variable is the subscript but for a constant, else a condition."""
+    """What to write: another range if the subscript is one loop's variable plus a constant, otherwise a condition."""
     form = affine(subscript)
     loops = {loop.var: loop for loop in placed.loops}
     inside = [v for v in form.coefficients() if v in loops] + [v for v in form.hidden() if v in loops]
@@ -135,7 +135,7 @@ def _help(subscript: IntExpr, extent: IntExpr, placed: PlacedStatement, below: b
 
 
 def _range(loop: For, end: Literal["start", "stop"], limit: IntExpr) -> str:
-    """`range(...)` with an end that does not pass `limit`."""
+    """`range(...)` with an end that does not exceed `limit`."""
     old: IntExpr = getattr(loop, end)
     if affine(sub(old, limit)).terms:
         limit = maximum(old, limit) if end == "start" else minimum(old, limit)

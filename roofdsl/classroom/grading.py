@@ -250,7 +250,7 @@ def summary(grades: Sequence[Grade]) -> str:
     """What a class found hard, as CSV: for every part, the share of right answers and the most frequent message."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["exercise", "part", "right", "answers", "times", "told most often"])
+    writer.writerow(["exercise", "part", "right", "answers", "times", "most frequent feedback"])
     told: dict[tuple[str, str], list[PartResult]] = {}
     for g in grades:
         for r in g.results if not g.problem else ():

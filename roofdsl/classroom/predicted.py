@@ -9,7 +9,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 
 def options_of(traffic: str, option: Callable[..., Any]) -> Options:

@@ -1,4 +1,4 @@
-"""`roofdsl convert`: code in another language as the `.roof` kernel that it is read as."""
+"""`roofdsl convert`: translates code in another language into `.roof` kernels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from roofdsl.reading_options import current
 def convert(
     *, file: str | None, einsum: str | None, type_: str | None, output: str | None, is_torch: bool, verify: bool
 ) -> None:
-    """Print the .roof kernels that the functions of a C or Python FILE, or an einsum, are read as.
+    """Translate the functions of a C or Python FILE, or an einsum, into .roof kernels, and print them.
 
-    State the arguments of a Python function that have no annotation by --shape, as in --shape A=n,m:f64. With --fused,
-    loops of Python functions are fused, as a compiler could do.
+    --shape states an argument of a Python function that has no annotation, as in --shape A=n,m:f64. --fused fuses the
+    loops of Python functions, as a compiler could.
 
-    With --torch, FILE is a Python file with a class Model and functions get_inputs and get_init_inputs. It is RUN, and
-    the program of kernels that its model is read as is printed. With --fused, elementwise operators are put into one
-    kernel where that is possible.
+    With --torch, FILE is a Python file with a class Model and functions get_inputs and get_init_inputs. The command
+    RUNS the file, and prints the program of kernels that the model becomes. --fused then puts elementwise operators
+    into one kernel where that is possible.
     """
     from roofdsl.store.atomic import write_whole
 

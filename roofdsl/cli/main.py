@@ -28,12 +28,12 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "check": ("roofdsl.cli.check:check", "Report errors and warnings in files."),
     "fmt": ("roofdsl.cli.fmt:fmt", "Rewrite files in the canonical layout."),
-    "convert": ("roofdsl.cli.convert:convert", "Print the kernels that C or Python code is read as."),
+    "convert": ("roofdsl.cli.convert:convert", "Translate C or Python code into kernels."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
     "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any order, and tiles."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank legal transformations by their predicted gain."),
-    "sol": ("roofdsl.cli.sol:sol", "Find the least time any code takes, and judge a measured one."),
+    "sol": ("roofdsl.cli.sol:sol", "Find the minimum time of any code, and judge a measured one."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "shard": ("roofdsl.cli.devices:shard_command", "Split a contraction over devices: compute and communication."),
@@ -183,5 +183,5 @@ def _tell(error: Exception) -> int:
         return 2
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     click.echo(f"error: {what}", err=True)
-    click.echo("help: this should not happen; `--debug` shows where it did", err=True)
+    click.echo("help: this is a bug in roofdsl; `--debug` shows where it happened", err=True)
     return 2

@@ -185,7 +185,7 @@ def cores_option(function: F) -> F:
         "--cores",
         callback=_core_numbers,
         metavar="N,...",
-        help="Run kernels on these numbers of cores, each: `loops` on one, `parallel` on several.",
+        help="Run each kernel on these numbers of cores: `loops` on one core, `parallel` on several.",
     )(function)
 
 
@@ -214,8 +214,9 @@ def in_core_option(function: F) -> F:
         type=click.Choice(get_args(Model)),
         default="auto",
         show_default=True,
-        help="Where the in-core time comes from: the assembly of generated code, or the kernel and what the machine "
-        "states; auto reads assembly if the machine is this processor. llvm-mca and osaca are run where installed.",
+        help="Where the in-core time comes from. compiled: the assembly of generated code; stated: the kernel and what "
+        "the machine states; auto: compiled if the machine is this processor, otherwise stated; llvm-mca, osaca: that "
+        "tool, if it is installed.",
     )(function)
 
 

@@ -43,7 +43,7 @@ def mcp(*, root: str | None, seconds: float, memory: int | None) -> None:
 
 
 @click.command("serve")
-@click.option("--stdio", is_flag=True, help="Serve on standard input and output, the only way there is.")
+@click.option("--stdio", is_flag=True, help="Serve on standard input and output (required).")
 @limits_options
 def serve(*, stdio: bool, root: str | None, seconds: float, memory: int | None) -> None:
     """Answer JSON lines on standard input, for editors: {"id": 1, "method": "derive", "params": {"text": "..."}}."""

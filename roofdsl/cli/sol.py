@@ -19,7 +19,7 @@ from roofdsl.machine.find import load_machine
 @click.option("--measured", metavar="TIME", help="Judge this time, such as 3.96ms: possible or not.")
 @json_option
 def sol(*, file: str, machine_name: str, settings: dict[str, int], measured: str | None, as_json: bool) -> None:
-    """Find the least time that any code takes for the kernels of FILE on a machine: their speed of light.
+    """Find the minimum time of any code for the kernels of FILE on a machine: their speed of light.
 
     The floor is the longest of the times that no order of the operations avoids: the operations themselves, the bytes
     across every boundary of the memory hierarchy, the launch. Exit status 1: a measured time is impossible.

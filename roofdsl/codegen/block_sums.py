@@ -32,7 +32,7 @@ Sums = Mapping[str, tuple[Array, str]]
 
 
 def sums_of(root: For) -> Sums | None:
-    """What a nest adds up, if it does nothing else: its values read none of the scalars that it updates."""
+    """The scalars that a nest sums up if it does nothing else: its values read none of the scalars that it updates."""
     found: dict[str, tuple[Array, str]] = {}
     for node in leaf_statements((root,)):
         if not isinstance(node, Assign):
@@ -47,13 +47,14 @@ def sums_of(root: For) -> Sums | None:
 
 
 def may_be_spread(position: LoopId, root: For) -> dict[LoopId, int]:
-    """The loops of the nest at `position` that may run on several threads: all that are nested perfectly."""
+    """The loops of the nest at `position` that may run on several threads: all perfectly nested ones."""
     return {(*position, *(0,) * depth): 0 for depth, _ in enumerate(chain_of(root))}
 
 
 def can_follow(nodes: Sequence[Node], root: For, sums: Sums) -> bool:
-    """Whether these statements, which stand before the nest, may as well run after its parts are made: the nest reads
-    nothing that they write, and its parts do not start from the scalars.
+    """Whether these statements before the nest may also run after its parts are made.
+
+    That is so if the nest reads nothing that they write, and its parts do not start from the scalars.
     """
     if any(joined != "+=" for _, joined in sums.values()):
         return False
@@ -74,7 +75,7 @@ def parts_of(function: str, syntax: CLike, sums: Sums) -> list[str]:
 
 
 def start_parts(emitter: Emitter, sums: Sums) -> None:
-    """Declare a thread's own copies: 0 for a sum. Copies of a minimum or maximum start at the scalar."""
+    """Declares a thread's own copies: 0 for a sum. Copies of a minimum or maximum start at the scalar."""
     for array, joined in sums.values():
         kind = computed(array.type)
         value = _zero(emitter, array) if joined == "+=" else emitter.loaded(Text(f"*{array.name}_out"), array)
@@ -82,7 +83,7 @@ def start_parts(emitter: Emitter, sums: Sums) -> None:
 
 
 def leave_parts(syntax: CLike, emitter: Emitter, function: str, sums: Sums) -> None:
-    """Join the copies of a block's threads, and leave one part of the block in memory."""
+    """Combines the copies of a block's threads, and stores the block's part in memory."""
     if not sums:
         return
     out = emitter.out
@@ -97,7 +98,7 @@ def leave_parts(syntax: CLike, emitter: Emitter, function: str, sums: Sums) -> N
 
 
 def join_parts(syntax: CLike, emitter: Emitter, made_by: str, sums: Sums) -> dict[str, str]:
-    """Join the `parts` parts of all blocks in one block; returns where thread 0 finds the whole for each scalar."""
+    """Combines the `parts` parts of all blocks in one block; returns where thread 0 finds the total for each scalar."""
     out = emitter.out
     out.add("const int thread = threadIdx.x;")
     own = {}
@@ -114,7 +115,7 @@ def join_parts(syntax: CLike, emitter: Emitter, made_by: str, sums: Sums) -> dic
 
 
 def add_whole(emitter: Emitter, sums: Sums, wholes: Mapping[str, str]) -> None:
-    """Join each scalar, in its register, with the whole of its parts."""
+    """Combines each scalar, in its register, with the total of its parts."""
     for name, (array, op) in sums.items():
         own = emitter.name(name)
         emitter.out.add(f"{own} = {_both(emitter, array, op, own, wholes[name])};")

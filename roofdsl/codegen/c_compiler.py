@@ -10,8 +10,7 @@ from roofdsl.codegen.compiler import fault, run_compiler
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 
-# The same freedom that numba gets: sums may be regrouped, products fused, and zeros have no sign; nothing else is
-# relaxed.
+# The same freedom as for numba: sums may be regrouped, products fused, and zeros have no sign; nothing else is relaxed.
 FLAGS = (
     "-std=c11", "-O3", "-march=native", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros",
     "-fno-trapping-math", "-fno-math-errno",

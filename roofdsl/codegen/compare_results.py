@@ -90,7 +90,7 @@ def compare(
 
 
 def _tells(right: NDArray[Any], allowed: NDArray[Any], checked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which elements have an allowed rounding error small enough for the comparison to mean something.
+    """The elements whose allowed rounding error is small enough for the comparison to mean something.
 
     The limit is the element's own size or the typical size, whichever is larger, so that a sum which happens to cancel
     is compared with the size of others like it.

@@ -42,7 +42,7 @@ def compile_library(
 ) -> None:
     """Compiles a C text into a shared library. `what` names the text in errors.
 
-    Raises CommandError where the compiler fails, with its first error.
+    Raises CommandError if the compiler fails, with its first error.
     """
     shown = " ".join(compiler)
     help = f"name another compiler by CC, or {without}"

@@ -74,7 +74,9 @@ def _calls(steps: Sequence[Step]) -> Iterator[Call]:
 
 def header_of(spread: Spread, syntax: CLike, once: bool = True) -> LoopHeader:
     """How to open a loop whose iterations are distributed over all threads, over blocks, or over the threads of one
-    block. once: whether the grid is as large as the loop, so that a thread has one iteration.
+    block.
+
+    once: whether the grid is as large as the loop, so that a thread has one iteration.
     """
     axis = "xyz"[spread.dimension]
     rank, size = {
@@ -101,8 +103,10 @@ NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Around(Record):
-    """What stands around the statements of a function: comments above it, headers of loops that are spread, and a
-    thread's numbers. makes: scalars of which it leaves parts instead; joins: the function that left parts, and of what.
+    """The frame of a function's statements: comments above it, headers of loops that are spread, and a thread's
+    numbers.
+
+    makes: scalars of which it stores parts instead; joins: the function that stored parts, and the scalars.
     """
 
     comments: Sequence[str] = ()
@@ -222,8 +226,8 @@ class _Builder:
         return ranks
 
     def _summed(self, root: For, sums: Sums, before: tuple[Node, ...], variables: tuple[str, ...]) -> list[Step]:
-        """Two functions for a nest that only updates scalars: one makes parts, one joins them after the statements
-        `before` the nest.
+        """Two functions for a nest that only updates scalars: one makes parts, the other combines them after the
+        statements `before` the nest.
         """
         position = self.place_of[id(root)]
         nest = plan_nest(self.kernel, root, position, may_be_spread(position, root))

@@ -62,15 +62,18 @@ def rounded(
 
 
 def _room(size: Any) -> Any:
-    """A power of two above all sums that another order of summands may produce: numbers exact next to it stay exact."""
+    """A power of two above all sums that another order of summands may produce: numbers that are exact next to it stay
+    exact.
+    """
     with np.errstate(divide="ignore"):
         return 4 * np.exp2(np.ceil(np.log2(size)))
 
 
 def _fits(value: Any, room: Any, type_name: str) -> Any:
-    """Whether a number is a multiple of the last digit that the type has next to `room`: sums of such numbers that stay
-    below `room` are exact in any order. The sum itself does not show this, because it is rounded in higher precision,
-    too.
+    """Whether a number is a multiple of the last digit that the type has next to `room`.
+
+    Sums of such numbers that stay below `room` are exact in any order. The sum itself does not show this, because it is
+    rounded in higher precision, too.
     """
     with np.errstate(all="ignore"):
         moved = np.asarray(value) + room

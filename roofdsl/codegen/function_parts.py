@@ -76,8 +76,7 @@ def described(array: Array) -> str:
 def load_scalars(
     kernel: Kernel, emitter: Emitter, pointer: str, only: Collection[str] | None = None, temp: bool = False
 ) -> None:
-    """Declare a register variable for each scalar that is written, and load it; a `temp` that is no argument starts at
-    0.
+    """Declares a register variable for each written scalar, and loads it; a `temp` that is not an argument starts at 0.
 
     only: the scalars that a function uses.
     """

@@ -33,7 +33,7 @@ def _is_taken(word: str, syntax: Syntax) -> bool:
 
 
 def _spellings(name: str) -> Iterator[str]:
-    """A name with more and more underscores; with a letter in front if it begins with one or underscores do not
+    """A name with more and more underscores; with a letter in front if it begins with one or if underscores do not
     suffice.
     """
     for more in count(1):

@@ -78,7 +78,7 @@ def random_inputs(
 
 
 class Block(NamedTuple):
-    """What an array of `shape` is filled with, again and again: a flat array of elements as they are stored."""
+    """The repeated contents of an array of `shape`: a flat array of elements as they are stored."""
 
     shape: tuple[int, ...]
     order: Literal["C", "F"]
@@ -94,11 +94,11 @@ BLOCK = 1_000_003
 
 
 def random_blocks(kernel: Kernel, params: Mapping[str, int], seed: int = 0, most: int = BLOCK) -> dict[str, Block]:
-    """Like `random_inputs`, for arrays that are timed and not compared: at most `most` numbers of each array, which are
-    repeated, so that large arrays can be filled where they are used. Reduced types get numbers with all their bits,
-    since the power that arithmetic takes depends on them. An array with a large diagonal is whole.
+    """Like `random_inputs`, for arrays that are timed and not compared.
 
-    Raises CommandError for missing sizes.
+    At most `most` numbers of each array are drawn and then repeated, so that large arrays can be filled where they are
+    used. Reduced types get numbers with all their bits, since the power that arithmetic takes depends on them. An array
+    with a large diagonal is whole. Raises CommandError for missing sizes.
     """
     values = all_parameters(kernel, params)
     rng = np.random.default_rng(seed)
@@ -123,7 +123,7 @@ def random_blocks(kernel: Kernel, params: Mapping[str, int], seed: int = 0, most
 
 
 def poisoned(kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Copies to run on: what the kernel only writes is filled with poison, the rest is as given."""
+    """Copies to run on: arrays that the kernel only writes are filled with poison, the others are copied."""
     copies = {name: array.copy(order="K") for name, array in arrays.items()}
     for a in kernel.arrays:
         if a.intent in ("out", "temp"):

@@ -30,8 +30,8 @@ class Call:
 
     dims: x, y, z; none for a single block of `threads`. shared_bytes: dynamic shared memory, in addition to what the
     text declares. parallel: the loops whose iterations are spread over threads. most_blocks: of all dimensions
-    together; threads of a smaller grid take several iterations. parts: the launch whose blocks each left a part of a
-    sum; their number is the last argument, 0 where that launch has no iterations.
+    together; threads of a smaller grid take several iterations. parts: the launch whose blocks each stored a part of a
+    sum; their number is the last argument, 0 if that launch has no iterations.
     """
 
     function: str

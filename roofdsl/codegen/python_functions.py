@@ -131,7 +131,7 @@ _PLAIN = ("converts_f16", "f8_value")
 
 
 def with_needed(names: list[str]) -> list[str]:
-    """The names, each behind those of the functions that it calls."""
+    """The names, each after those of the functions that it calls."""
     return list(dict.fromkeys(n for name in names for n in (*_NEEDS.get(name, ()), name)))
 
 

@@ -174,7 +174,7 @@ class _Run(Values):
             self.block(node.body, grid.having(node.var, value))
 
     def _product(self, node: For, grid: Grid) -> bool:
-        """Try to run a nest as one large sum of products; whether it was one."""
+        """Tries to run a nest as one large sum of products; returns whether it was one."""
         found = contraction(node)
         if found is None:
             return False
@@ -212,7 +212,9 @@ class _Run(Values):
                 self.block(node.body, grid.where(mask).having(node.var, value))
 
     def _sum(self, node: For, update: Assign, values: range, grid: Grid) -> bool:
-        """Try to run a loop that only adds to one element per point, or takes its extremum; whether it was one."""
+        """Tries to run a loop that only adds to one element per point, or takes its extremum; returns whether it was
+        one.
+        """
         array = update.target.array
         own = computed(array.type)
         kind = settled(join((own, kind_of(update.value))))
@@ -257,7 +259,9 @@ class _Run(Values):
         return all(not np.isin(self._flat(e, inner), self._flat(update.target, grid)).any() for e in same)
 
     def _pieces(self, node: For, values: range, grid: Grid) -> bool:
-        """Try to run a loop of one assignment in pieces that read nothing they write; whether that was worthwhile."""
+        """Tries to run a loop of one assignment in pieces that read nothing they write; returns whether that was
+        worthwhile.
+        """
         if len(node.body) != 1 or not isinstance(node.body[0], Assign) or len(values) < 8:
             return False
         statement = node.body[0]

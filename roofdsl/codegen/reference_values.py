@@ -113,7 +113,7 @@ class Values:
         value = decode(np.asarray(given), array.type.name).reshape(shape) if known else self._nothing(array, shape)
         if self.precise and array.type.kind != "int":
             value = value.astype(np.clongdouble if array.type.kind == "complex" else np.longdouble)
-        # elements that nobody wrote have no value
+        # elements that were never written have no value
         error = np.zeros(shape) if known else np.full(shape, np.inf)
         return Memory(np.array(value), error, np.zeros(shape, bool))
 

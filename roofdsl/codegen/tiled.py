@@ -165,8 +165,9 @@ class _Text(Tile):
         return [f"{emitter.name(a.points.var)} < {emitter.integer(end).at(SUM)}" for a, end in ends]
 
     def _beyond_tile(self, emitter: Emitter) -> list[str]:
-        """Conditions that the points of a thread belong to its tile, where the threads do not divide it: those beyond
-        would read shared memory after the tile's rows, and compute for nothing.
+        """Conditions that the points of a thread belong to its tile, if the threads do not divide it.
+
+        Threads beyond it would read shared memory after the tile's rows, and compute for nothing.
         """
         over = [a for a, n in zip(self.blocks, self.counts, strict=True) if n * a.threads(len(self.blocks)) > a.size]
         ends = [(a, end) for a in over for end in a.points.stops if a.tiles.var in end.symbols()]

@@ -132,8 +132,8 @@ class ClosedForms(KernelSets):
         Z is a multiple of the smallest line and at least as large as the largest line, as `assumes` says.
         """
         largest = self._largest_line()
-        # Z is counted in the largest unit that every line is a multiple of: distances are multiples of it too, so that
-        # a cache of some bytes more than a multiple holds no more.
+        # Z is counted in the largest unit of which every line is a multiple. Distances are multiples of it, too, so a
+        # cache that is a few bytes larger than a multiple holds no more.
         unit = gcd(*(self.large_stream.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
         known = f"{CAPACITY} >= {-(-largest // unit)}"
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
@@ -158,7 +158,7 @@ class ClosedForms(KernelSets):
         return self.guard(lambda: at_every_cache(stream, found, limit, convention, assumes), AT_CACHE, operations)
 
     def _largest_line(self) -> int:
-        """Of the arrays, in bytes. Raises NoClosedForm where Z cannot stand for the cache."""
+        """The longest line of the arrays, in bytes. Raises NoClosedForm if Z cannot stand for the cache."""
         if any(p.name == CACHE for p in self.kernel.parameters):
             raise NoClosedForm(f"{CACHE}, the size of the cache, is also a parameter of the kernel")
         return max((self.large_stream.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar), default=1)
@@ -173,7 +173,9 @@ class ClosedForms(KernelSets):
         *,
         operations: int | None = None,
     ) -> Bytes:
-        """The traffic of a cache of `cache` bytes, in terms of what has a `meaning`; `known`: isl text on it."""
+        """The traffic of a cache of `cache` bytes, in terms of the names that `meaning` explains; `known`: isl text of
+        what holds for them.
+        """
         stream, found = self.large_stream, self.reuses
 
         def total() -> Bytes:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 WORK, COMPULSORY = "the closed form of W", "the closed form of the compulsory traffic"
 AT_CACHE, PLATEAUS = "the closed form of Q(Z)", "the plateaus of Q(Z)"
-"""What is looked for, as messages name it."""
+"""The name of the computed quantity, as messages use it."""
 
 
 class NoClosedForm(Exception):

@@ -1,14 +1,13 @@
 """Set conflicts: where a set-associative cache differs from a fully associative one.
 
 A loop reuses lines that its previous iteration touched. Call the lines of one whole iteration a window. A fully
-associative LRU cache still holds all of them if the window fits into the cache. A set-associative cache holds a line if
-the lines of the window in the same set are no more than the ways. For every loop, the lines of a window in the middle
-of its range are listed at the given sizes and counted by set. This shows for each reused line whether the two caches
-differ.
+associative LRU cache still holds all of them if the window fits in the cache. A set-associative cache still holds a
+line if the window has no more lines in that line's set than the set has ways.
 
-That is exact for this window. It is an assumption that all windows of a loop are like the middle one, and that a line's
-reuse lies one whole window back. The findings are therefore used only for warnings; `simulate --ways` computes the
-traffic.
+For every loop, the distinct lines of a window in the middle of its range are enumerated at the given sizes and counted
+by set. This shows for each reused line whether the two caches differ, exactly for this window. It is assumed that all
+windows of a loop are like the middle one, and that a line's reuse lies one whole window back. The findings are
+therefore used only for warnings; `simulate --ways` computes the traffic.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import Sized, sized
 
 MOST_POINTS = 1_000_000
-"""Points of a reference that are listed; a window with more of them is taken for one that no cache keeps."""
+"""The maximum number of points of a reference that are enumerated; a larger window is assumed to fit in no cache."""
 
 SAMPLES = 8
-"""Windows in a row that a small one is averaged over, since some cross into another line; large ones over two."""
+"""Small windows are averaged over this many in a row, since some cross into another line; large ones over two."""
 
 FLAGGED = 0.001
-"""Accesses that hit in one kind of cache and miss in the other, in parts of all, from which that is said."""
+"""A warning is given from this share of accesses on that hit in one kind of cache and miss in the other."""
 
 SMALL = 2048
-"""Lines of a small window."""
+"""The maximum number of lines of a small window."""
 
 
 class Sets(Record):
@@ -55,11 +54,11 @@ class Sets(Record):
 
 
 class Window(Record):
-    """The lines that a loop reuses. lines: those of one iteration; reused: those that the next iteration uses again.
+    """The lines that a loop reuses.
 
-    lost: reused lines that only a fully associative cache keeps; kept: reused lines that only the sets keep. times: how
-    often the loop returns to them. array: the array of most lost lines, which are in `sets_used` sets, `stride_bytes`
-    apart.
+    lines: those of one iteration; reused: those that the next iteration uses again; lost: reused lines that only a
+    fully associative cache keeps; kept: reused lines that only the sets keep; times: how often the loop returns to
+    them; array: the array with the most lost lines, which are in `sets_used` sets, `stride_bytes` apart.
     """
 
     loop: str
@@ -74,7 +73,7 @@ class Window(Record):
 
     @property
     def differs(self) -> float:
-        """Accesses that hit in one of the two and miss in the other."""
+        """The number of accesses that hit in one of the two caches and miss in the other."""
         return (self.lost + self.kept) * self.times
 
 
@@ -90,7 +89,7 @@ def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Wi
 
 @lru_cache(maxsize=1)
 def _listed(kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int) -> dict[Any, Any]:
-    """What was listed of a kernel in lines of this size: the caches of a machine ask for the same windows."""
+    """The enumerated lines of a kernel, for lines of this size: all caches of a machine need the same windows."""
     return {}
 
 
@@ -114,7 +113,7 @@ class _Windows:
         self.ends = sorted((line, name) for name, line in self.first.items())
 
     def of(self, body: Sequence[Node], env: dict[str, int], times: int) -> Iterator[Window]:
-        """The windows of `body`, which runs `times` over with the outer loops' variables as in `env`."""
+        """The windows of `body`, which runs `times` times with the outer loops' variables as in `env`."""
         for node in body:
             if isinstance(node, If):
                 yield from self.of((*node.then, *node.orelse), env, times)
@@ -124,7 +123,7 @@ class _Windows:
             trips = max(0, -(-(stop - start) // step))
             if not trips:
                 continue
-            # In the middle of a triangular nest the inner loops have the length that they have on average.
+            # In the middle of a triangular nest, the inner loops have their average length.
             middle = start + step * ((trips - 1) // 2)
             if trips > 1:
                 yield from self._loop(node, env, (middle, step, start + step * (trips - 1)), times * (trips - 1))
@@ -134,7 +133,7 @@ class _Windows:
             yield from self._siblings(several, env, times)
 
     def _loop(self, node: For, env: dict[str, int], at: tuple[int, int, int], times: int) -> Iterator[Window]:
-        """The window from the iteration in the middle on: at is (that, the step, the last iteration)."""
+        """The average window from the middle iteration on; `at`: the middle iteration, the step, the last iteration."""
         import numpy as np
 
         middle, step, last = at
@@ -154,7 +153,7 @@ class _Windows:
             yield replace(worst, lost=lost, kept=kept, times=times)
 
     def _siblings(self, nodes: Sequence[For], env: dict[str, int], times: int) -> Iterator[Window]:
-        """What a loop finds of those that ran before it: all they touched together is the window."""
+        """The lines that loops in sequence find from each other: the window is everything that they touch together."""
         import numpy as np
 
         parts = [self.lines((node,), env) for node in nodes]
@@ -164,7 +163,7 @@ class _Windows:
         yield replace(self._window(" and ".join(n.var for n in nodes[:2]), every, every[counts > 1]), times=times)
 
     def _window(self, loop: str, lines: Any, reused: Any) -> Window:
-        """Lines of one iteration, and those that the next one comes back to, counted by set."""
+        """The lines of one iteration, and those that the next one uses again, counted by set."""
         import numpy as np
 
         count = self.sets.count
@@ -184,10 +183,10 @@ class _Windows:
         used = len(np.unique(own % count))
         return Window(loop, len(lines), len(reused), len(lost), 0, 1, self.ends[most][1], stride, used)
 
-    # ---- listing ----
+    # ---- enumerating lines ----
 
     def lines(self, body: Sequence[Node], env: Mapping[str, int]) -> Any:
-        """The distinct lines that `body` touches, ascending; None where a reference has too many points."""
+        """The distinct lines that `body` touches, ascending; None if a reference has too many points."""
         key = tuple(body), tuple(env.items())
         if key not in self.known:
             self.known[key] = self._lines(body, env)
@@ -220,7 +219,7 @@ class _Windows:
                 continue
             start, stop, step = (value_of(e, known) for e in (loop.start, loop.stop, loop.step))
             trips = np.broadcast_to(np.maximum(-(-(stop - start) // step), 0), count).astype(np.int64)
-            if loop.var not in wanted:  # no part in what is touched, but it may not run
+            if loop.var not in wanted:  # it does not affect the lines touched, except that it may not run
                 trips = np.minimum(trips, 1)
             total = int(trips.sum())
             if total > MOST_POINTS:
@@ -259,7 +258,7 @@ def _references(
 
 
 def _closure(expression: IntExpr, loops: Sequence[For]) -> frozenset[str]:
-    """The variables of `loops` that the expression depends on, by their bounds too."""
+    """The variables of `loops` on which the expression depends, also through their bounds."""
     wanted = set(expression.symbols())
     for loop in reversed(loops):
         if loop.var in wanted:
@@ -277,7 +276,7 @@ def row_bytes(array: Array, values: Mapping[str, int]) -> int:
 
 
 def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[str, ...]:
-    """Warnings about the sets of a cache, in words, if they matter: the worst loop in each direction."""
+    """Warnings about the sets of a cache, in words, if they matter: for the worst loop in each direction."""
     from roofdsl.counts.traffic_at import access_count
 
     windows = conflicts(kernel, params, sets)

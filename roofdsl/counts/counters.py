@@ -97,7 +97,7 @@ def _loops(node: Count, positive: set[str], names: Iterator[str]) -> Iterator[No
 
 
 def _terms(amount: IntExpr) -> list[tuple[int, tuple[IntExpr, ...]]]:
-    """`amount` as a sum of (number, factors that are none); an affine sum of several terms stays one factor."""
+    """`amount` as a sum of (number, other factors); an affine sum of several terms stays one factor."""
     match amount:
         case Const(value):
             return [(value, ())] if value else []

@@ -77,14 +77,14 @@ def _derive(
     sizes: tuple[int | None, int | None],
     wanted: _Wanted,
 ) -> Derivation:
-    """`derive`, from the beginning. sizes: of the cache and of its line."""
+    """`derive` without the disk cache. sizes: of the cache and of its line."""
     cache_bytes, line_bytes = sizes
     require_legal(kernel)
     given = numbers(kernel, values, complete=False)
     check_cache(kernel, cache_bytes, line_bytes)
     names = {p.name for p in kernel.parameters}
     complete = names <= given.keys()
-    with budget.part(2):  # numbers first: forms get what they leave, half of the budget at least
+    with budget.part(2):  # numbers first: forms get the rest of the budget, at least half of it
         at = _Numbers(kernel, given, sizes, convention) if complete else None
     forms = Forms(kernel, given, line_bytes)
     with budget.part(2):
@@ -248,11 +248,11 @@ def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
 
 
 SMALL = 16
-"""Sizes given, or stated as defaults, that are smaller than this may stand as numbers where symbols are too hard."""
+"""Given or default sizes below this may be used as numbers if symbols are too hard."""
 
 
 def _small(forms: Forms) -> dict[str, int]:
-    """Small numbers, such as those of a filter, for some of the parameters that are symbols, but not for all."""
+    """Small numbers, such as those of a filter, for some of the symbolic parameters, but not for all."""
     unknown = [p for p in forms.kernel.parameters if p.name not in forms.closed.given]
     known = {p.name: forms.given.get(p.name, p.default) for p in unknown}
     few = {n: v for n, v in known.items() if v is not None and v < SMALL}
@@ -262,19 +262,19 @@ def _small(forms: Forms) -> dict[str, int]:
 def _plateaus(
     forms: Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
 ) -> tuple[tuple[Plateau, ...], str, Mapping[str, int]]:
-    """(plateaus, why there are none, which parameters stand as numbers in them)."""
+    """(plateaus, the reason if there are none, the parameters that are numbers in them)."""
     closed = forms.closed
     try:
         return tuple(_plateau(r, work, given, closed.order) for r in forms.plateau_forms(convention)), "", {}
     except NoClosedForm:
-        pass  # the way that is for all kernels
+        pass  # the method for all kernels
     try:
         found: tuple[PlateauBytes, ...] = closed.plateau_forms(convention, given)
     except NoClosedForm as error:
         few = _small(forms)
         if not few:
             return (), str(error), {}
-        # The numbers settle which size is the larger one. Of what is too hard they seldom make anything easy.
+        # The numbers decide which size is larger. They seldom make hard counts easy.
         limit = SOON if isinstance(error.__cause__, TooHard) else MAX_OPERATIONS
         closed = ClosedForms(forms.kernel, {**closed.given, **few}, forms.line_bytes, limit)
         try:
@@ -319,4 +319,4 @@ def _plateau(r: PlateauBytes, work: Quantity, given: Mapping[str, int], order: G
 
 
 REMAINDERS = "remainders of the sizes decide the leading terms"
-"""The note of a quantity that has no leading terms of its own for all the sizes asked for."""
+"""The note of a quantity whose leading terms differ among the requested sizes."""

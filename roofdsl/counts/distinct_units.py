@@ -1,8 +1,8 @@
-"""How many lines or sectors the union of some boxes of array elements touches, in closed form.
+"""The number of lines or sectors that a union of boxes of array elements touches, in closed form.
 
 A box is an interval of subscripts in every dimension. Boxes of one array usually overlap: those of a stencil are one
-box, shifted. The leading dimensions are cut where a box begins or ends; between two cuts every row of the array has the
-same intervals, so one row is counted and multiplied.
+box, shifted. The leading dimensions are cut where a box begins or ends. Between two cuts, every row of the array has
+the same intervals, so one row is counted and multiplied.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ Interval = tuple[int, int]
 """First and last subscript."""
 
 Box = tuple[Interval, ...]
-"""Intervals of the dimensions, the one contiguous in memory last."""
+"""The intervals of the dimensions; the dimension that is contiguous in memory comes last."""
 
 Amount = int | Fraction
 
 
 def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int, unit_bytes: int) -> Amount:
-    """Distinct units of `unit_bytes` that the boxes touch in an array of `dims` that begins on a unit.
+    """The number of distinct units of `unit_bytes` that the boxes touch in an array of `dims` that begins on a unit.
 
-    Exact where rows are a whole number of units long. Otherwise rows begin at every possible offset equally often, and
-    a unit that two rows share is counted in both.
+    Exact if rows are a whole number of units long. Otherwise, rows are assumed to begin at every possible offset
+    equally often, and a unit that two rows share is counted in both.
     """
     found = list(dict.fromkeys(boxes))
     extents = list(dims)
@@ -43,7 +43,7 @@ def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int
 
 
 class _Rows(NamedTuple):
-    """Bytes of an element and of a unit, and the places in a unit at which rows begin."""
+    """The bytes of an element and of a unit, and the offsets within a unit at which rows begin."""
 
     element_bytes: int
     unit_bytes: int
@@ -51,7 +51,7 @@ class _Rows(NamedTuple):
 
 
 def _of_rows(boxes: list[Box], dimension: int, rows: _Rows, known: dict[tuple[int, tuple[Box, ...]], Amount]) -> Amount:
-    """Units of the boxes from `dimension` on; known: what was counted before."""
+    """The units of the boxes from `dimension` on; known: earlier counts."""
     if dimension == len(boxes[0]) - 1:
         intervals = _merged([box[dimension] for box in boxes])
         total = sum(_units_of_row(intervals, rows.element_bytes, rows.unit_bytes, offset) for offset in rows.offsets)

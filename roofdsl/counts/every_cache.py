@@ -55,11 +55,11 @@ def at_every_cache(
 
 
 _Key = tuple[Alternatives, Span | None, frozenset[str]]
-"""Condition, variable of summation, and the names of roots: what terms have in common that are added to one."""
+"""Condition, variable of summation, and the names of roots: terms that share these are added up."""
 
 
 class _Sum:
-    """Terms added up, those of one condition and of the same roots together."""
+    """Terms that are added up if they have the same condition and the same roots."""
 
     def __init__(self, constant: int) -> None:
         self.values: dict[_Key, Quasi] = {((), None, frozenset()): Quasi.constant(constant)}
@@ -72,7 +72,7 @@ class _Sum:
 
 
 class _Names:
-    """Replaces the names that counting made by readable ones, unused by the kernel, and the same ones in all sums."""
+    """Replaces the generated names by readable ones that the kernel does not use, consistently in all sums."""
 
     def __init__(self, sizes: Mapping[str, Quasi], limit: Quasi) -> None:
         self.sizes, self.limit = sizes, limit
@@ -115,7 +115,7 @@ class _Names:
 
 
 def _made(term: Term) -> set[str]:
-    """The names in a term that stand for something else."""
+    """The generated names in a term."""
     found = term.value.names().union(*(v.names() for a in term.where for v, _ in a))
     if term.over is not None:
         found |= term.over.low.names() | term.over.high.names()
@@ -123,14 +123,14 @@ def _made(term: Term) -> set[str]:
 
 
 class _Far(dict[str, int]):
-    """All sizes large, what is made of them half as large."""
+    """Large values for all sizes; names that are made of sizes get half of that."""
 
     def __missing__(self, name: str) -> int:
         return FAR // 2 if name.startswith(MADE) else FAR
 
 
 def _reach(term: Term, meaning: Mapping[str, Definition], limit: Quasi) -> tuple[bool, Fraction]:
-    """Orders terms: those that always hold first, then by the cache size up to which they hold, all sizes large."""
+    """A sort key: terms that always hold come first, then by the cache size up to which they hold, for large sizes."""
     reached: list[Fraction] = []
     (cache,) = limit.names() or {""}
     for value, _ in (c for alternative in term.where for c in alternative):
@@ -146,7 +146,7 @@ def _reach(term: Term, meaning: Mapping[str, Definition], limit: Quasi) -> tuple
 
 
 def _used(terms: tuple[Term, ...], definitions: tuple[Definition, ...]) -> tuple[Definition, ...]:
-    """The definitions that stand in the terms or in others that do, in their order."""
+    """The definitions that occur in the terms or in other used definitions, in their order."""
     names = set[str]().union(*map(_made, terms))
     kept: list[Definition] = []
     for d in reversed(definitions):

@@ -86,7 +86,7 @@ class FixedForms(ClosedForms):
 
 @dataclass(frozen=True)
 class _FixedSizes(Sizes):
-    """Sizes whose isl parameters stand for numbers where some are given."""
+    """Sizes in which isl parameters stand for numbers, if these are given."""
 
     fixed: Mapping[str, Quasi] = field(default_factory=dict)
 

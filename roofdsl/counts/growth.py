@@ -55,7 +55,7 @@ def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
 
 
 def value_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
-    """The polynomial of a form for large sizes with the remainders of the sizes `at` that meet `where`.
+    """The polynomial of a form for large sizes, for the remainders of the sizes `at` that meet `where`.
 
     None if remainders that these leave open decide it.
     """
@@ -77,7 +77,7 @@ def _values(form: Cases, order: Growth, at: Mapping[str, int], where: Condition 
 
 
 MOST_CLASSES = 4096
-"""Residue classes in which the leading terms of a form are compared, at most."""
+"""The maximum number of residue classes in which the leading terms of a form are compared."""
 
 
 def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = None) -> list[Class]:

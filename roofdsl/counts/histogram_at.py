@@ -26,10 +26,10 @@ def stack_distances(
     first: bool = False,
     all_distances: bool = False,
 ) -> Histogram:
-    """The histogram of stack distances of one execution; `first`: only first visits of lines are counted in it.
-    all_distances: short ones too, which only small caches ask for.
+    """The histogram of stack distances of one execution; `first`: it counts only the first visits of lines.
 
-    Raises NoAnswer for kernels that this way does not take, TooHard.
+    all_distances: include short ones, which matter only for small caches. Raises NoAnswer for kernels that this method
+    does not handle, and TooHard.
     """
     from roofdsl.sets.library import limited
 
@@ -47,8 +47,9 @@ def _distances(
     sizes: tuple[int | None, int | None],
     which: tuple[bool, bool],
 ) -> Histogram | str:
-    """The histogram of `kernel` (directives applied) at `values`, or why there is none. sizes: of a line and of a
-    sector; which: `first` and `all_distances`, as there.
+    """The histogram of `kernel` (directives applied) at `values`, or the reason why there is none.
+
+    sizes: of a line and of a sector; which: `first` and `all_distances`, as in `stack_distances`.
     """
     at, (line_bytes, sector_bytes), (first, all_distances) = Sized(kernel, dict(values)), sizes, which
     reason = "sectors"
@@ -70,7 +71,7 @@ def _distances(
 
 @lru_cache(maxsize=16)
 def _operands(kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int | None) -> Operands | str:
-    """What finds all histograms of a kernel at its sizes, or why nothing does."""
+    """The object that finds all histograms of a kernel at its sizes, or the reason why none does."""
     try:
         return Operands(Sized(kernel, dict(values)), line_bytes)
     except NotUniform as error:

@@ -1,4 +1,4 @@
-"""The closed forms of one kernel that `derive` reports. Of several ways to a form, the first that works counts."""
+"""The closed forms of one kernel that `derive` reports. Of several methods, the first that succeeds counts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofdsl.sets.library import MAX_OPERATIONS
 T = TypeVar("T")
 
 FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
-"""Integer-set operations for Q(Z) by cases, where a sum of terms may be found instead, and for that sum."""
+"""Limits of integer-set operations: for Q(Z) by cases if a sum of terms may be found instead, and for that sum."""
 
 QUICKLY, SOON = 60_000, 1_000_000
 """Integer-set operations (30 ms, half a second) for a form that holds for all remainders of the sizes, where stack
@@ -28,19 +28,19 @@ distances have one for some of them: with sizes given, which say what remainders
 
 
 MOST_QUICK = 10
-"""Accesses times loops around them of kernels that integer sets may be quick with."""
+"""Integer sets are tried first for kernels with at most this many accesses, each times the loops around it."""
 
 
 class Forms:
-    """Closed forms in all parameters, or, where a step has none, with numbers for as few of them as it takes."""
+    """Closed forms in all parameters. A step without one uses numbers for as few parameters as possible."""
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
         self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
         self.notes: tuple[str, ...] = ()
         self._slow = False
         self.closed = ClosedForms(kernel, {}, line_bytes)
-        # From few numbers to many: tile sizes cut lines anywhere unless they have one, and some kernels have no form
-        # even of W before all that is given has.
+        # From few numbers to many: symbolic tile sizes split lines anywhere, and some kernels have no form even of W
+        # unless all given parameters are numbers.
         tiles = {n: v for n, v in given.items() if n in tile_names(kernel)} if line_bytes is not None else {}
         for numbers, needed in ((tiles, self._in_lines), (given, self._work)):
             try:
@@ -58,7 +58,7 @@ class Forms:
         _ = self.closed.work
 
     def of_array(self, name: str) -> Cases:
-        """Bytes of distinct lines of an array."""
+        """The bytes of the distinct lines of an array."""
         return self._by_array[name]
 
     @settled
@@ -67,7 +67,7 @@ class Forms:
 
     @settled
     def distances(self) -> DistanceForms:
-        """The forms by stack distances in lines. Raises NoClosedForm for kernels and lines that have none."""
+        """The forms by stack distances in lines. Raises NoClosedForm for kernels and lines without any."""
         if self.line_bytes is None:
             raise NoClosedForm("lines of one element")
         line = self.line_bytes
@@ -75,14 +75,16 @@ class Forms:
 
     @settled
     def _all_distances(self) -> DistanceForms:
-        """The same with short distances too, for caches of which `distances` knows nothing. Raises NoClosedForm."""
+        """As `distances`, with short distances, for caches that `distances` does not cover. Raises NoClosedForm."""
         line = self.distances.line_bytes
         return form_within(lambda: DistanceForms(self.kernel, self.given, line, every=True), AT_CACHE, MAX_OPERATIONS)
 
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes | TermBytes:
-        """Q(Z) in all parameters, else with numbers for the tile sizes given, else for all that is given but one; where
-        it has no cases that hold together, as a sum of terms. By stack distances in lines where these have a form, if
-        no other is found at once that holds for all remainders of the sizes.
+        """Q(Z) at a cache size, in as many parameters as possible.
+
+        Forms that hold for all remainders of the sizes come first if they are found quickly. Then come stack distances
+        in lines, and forms in all parameters, with numbers for the given tile sizes, or with numbers for all given
+        parameters (as long as a symbol is left). If there are no cases, Q(Z) is a sum of terms.
         """
         tries: list[Callable[[], Bytes | TermBytes]] = []
         tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
@@ -101,7 +103,7 @@ class Forms:
         return self.distances if cache_bytes >= self.distances.found.least_bytes else self._all_distances
 
     def plateau_forms(self, convention: Traffic) -> tuple[PlateauBytes, ...]:
-        """The plateaus of Q(Z), for all remainders of the sizes where such are found at once, else by stack distances.
+        """The plateaus of Q(Z), for all remainders of the sizes if found quickly, otherwise by stack distances.
 
         Raises NoClosedForm.
         """
@@ -114,8 +116,8 @@ class Forms:
 
     @cached_property
     def _limit(self) -> int:
-        """Integer-set operations for forms before stack distances are asked: none for stencils, of whose lines integer
-        sets have none.
+        """The integer-set operations for forms that are tried before stack distances; none for stencils, for whose
+        lines integer sets have no forms.
         """
         try:
             if not self.distances.any_order:
@@ -131,9 +133,10 @@ class Forms:
         return QUICKLY if all(n in self.given for n in self.distances.names) else SOON
 
     def _at_once(self, compute: Callable[[ClosedForms], T]) -> T:
-        """The result of `compute` if that is found quickly. It uses a separate ClosedForms, since those remember
-        failures: what is not found here, `closed` may still find. After one failure this gives up at once. Raises
-        NoClosedForm.
+        """The result of `compute` if it is found quickly.
+
+        It uses a separate ClosedForms, since those remember failures: what is not found here, `closed` may still find.
+        After one failure, further calls fail at once. Raises NoClosedForm.
         """
         if self._slow:
             raise NoClosedForm("integer sets take long")
@@ -151,7 +154,7 @@ class Forms:
         return self._fixed(values).at_cache(cache_bytes, convention)
 
     def _numbers(self) -> list[dict[str, int]]:
-        """Numbers for some parameters, from few to many, with a symbol left."""
+        """Numbers for some parameters, from few to many; at least one parameter stays a symbol."""
         tiles = tile_names(self.kernel)
         unknown = [p.name for p in self.kernel.parameters if p.name not in self.closed.given]
         free = {n: v for n, v in self.given.items() if n in unknown}
@@ -170,12 +173,12 @@ class Forms:
 
 
 def first_form(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
-    """What the first of `tries` gives that has a closed form. Raises NoClosedForm as the last one does."""
+    """The first closed form that one of `tries` finds. Raises the NoClosedForm of the last one."""
     for way in tries[:-1]:
         try:
             return way()
         except Crossed:
-            raise  # other ways have no form for such distances either, and look for it long
+            raise  # other methods have no form for such distances, either, and take long to fail
         except NoClosedForm:
             continue
     return tries[-1]()

@@ -26,7 +26,7 @@ from roofdsl.sets.stream import Stream, build
 T = TypeVar("T")
 
 LEAST = 4
-"""Symbolic sizes from which a closed form of Q(Z) is stated, at least; larger where offsets are."""
+"""Closed forms of Q(Z) are stated for symbolic sizes of at least this; more if offsets are larger."""
 
 
 class KernelSets:

@@ -105,21 +105,21 @@ def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]
 
 
 class _Product(Record):
-    """A multiplication whose value is the whole of a sub-expression: `free` of its muls are not in a pair yet."""
+    """A multiplication that is a whole sub-expression; `free` of its muls are not in a pair yet."""
 
     type: ElementType
     free: int
 
 
 class _Value(Record):
-    """The value of a sub-expression. `type` is None where only numbers occur, which cost nothing (rule 2)."""
+    """The value of a sub-expression. `type` is None if it contains only numbers, which cost nothing (rule 2)."""
 
     type: ElementType | None
     product: _Product | None = None
 
 
 class _Binding(Record):
-    """A `let` in scope: which one (in order of the text), where, and the product its value is, if it is one."""
+    """A `let` in scope: its number in textual order, its block, and the product that it names, if it names one."""
 
     index: int
     block: int
@@ -128,7 +128,7 @@ class _Binding(Record):
 
 @dataclass
 class _LetUses:
-    """How often each `let` is used, in order of the text."""
+    """How often each `let` is used, in textual order."""
 
     counts: list[int] = field(default_factory=list)
 
@@ -230,7 +230,7 @@ class _Counter:
     # ---- expressions ----
 
     def value(self, e: Expr) -> _Value:
-        """Count the operations of `e`; what its value is."""
+        """Counts the operations of `e`, and returns its value."""
         match e:
             case Number() | IntValue():
                 return _Value(None)
@@ -259,7 +259,7 @@ class _Counter:
                 return _Value(self._enter(arms))
 
     def addition(self, left: _Value, right: _Value) -> _Value:
-        """A sum or difference, fused with a product where it has one."""
+        """A sum or difference, fused with a product if there is one."""
         result = _widest((left, right))
         if result is None:
             return _Value(None)
@@ -339,7 +339,7 @@ class _Counter:
                 else:
                     self._add(argument.type, name, n)
                 self._pair(argument.type, n if name == "add" else 0)
-        # what gives its argument's type and costs nothing is as transparent as a minus: a product stays a product
+        # a function that keeps the type and costs nothing is as transparent as a minus: a product stays a product
         return argument if row.gives == "widest" else _Value(argument.type.component)
 
     # ---- counters ----

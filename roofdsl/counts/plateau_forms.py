@@ -55,7 +55,7 @@ from roofdsl.sets.residues import (
 )
 
 MOST_CLASSES = 128
-"""Residue classes that are compared with each other, at most; if there are more, one is reported."""
+"""The maximum number of residue classes that are compared; if there are more, only one is reported."""
 
 Piece = tuple[Any, Quasi]
 
@@ -90,7 +90,7 @@ class Plateaus:
     def plateau_forms(self, given: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.
 
-        If sizes are `given`: those of the group that they belong to.
+        If sizes are `given`: the plateaus of their group.
         """
         rows, every = self._by_class(given)
         groups: dict[object, list[Class]] = {}
@@ -114,7 +114,7 @@ class Plateaus:
     def _told(
         self, members: list[Class], rows: Mapping[Class, list[Row]], possible: Sequence[Class] | None
     ) -> list[PlateauBytes]:
-        """The plateaus that `members` have in common; possible: all classes, None where only one was looked at."""
+        """The plateaus that `members` have in common; possible: all classes, None if only one was examined."""
         everywhere = possible is not None and len(members) == len(possible)
         where = None if everywhere else condition_of(members, possible, self.stream.sizes)
         told = []
@@ -140,10 +140,10 @@ class Plateaus:
         return told
 
     def _form(self, each: Mapping[Class, Row], members: Sequence[Class] | None) -> Cases:
-        """All that is moved on a plateau that `members` have in common (None: on all sizes)."""
+        """The complete traffic on a plateau that `members` have in common (None: for all sizes)."""
         hits = {c: row.hits for c, row in each.items()}
-        # Pieces that a class has no points of may be counted as hits there or not: they add nothing. So one form serves
-        # all members, unless it would make pieces hit that are there and miss.
+        # A piece without points in a class may count as hits there or not. So one form serves all members, unless it
+        # counts existing pieces as hits that miss.
         together = union(hits.values())
         if together is None or all(together & self._present(c) == h for c, h in hits.items()):
             return self._cases(together, members)
@@ -153,8 +153,8 @@ class Plateaus:
     # ---- residue classes ----
 
     def _by_class(self, given: Mapping[str, int]) -> tuple[dict[Class, list[Row]], bool]:
-        """The plateaus of each class, and whether these are all classes there are; where they are too many, only the
-        one that the sizes given belong to, unknown sizes being multiples of their periods.
+        """The plateaus of each class, and whether these are all classes. If there are too many, only the class of the
+        given sizes; unknown sizes are taken as multiples of their periods.
         """
         if self._every is not None:
             return self._every, True
@@ -179,7 +179,7 @@ class Plateaus:
             period = joined(period, more)
 
     def _reopened(self) -> bool:
-        """Whether bounds of pieces turned out to depend on more remainders, and are then classes of their own."""
+        """Whether the bounds of pieces turned out to depend on more remainders, so that there are more classes."""
         opened = False
         place = {id(domain): k for k, (domain, _) in enumerate(self.pieces)}
         for (domain, _), found in self._ranges.items():
@@ -202,7 +202,7 @@ class Plateaus:
         return not self.stream.context.is_disjoint(self._point(residues)[1])
 
     def _point(self, residues: Class) -> tuple[dict[str, int], Any]:
-        """Large sizes of a class, and the same as an isl parameter set."""
+        """Large sizes of a class, also as an isl parameter set."""
         if residues not in self._points:
             sizes = far_sizes(self.stream.sizes, self.order, residues)
             self._points[residues] = sizes, point(sizes)
@@ -245,14 +245,14 @@ class Plateaus:
         if (hits, residues) not in self._leads:
             self._leads[hits, residues] = self._leading(self._total(hits), residues)
         leading = self._leads[hits, residues]
-        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order: else it were a step.
+        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order, or it were a step.
         lows = [r.low for r in self._in_class(residues) if step is not None and r.piece in step.across]
         begun = min(lows, key=self.order.key, default=None)
         blurred = begun is not None and self.order.key(begun) <= self.order.key(start)
         return Row(start, leading, hits, None, None if blurred else begun, blurred)
 
     def _append_or_extend(self, rows: list[Row], row: Row, low: Quasi | None, residues: Class) -> None:
-        """Appends a plateau, which ends the last one of `rows`; or extends it if both move the same leading terms."""
+        """Appends a plateau, which ends the last one of `rows`, or extends it if both move the same leading terms."""
         key, last = self.order.key, rows[-1] if rows else None
 
         def moved(hits: Hits) -> object:
@@ -271,7 +271,7 @@ class Plateaus:
             rows[-1] = replace(last, lower_until=None if blurred else changed, blurred=blurred)
 
     def _with_consistent_end(self, row: Row) -> Row:
-        """`row` without an end of its lower orders that is no earlier than its own."""
+        """`row`, without the end of its lower-order terms if that is not before the end of the plateau."""
         if row.lower_until is None or row.until is None:
             return row
         over = self.order.key(row.lower_until) >= self.order.key(row.until)
@@ -290,7 +290,7 @@ class Plateaus:
         return self._steps[residues]
 
     def _in_class(self, residues: Class) -> list[Range]:
-        """The ranges of the pieces that there are for the sizes of a class."""
+        """The ranges of the pieces that exist for the sizes of a class."""
         if residues in self._inside:
             return self._inside[residues]
         found = []
@@ -304,8 +304,8 @@ class Plateaus:
         return self._inside[residues]
 
     def _hides(self, residues: Class) -> bool:
-        """Whether there are pieces for other large sizes of the class than those that plateaus are found at: where
-        another size is the larger one. The plateaus say nothing of when the accesses of these hit.
+        """Whether other large sizes of the class, with another size as the largest, have pieces that the sizes of the
+        plateaus lack. The plateaus do not show when the accesses of these pieces hit.
         """
         if residues not in self._hidden:
             sizes = " and ".join(f"{name} >= {value // 2}" for name, value in self._point(residues)[0].items())
@@ -322,13 +322,13 @@ class Plateaus:
     # ---- counting ----
 
     def _weight(self, domain: Any, residues: Class) -> Weight:
-        """How the number of points of a set grows."""
+        """The growth of the number of points of a set."""
         if id(domain) not in self._counts:
             counted = _in_parameters(cardinality(domain))
             own = joined(periods_of_sets(d for d, _ in counted), periods(v for _, v in counted))
             self._counts[id(domain)] = counted, own
         counted, own = self._counts[id(domain)]
-        # Classes are many, and most counts are the same in all of them: only remainders that they depend on matter.
+        # There are many classes, and most counts are the same in all: only remainders they depend on matter.
         far = self._point(residues)[0]
         key = id(domain), tuple(far[n] % period for n, period in own.items() if n in far)
         if key not in self._weights:
@@ -348,7 +348,7 @@ class Plateaus:
         return self.order.leading(total.substitute(self.stream.sizes.meaning()))
 
     def _total(self, hits: Hits) -> list[Piece]:
-        """All bytes moved where `hits` hit: each value on an isl parameter set."""
+        """The total bytes if `hits` hit: each value on an isl parameter set."""
         if hits not in self._totals:
             if hits is None:
                 lines = [self._compulsory(r) for r in self.sets.residencies]
@@ -377,7 +377,7 @@ class Plateaus:
         return (self.sets.line_stream if hits is None else self.stream).context
 
     def _cases(self, hits: Hits, members: Sequence[Class] | None, *, conditional: bool = False) -> Cases:
-        """The traffic as cases, on the sizes of `members`. conditional: the cases say so themselves."""
+        """The traffic as cases, for the sizes of `members`. conditional: the cases contain the classes' conditions."""
         key = hits, None if members is None else tuple(members), conditional
         if key not in self._forms:
             self._forms[key] = self._counted_cases(hits, members, conditional)

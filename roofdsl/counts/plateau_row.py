@@ -27,7 +27,7 @@ class Row(Record):
 
     @property
     def told(self) -> object:
-        """What plateaus have in common that are reported together."""
+        """The properties that plateaus reported together have in common."""
         return self.start, self.leading, self.until, self.hits is None
 
 

@@ -141,7 +141,7 @@ def derive_program(
 
 
 def _together(lowered: LoweredProgram) -> list[tuple[str, list[Launch]]]:
-    """The launches with equal arguments together, in the order in which they first come."""
+    """Launches with equal arguments merged, in the order of their first occurrence."""
     found: dict[str, list[Launch]] = {}
     for launch in lowered.launches:
         constants = [f"{n} = {v}" for n, v in launch.kernel.constants]
@@ -162,7 +162,7 @@ class _Sums:
         """Parameters that stand as numbers in the forms."""
 
     def of(self, group: tuple[str, list[Launch]]) -> tuple[str, Quantity, Derivation]:
-        """The label, the number of launches, and what one of them is, in the program's parameters."""
+        """The label, the number of launches, and the derivation of one launch, in the program's parameters."""
         label, launches = group
         times = _added([self.expression(launch.times, "repetitions") for launch in launches])
         kernel, arguments = launches[0].kernel, launches[0].arguments
@@ -174,7 +174,7 @@ class _Sums:
         return label, times, _in(derivation, meaning)
 
     def exchange(self, e: Exchange) -> ExchangePart:
-        """A collective, all its times together."""
+        """All executions of a collective together."""
         array = e.step.array.text
         label = f"{e.step.kind.text} {array}: {e.type}[{', '.join(map(str, e.dims))}] among {e.devices}"
         times, devices = self.expression(e.times, "repetitions"), self.expression(e.devices, f"devices of {array}")
@@ -195,7 +195,7 @@ class _Sums:
         return self.known[key]
 
     def number(self, e: IntExpr, what: str) -> int | None:
-        """The value of an argument; None where a parameter has none."""
+        """The value of an argument; None if a parameter has none."""
         if not e.symbols() <= self.given.keys():
             return None
         value = e.evaluate(self.given)
@@ -204,7 +204,7 @@ class _Sums:
         return value
 
     def quasi(self, e: IntExpr) -> Quasi | None:
-        """The polynomial that an expression is, with numbers for what it divides by; None where it is none."""
+        """The polynomial that equals an expression, with numbers for its divisors; None if it is not a polynomial."""
         numbers = {n: self.given[n] for n in sorted(_divisors(e) & self.given.keys())}
         try:
             found = quasi_of(e.substitute({n: Const(v) for n, v in numbers.items()}))
@@ -223,12 +223,12 @@ class _Sums:
 
 
 def _divisors(e: IntExpr) -> frozenset[str]:
-    """The parameters by which something is divided."""
+    """The parameters that occur as divisors."""
     return frozenset[str]().union(*(d.divisor.symbols() for d in e.walk() if isinstance(d, (FloorDiv, Mod))))
 
 
 def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:
-    """The derivation of a kernel with its parameters replaced by what the program gives for them."""
+    """The derivation of a kernel, with its parameters replaced by the arguments of the program."""
 
     def moved(t: Traffics) -> Traffics:
         loads, stores = (None if q is None else _substituted(q, meaning) for q in (t.loads, t.stores))
@@ -279,18 +279,18 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
 
 
 def _in_program(fact: Fact, known: Mapping[str, Quasi]) -> Fact | None:
-    """The assumptions of a kernel's form in the program's parameters; None where its numbers show that they hold."""
+    """The assumptions of a kernel's form in the program's parameters; None if its numbers show that they hold."""
     match fact:
         case Compared():
             here = fact.substitute(known)
             return None if decided(here) else here
         case RowsAligned():
-            return RowsAligned()  # of which arrays, in which sizes, is the kernel's own business
+            return RowsAligned()  # the arrays and sizes are internal to the kernel
     return fact
 
 
 def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> tuple[Constraint, ...] | None:
-    """The constraints that the arguments leave open; None if they violate one."""
+    """The constraints that the arguments leave undecided; None if the arguments violate one."""
     left = []
     for value, zero in constraints:
         found = value.substitute(known)
@@ -302,7 +302,7 @@ def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> t
 
 
 def _times(times: Quantity, q: Quantity) -> Quantity:
-    """times * q, where q has one case."""
+    """times * q, if q has a single case."""
     value = None if times.value is None or q.value is None else times.value * q.value
     if times.form is None or q.form is None:
         return Quantity(None, value, times.note if times.form is None else q.note)
@@ -333,12 +333,12 @@ def _added(parts: Sequence[Quantity]) -> Quantity:
         if len(cases) > MOST_CASES:
             return Quantity(None, value, f"the forms of its launches have more than {MOST_CASES} cases together")
     if not cases[-1].value:
-        cases.pop()  # where none holds, it is 0 anyway
+        cases.pop()  # if none holds, it is 0 anyway
     return Quantity(Cases(tuple(cases), assumes), value)
 
 
 def _both(a: Alternatives, b: Alternatives) -> Alternatives:
-    """The condition that both hold; no alternatives: everywhere."""
+    """The condition that both hold; no alternatives means everywhere."""
     return tuple((*x, *y) for x in a for y in b) if a and b else a or b
 
 
@@ -350,7 +350,7 @@ def _traffics(parts: Sequence[tuple[Quantity, Traffics]]) -> Traffics:
     loads = [(times, t.loads) for times, t in parts if t.loads is not None]
     stores = [(times, t.stores) for times, t in parts if t.stores is not None]
     moved = _sum([(times, t.bytes) for times, t in parts])
-    if len(loads) < len(parts):  # `once` does not tell them apart
+    if len(loads) < len(parts):  # `once` does not distinguish them
         return Traffics(None, None, moved)
     return Traffics(_sum(loads), _sum(stores), moved)
 

@@ -52,7 +52,7 @@ def of_cases(form: Cases, order: Growth, names: Names | None = None, at: Mapping
 
 
 def _held(form: Cases, at: Mapping[str, int] | None) -> Case | None:
-    """The case that holds at the sizes; None where none does, or they do not decide it."""
+    """The case that holds at these sizes; None if none does, or if the sizes do not decide it."""
     try:
         return next((c for c in form.cases if c.holds(at)), None) if at else None
     except KeyError:
@@ -62,12 +62,12 @@ def _held(form: Cases, at: Mapping[str, int] | None) -> Case | None:
 def of_quantity(
     q: Quantity, order: Growth, names: Names | None = None, at: Mapping[str, int] | None = None
 ) -> Form | None:
-    """The form of a quantity; None where there is none."""
+    """The form of a quantity; None if it has none."""
     return None if q.form is None else of_cases(q.form, order, names, at)
 
 
 def of_ratio(r: Ratio, order: Growth, names: Names | None = None, at: Mapping[str, int] | None = None) -> Form | None:
-    """The form of a ratio, case by case; None where there is none."""
+    """The form of a ratio, case by case; None if it has none."""
     rows = r.cases()
     if not rows:
         return None
@@ -79,16 +79,16 @@ def of_ratio(r: Ratio, order: Growth, names: Names | None = None, at: Mapping[st
 
 
 def _main_row(rows: Sequence[RatioCase], order: Growth, at: Mapping[str, int] | None) -> int:
-    """Which case is shown: the one for the sizes `at`, else that for large ones."""
+    """The case to show: the one for the sizes `at`, otherwise the one for large sizes."""
     form = Cases(tuple(Case(row.where, row.bottom) for row in rows))
     main = _held(form, at) or large_case(form, order)
     return next((k for k, row in enumerate(rows) if row.where == main.alternatives), 0)
 
 
 def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
-    """Whether the closed form gives the value at the sizes `at`, so that the two may stand as equals.
+    """Whether the closed form has the given value at the sizes `at`, so that the two may be shown as equal.
 
-    A form that holds under a condition (rows aligned, n >= 4, one case of several) need not hold at sizes given.
+    A form that holds under a condition (rows aligned, n >= 4, one case of several) may differ at the given sizes.
     """
     try:
         if isinstance(q, Quantity):
@@ -102,10 +102,10 @@ def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
 
 
 def limit_of(r: Ratio, order: Growth, at: Mapping[str, int] | None = None) -> Quotient | None:
-    """The ratio of the leading terms for large sizes, of the case that `of_ratio` shows.
+    """The ratio of the leading terms for large sizes, for the case that `of_ratio` shows.
 
-    at: sizes whose remainders count. None where there is no form, the case does not hold for large sizes, or remainders
-    that are not given decide.
+    at: sizes whose remainders count. None if there is no form, if the case does not hold for large sizes, or if unknown
+    remainders decide it.
     """
     rows = r.cases()
     if not rows:
@@ -133,7 +133,7 @@ def names_of_derivation(d: Derivation) -> Names:
 
 
 def names_of(kernel: Kernel, found: Iterable[Quasi]) -> Names:
-    """A name for each extent with `//` in it that the kernel writes and `found` has: p = (h - r)//2 + 1."""
+    """A name for each extent with `//` that the kernel writes and `found` contains: p = (h - r)//2 + 1."""
     atoms = {a for value in found for a in value.atoms() if isinstance(a, Floor)}
     if not atoms:
         return {}
@@ -186,7 +186,9 @@ def quasi_of(e: IntExpr) -> Quasi:
 
 
 def covers(form: Form) -> bool:
-    """Whether the cases are seen to hold for all sizes: none has a condition, or all together bound one parameter."""
+    """Whether the cases visibly hold for all sizes: none has a condition, or together they bound one parameter without
+    gaps.
+    """
     if any(not b.where for b in form.branches):
         return True
     names = {n for b in form.branches for each in b.where for v, _ in each for n in v.names()}
@@ -206,7 +208,7 @@ Chain = tuple[tuple[Quasi, ...], tuple[str, ...]]
 
 
 def condition_text(where: Alternatives) -> str:
-    """A condition as one writes it by hand: `n >= 3`, `9 <= n <= 56 and m >= 2`, alternatives joined by `or`."""
+    """A condition in the usual notation: `n >= 3`, `9 <= n <= 56 and m >= 2`, alternatives joined by `or`."""
     each = [
         [
             *(" ".join(_interleaved([neat_text(v) for v in values], ops)) for values, ops in _chains(_plain(a))),
@@ -223,7 +225,7 @@ def _residues(constraints: tuple[Constraint, ...]) -> list[tuple[Quasi, int, int
 
 
 def _plain(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-    """The constraints that are no residues, without those that a stronger one implies: h >= r beside h >= r + 2."""
+    """The constraints that are not residues, without those that a stronger one implies: h >= r beside h >= r + 2."""
     kept = [(value, zero) for value, zero in constraints if not (zero and residue(value))]
     fixed = {m[0][0]: -(v.constant_value() / c) for v, z in kept if z and len(v.atoms()) == 1 for m, c in v if m}
     known = {a: Quasi.constant(at) for a, at in fixed.items() if isinstance(a, str)}
@@ -246,7 +248,7 @@ def _bracketed(shown: str, value: Quasi) -> str:
 
 
 def range_text(where: Alternatives, name: str) -> str:
-    """A condition as bounds of one parameter, `24 <= Z <= 16*n - 8`; as `condition_text` where it is not one."""
+    """A condition as bounds of one parameter, `24 <= Z <= 16*n - 8`; otherwise as from `condition_text`."""
     return " or ".join(_range(constraints, name) or condition_text((constraints,)) for constraints in where)
 
 

@@ -19,9 +19,9 @@ from roofdsl.loops.sized import Sized, sized
 
 
 class _Use(Record):
-    """One element as a statement names it; reads: its value is wanted from memory.
+    """One element as a statement names it; reads: whether the statement needs its value from memory.
 
-    touched: isl.Map from the counters of the loops around it to the element.
+    touched: isl.Map from the counters of the surrounding loops to the element.
     """
 
     placed: PlacedStatement
@@ -32,10 +32,10 @@ class _Use(Record):
 
 
 class Kept(Record):
-    """The value kept in one register: the references that name one element, and how often it is loaded and stored.
+    """A value kept in one register: the references that name one element, and how often it is loaded and stored.
 
-    It is kept inside all but the `depth` outer loops around it, `times` times in all. `loaded` and `stored` say whether
-    its value is loaded before and stored after these loops.
+    The register holds it inside all but the `depth` outer loops around it, `times` times in all. `loaded` and `stored`
+    say whether its value is loaded before these loops and stored after them.
     """
 
     places: tuple[PlacedStatement, ...]
@@ -114,7 +114,7 @@ def _uses(at: Sized) -> Iterator[_Use]:
 
 
 def _groups(uses: Sequence[_Use]) -> list[list[_Use]]:
-    """Those of one element in one body, under the same conditions."""
+    """The uses of one element in one body, under the same conditions."""
 
     def where(use: _Use) -> tuple[Any, ...]:
         return use.placed.position[:-1], str(use.placed.guards), use.element.array.name, str(use.element.subscripts)
@@ -123,13 +123,13 @@ def _groups(uses: Sequence[_Use]) -> list[list[_Use]]:
 
 
 def _shared(group: list[_Use], others: Sequence[_Use]) -> list[list[_Use]]:
-    """The group as one, or each of it alone where something between may change the element."""
+    """The group as one register, or each use alone if a statement in between may change the element."""
     disturbed = _disturbed(group[0], any(u.writes for u in group), others, len(group[0].placed.loops))
     return [[use] for use in group] if len(group) > 1 and disturbed else [group]
 
 
 def _depth(use: _Use, writes: bool, others: Sequence[_Use]) -> int:
-    """How many of the loops around it change what the register holds, or have to."""
+    """The number of surrounding loops that change the element in the register, or in which it must be reloaded."""
     loops = use.placed.loops
     named = {name for s in use.element.subscripts for name in s.symbols()}
     depth = len(loops)
@@ -141,7 +141,7 @@ def _depth(use: _Use, writes: bool, others: Sequence[_Use]) -> int:
 
 
 def _times(use: _Use, depth: int) -> int:
-    """Iterations of the `depth` outer loops in which it is touched."""
+    """The number of iterations of the `depth` outer loops in which the element is touched."""
     import islpy as isl
 
     from roofdsl.sets.cardinality import cardinality
@@ -152,7 +152,9 @@ def _times(use: _Use, depth: int) -> int:
 
 
 def _disturbed(use: _Use, writes: bool, others: Sequence[_Use], depth: int) -> bool:
-    """Whether in one iteration of the `depth` outer loops another access may touch the same element, one writing it."""
+    """Whether, within one iteration of the `depth` outer loops, another access may touch the same element and one of
+    the two writes.
+    """
     body = use.placed.position[: min(depth + 1, len(use.placed.loops))]
     return any(
         other.element.array.name == use.element.array.name
@@ -164,7 +166,7 @@ def _disturbed(use: _Use, writes: bool, others: Sequence[_Use], depth: int) -> b
 
 
 def _meet(one: Any, other: Any, depth: int) -> bool:
-    """Whether the two touch one element in iterations that agree in the `depth` outer loops."""
+    """Whether the two touch the same element in iterations that agree in the `depth` outer loops."""
     import islpy as isl
 
     counters = isl.dim_type.in_

@@ -35,7 +35,9 @@ def condition_of(members: Sequence[Class], possible: Sequence[Class] | None, siz
 def _of_one(
     name: str, period: int, rests: Collection[int], possible: Collection[int], sizes: Sizes
 ) -> Condition | None:
-    """The remainders of one parameter, by its least period that tells them; None where all that are possible do."""
+    """The remainders of one parameter, modulo its least period that distinguishes them; None if all possible ones
+    occur.
+    """
     for least in (q for q in range(1, period + 1) if period % q == 0):
         inside = sorted({r % least for r in rests})
         outside = sorted({r % least for r in possible if r not in rests})
@@ -57,7 +59,7 @@ def _is(name: str, period: int, rest: int, sizes: Sizes, relation: str = "==") -
 
 
 def _meaning(name: str, sizes: Sizes) -> tuple[IntExpr, int]:
-    """What an isl parameter is a part of, and what part: n and c of n = c*Q."""
+    """The parameter that an isl parameter is a part of, and the part: n and c for n = c*Q."""
     for n in sizes.symbols:
         if sizes.symbol_text(n) == name:
             return (_multiple(n, sizes), sizes.divided[n]) if n in sizes.divided else (Sym(n), 1)

@@ -27,7 +27,7 @@ class ReuseFacts:
     """The reuse of a kernel for large sizes. Raises NoClosedForm if its distances have no bounds."""
 
     def __init__(self, closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> None:
-        """Of the residue class of the first plateaus that there are in this convention for sizes such as `values`."""
+        """For the residue class of the first plateaus under this convention, for sizes such as `values`."""
         self.closed, self.values = closed, values
         self.stream: Stream = closed.large_stream
         self.found: tuple[ArrayReuse, ...] = closed.pieces
@@ -46,7 +46,7 @@ class ReuseFacts:
         return self._guarded(self._reuses)  # type: ignore[no-any-return]
 
     def matters(self, reuse: ReuseStep, moved: Iterable[Quantity]) -> bool:
-        """Whether `reuse` saves as much, to leading order, as the plateau that holds it still moves."""
+        """Whether `reuse` saves at least as much, to leading order, as the plateau that holds it still moves."""
         saved = _leading_weight(self.order, reuse.times)
         return all(saved >= _leading_weight(self.order, q) for q in moved)
 
@@ -80,19 +80,21 @@ class ReuseFacts:
         most = {name: c for name, c in each.items() if c and self.order.leading_weight(c) == top}
         bounds = [b for b in (self._bounds(part, d) for name, part, d in members if name in most) if b is not None]
         if not bounds:
-            return None  # nothing of it for large sizes
+            return None  # it does not occur for large sizes
         total = sum(most.values(), Quasi.constant(0))
         low = min((b[0] for b in bounds), key=self.order.key)
         high = max((b[1] for b in bounds), key=self.order.key)
         return ReuseStep(array, tuple(most), loop, within, self._lead(low), self._lead(high), self._lead(total), step)
 
     def _bounds(self, part: Any, distance: Quasi) -> tuple[Quasi, Quasi] | None:
-        """The leading terms of the least and the greatest distance; None where there is none for large sizes."""
+        """The leading terms of the least and the greatest distance; None if there is none for large sizes."""
         found = piece_range((part, distance), self.stream.sizes, self.order, self.residues)
         return None if found is None else (found.low, found.high)
 
     def _carried(self, reuse: ArrayReuse, domain: Any) -> list[tuple[str, str | None, bool, Any]]:
-        """(reference, loop, within, part of `domain`), by where time first differs from the previous access's."""
+        """(reference, loop, within, part of `domain`), by the first place at which the time differs from that of the
+        previous access.
+        """
         import islpy as isl
 
         found = []
@@ -127,7 +129,7 @@ class ReuseFacts:
     def plateaus(
         self, convention: Traffic, plateaus: tuple[Plateau, ...], reuses: tuple[ReuseStep, ...]
     ) -> tuple[PlateauStep, ...]:
-        """What each plateau newly holds and what its arrays move."""
+        """For each plateau, the reuse that it newly holds and the traffic of its arrays."""
         return self._guarded(lambda: self._plateaus(convention, plateaus, reuses))  # type: ignore[no-any-return]
 
     def _plateaus(

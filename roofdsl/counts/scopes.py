@@ -53,7 +53,9 @@ Units = dict[str, tuple[Amount, Amount, Amount]]
 
 
 class Counted(NamedTuple):
-    """What a part of a kernel moves. first, last: the sets at its two ends that fit; fits: the whole part does."""
+    """The traffic of a part of a kernel. first, last: the sets at its two ends that fit; fits: whether the whole part
+    does.
+    """
 
     units: Units
     first: Sets
@@ -64,10 +66,10 @@ class Counted(NamedTuple):
 def lines_by_scopes(
     at: Sized, cache_bytes: int, line_bytes: int, sector_bytes: int, *, cold: int = 0
 ) -> tuple[ArrayLines, ...]:
-    """The sectors that a cache moves; the iterations of the `cold` outermost loops find nothing of each other's.
+    """The sectors that a cache moves; iterations of the `cold` outermost loops find nothing of each other's.
 
-    Raises NoAnswer for conditions, bounds that depend on loops whose variables are subscripts, and subscripts that
-    leave gaps of more than a sector.
+    Raises NoAnswer for conditions, for bounds that depend on loops whose variables are subscripts, and for subscripts
+    that leave gaps of more than a sector.
     """
     kernel = with_numbers(at.kernel, dict(at.kernel.constants) | dict(at.values))
     scopes = _Scopes(kernel, cache_bytes, line_bytes, sector_bytes)
@@ -95,7 +97,7 @@ class _Scopes:
     # ---- traffic ----
 
     def of(self, nodes: Sequence[Node], env: Env, cold: int = 0) -> Counted:
-        """The traffic of `nodes`, one after another, where the loops around them have the values `env`."""
+        """The traffic of `nodes` in sequence, with the values `env` for the variables of the surrounding loops."""
         sets = {} if cold else self.sets(nodes, env)
         if not cold and not self._exceeds(sets):
             return Counted({name: self._moved(name, t) for name, t in sets.items()}, sets, sets, fits=True)
@@ -112,7 +114,7 @@ class _Scopes:
         return Counted(_sum([(units, 1), (shared, -1)]), parts[0].first, parts[-1].last)
 
     def _iterations(self, loop: For, env: Env, cold: int) -> Counted:
-        """Iterations one by one: those at both ends, and in the middle as many as have different alignments."""
+        """The traffic of a loop: of the iterations at both ends, and of one for each alignment in the middle."""
         values = self._values(loop, env)
         count = len(values)
         if not count:
@@ -139,7 +141,7 @@ class _Scopes:
         return Counted(_sum(terms), part(0).first, part(count - 1).last)
 
     def _left_by(self, loop: For, env: Env, before: range) -> Sets | None:
-        """The set of as many of the iterations `before` as fit together, the latest ones; None if that is not known."""
+        """The set of as many of the iterations `before` as fit together, latest first; None if that is unknown."""
 
         def latest(n: int) -> Sets:
             values = before[len(before) - n :]
@@ -187,7 +189,7 @@ class _Scopes:
         return found
 
     def _hull(self, loop: For, env: Env) -> tuple[int, int, int] | None:
-        """All values of the variable; a loop in a chunk of a loop has those of the loop."""
+        """All values of the variable; a loop in a chunk of a loop has the values of that loop."""
         needed = loop.start.symbols() | loop.stop.symbols()
         if any(name in self.subscripted and env[name][0] != env[name][1] for name in needed):
             raise NoAnswer(f"the bounds of the loop over {loop.var} depend on other loops")
@@ -219,7 +221,7 @@ class _Scopes:
             if names & used:
                 raise NoAnswer(f"two subscripts of {array.name} depend on one loop")
             used |= names
-            # in a row, elements of every sector are as good as all of them
+            # in a row, elements in every sector count like all elements
             gap = self.sector_bytes // array.type.bytes if d == len(subscripts) - 1 else 1
             intervals.append(_intervals(subscript, env, max(gap, 1)))
         if prod(map(len, intervals)) > MOST_BOXES:
@@ -229,7 +231,7 @@ class _Scopes:
     # ---- numbers ----
 
     def held_bytes(self, sets: Sets) -> Amount:
-        """Bytes of the lines that hold the sets."""
+        """The bytes of the lines that hold the sets."""
         return sum((self._units(name, t.every, self.line_bytes) for name, t in sets.items()), 0) * self.line_bytes
 
     def _units(self, name: str, boxes: Sequence[Box], unit: int) -> Amount:
@@ -241,7 +243,7 @@ class _Scopes:
         return begun, begun - first, self._units(name, touched.written, self.sector_bytes)
 
     def _shared(self, before: Sets, after: Sets) -> Units:
-        """What `after` does not move again: sectors there, those it reads first, and those both write."""
+        """The traffic that `after` saves: sectors already there, those it reads first, and those that both write."""
         found = {}
         for name in before.keys() & after.keys():
             held, next_ = before[name], after[name]
@@ -258,7 +260,7 @@ class _Scopes:
 
 
 def _joined(before: Sets, after: Sets) -> Sets:
-    """The sets of two parts in this order: what the first touches, the second does not write first."""
+    """The sets of two parts in sequence: elements that the first touches are not written first by the second."""
     found = dict(before)
     for name, touched in after.items():
         if name not in found:
@@ -274,8 +276,8 @@ def _joined(before: Sets, after: Sets) -> Sets:
 
 
 def _representatives(count: int, period: int, head: int) -> dict[int, int]:
-    """Iterations to look at, and how many of `count` each stands for: `head` first ones and the last for themselves,
-    others by residue.
+    """The iterations to examine, and how many of `count` each stands for: the `head` first ones and the last for
+    themselves, others by residue.
     """
     if count <= period + head + 2:
         return dict.fromkeys(range(count), 1)
@@ -314,7 +316,7 @@ def _interval(expression: IntExpr, env: Env) -> Interval:
 
 
 def _intervals(expression: IntExpr, env: Env, gap: int) -> list[Interval]:
-    """Intervals of values that leave no more than `gap` from one to the next inside. Raises NoAnswer for too many."""
+    """Intervals of values with gaps of at most `gap` inside. Raises NoAnswer for too many."""
     low, high = _interval(expression, env)
     steps = []
     for name, factor in affine(expression).coefficients().items():
@@ -347,13 +349,13 @@ def _elements(nodes: Sequence[Node]) -> Iterator[Element]:
 
 
 def _contiguous(nodes: Sequence[Node]) -> set[str]:
-    """Variables that move a subscript along memory, themselves or as the start of a loop that does."""
+    """The variables that move a subscript along memory, directly or as the start of a loop whose variable does."""
     found = {s for e in _elements(nodes) for s in e.subscripts[0 if e.array.column_major else -1].symbols()}
 
     def starts(nodes: Sequence[Node]) -> None:
         for node in nodes:
             if isinstance(node, For):
-                starts(node.body)  # inner loops first, so that what begins with their variables is known
+                starts(node.body)  # inner loops first, so that loops that begin at their variables are known
                 if node.var in found:
                     found.update(node.start.symbols())
 

@@ -144,7 +144,7 @@ def warm_transfers_at(
 
 
 def _by_distances(at: Sized, where: Transfers) -> tuple[ArrayLines, ...] | None:
-    """Lines or sectors by stack distances; None where these are not found."""
+    """Lines or sectors by stack distances; None if these are not found."""
     from roofdsl.sets.library import TooHard
 
     whole = where.cache_bytes is None or where.line_bytes == where.moved_bytes
@@ -161,7 +161,7 @@ _Touched = tuple[tuple[ArrayLines, ...], str]
 
 
 def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) -> _Touched | None:
-    """All lines touched, if they fit; None also where that is not found out quickly."""
+    """All touched lines, if they fit; also None if that cannot be found quickly."""
     try:
         with budget.part(4):
             found = _touched(at, line_bytes, executed)
@@ -171,12 +171,14 @@ def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) ->
 
 
 def _touched(at: Sized, line_bytes: int | None, executed: int) -> _Touched:
-    """What an unbounded cache moves, by the method that is named, of several brief ones. Raises OutOfReach."""
+    """The traffic of an unbounded cache, by one of several quick methods, with the method's name. Raises OutOfReach."""
     return line_ways(at, None, line_bytes).answer(at.name, executed, BRIEFLY_WALKED, prefer_simulation=False)
 
 
 def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, longest: int) -> TrafficAt:
-    """By sets or by simulation; executed: accesses; longest: beyond which no execution is simulated from end to end."""
+    """The traffic by sets or by simulation; executed: accesses; longest: executions with more accesses are not
+    simulated from end to end.
+    """
 
     def by_sets(operations: int) -> Totals:
         return convention_totals(at.kernel, _lines(at, where, operations), convention)
@@ -215,8 +217,9 @@ def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ..
 
 
 def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | None) -> Totals:
-    """By simulation, in which at most `walked` accesses are made one by one; with sectors, all of them are. In
-    `once` a stored sector is not counted again. Raises NoAnswer, TooHard.
+    """The traffic by simulation, with at most `walked` accesses one by one; with sectors, all accesses are.
+
+    In `once`, a stored sector is not counted again. Raises NoAnswer, TooHard.
     """
     from roofdsl.sets.library import limited
     from roofdsl.simulate.cache_levels import CacheLevel

@@ -171,7 +171,7 @@ def _scaled(q: Quantity, by: int) -> Quantity:
 
 
 def _first(closed: ClosedForms, r: Residencies) -> Access:
-    """What happens to the elements of one array first, and whether the other follows."""
+    """The first kind of access to the elements of one array, and whether the other kind follows."""
     refs = [ref for ref in closed.line_stream.references if ref.array.name == r.array]
     writes = any(ref.writes for ref in refs)
     reads = any(ref.reads_first for ref in refs)

@@ -160,14 +160,14 @@ def _lines(
     try:
         return lines_by_distances(at, cache_bytes, line_bytes), "stack distances"
     except (NoAnswer, TooHard):
-        pass  # the ways that are for all kernels
+        pass  # the methods for all kernels
     return line_ways(at, cache_bytes, line_bytes).answer(
         at.name, executed, LONGEST_SIMULATION, prefer_simulation=cache_bytes is not None
     )
 
 
 def line_ways(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> Ways[tuple[ArrayLines, ...]]:
-    """The methods that count the lines of a cache, None for an unbounded one."""
+    """The methods that count the lines of a cache; cache_bytes None: an unbounded cache."""
     return Ways(
         lambda operations: lines_by_sets(at, cache_bytes, line_bytes, operations),
         lambda walked: lines_by_simulation(at, cache_bytes, line_bytes, walked),
@@ -189,7 +189,7 @@ class Ways(Generic[T]):
     """
 
     def __init__(self, by_sets: Callable[[int], T], by_simulation: Callable[[int | None], T], *asked: Hashable) -> None:
-        """asked: the kernel and all else that is asked but for the sizes."""
+        """asked: the kernel and the other parts of the question, without the sizes."""
         self._by_sets, self._by_simulation, self._asked = by_sets, by_simulation, asked
 
     def answer(self, kernel: str, executed: int, longest: int, *, prefer_simulation: bool) -> tuple[T, str]:
@@ -225,7 +225,7 @@ class Ways(Generic[T]):
             yield "integer sets", lambda: self._by_sets(MAX_OPERATIONS)
 
     def _unless_hard(self, of: int, operations: int) -> Iterator[tuple[str, Callable[[], T]]]:
-        """Integer sets, unless they were too hard before: if they are at some sizes, they mostly are at others.
+        """Integer sets, unless they were too hard before: if they are at some sizes, they usually are at others.
 
         A sweep asks for many sizes.
         """
@@ -235,7 +235,7 @@ class Ways(Generic[T]):
             _hard_for_sets.add(key)
 
     def _sets_in_part(self, of: int, operations: int) -> T:
-        with budget.part(of):  # what may not lead to an answer leaves time for what comes after it
+        with budget.part(of):  # a method that may fail leaves time for the next one
             return self._by_sets(operations)
 
 
@@ -254,8 +254,9 @@ class OutOfReach(CommandError):
 def lines_by_distances(
     at: Sized, cache_bytes: int | None, line_bytes: int | None, sector_bytes: int | None = None
 ) -> tuple[ArrayLines, ...]:
-    """Counts of lines, or of the sectors in which these are filled, by the histogram of stack distances, which is
-    counted once. Raises NoAnswer, TooHard.
+    """Counts of lines, or of the sectors in which these are filled, by the histogram of stack distances.
+
+    The histogram is counted once. Raises NoAnswer, TooHard.
     """
     found = stack_distances(at, line_bytes, sector_bytes, first=cache_bytes is None)
     if cache_bytes is not None and cache_bytes < found.least_bytes:

@@ -20,7 +20,7 @@ class Bytes(Record):
     total: Cases
 
     def assuming(self, more: tuple[Fact, ...]) -> Bytes:
-        """The same under more conditions."""
+        """The same traffic under additional conditions."""
 
         def add(cases: Cases) -> Cases:
             return replace(cases, assumes=(*cases.assumes, *more))

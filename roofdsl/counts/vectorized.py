@@ -29,12 +29,14 @@ from roofdsl.loops.integers import (
 
 
 def holds(condition: Condition, columns: Mapping[str, Any]) -> Any:
-    """Where a condition over parameters holds; `columns` are int64 arrays or numbers. Raises OverflowError."""
+    """Whether a condition over parameters holds, element by element; `columns` are int64 arrays or numbers. Raises
+    OverflowError.
+    """
     return fold(condition, _rows(columns))
 
 
 def value_of(expression: IntExpr, columns: Mapping[str, Any]) -> Any:
-    """An integer expression at many points, in Python integers if int64 might not hold them."""
+    """An integer expression at many points, in Python integers if int64 might overflow."""
     return fold(expression, _rows(columns))
 
 

@@ -61,7 +61,7 @@ def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) ->
 
 
 def _lanes(placed: PlacedStatement) -> int:
-    """Which of the loops around a statement its warps run along."""
+    """The loop around a statement along which its warps run."""
     parallel = [d for d, loop in enumerate(placed.loops) if loop.parallel]
     if parallel or not placed.loops:
         return max(parallel, default=-1)

@@ -10,13 +10,11 @@ from roofdsl.lang.record import Record
 class WorkAt(Record):
     """Exact operation counts of one kernel at given sizes (docs/rules.md, rules 1 to 7).
 
-    operations: (type name, class) -> number of operations, those inside fused pairs included;
-        class is one of `roofdsl.lang.operation_classes.OPERATION_CLASSES`, the type is a real or integer one (complex
-        counts as its component).
-    fused_pairs: type name -> number of fused pairs (each is one add and one mul of that type).
-    cmp, casts: comparisons and casts, beside W and not in it.
-    functions: (type name, function) -> how many of the operations of class "special" are this function. Those that it
-        does not tell apart are of no function in particular.
+    operations: (type name, class) -> number of operations, including those in fused pairs; class is one of
+    `roofdsl.lang.operation_classes.OPERATION_CLASSES`, the type is a real or integer one (complex counts as its
+    component). fused_pairs: type name -> number of fused pairs (each is one add and one mul of that type). cmp, casts:
+    comparisons and casts, which are not part of W. functions: (type name, function) -> how many of the operations of
+    class "special" are this function; others belong to no particular function.
     """
 
     operations: Mapping[tuple[str, str], int]

@@ -21,10 +21,10 @@ Poly = dict[Powers, int]
 """Coefficients by the powers of the variables, in the order of `_Ring.atoms`; never a coefficient of 0."""
 
 MOST_TERMS = 60
-"""Terms of a polynomial that is tried at all."""
+"""The maximum number of terms of a polynomial that is factored."""
 
 MOST_WORK = 3_000
-"""Products of two terms that one polynomial may take: some milliseconds."""
+"""The maximum number of products of two terms for one polynomial: some milliseconds."""
 
 
 class Product(Record):
@@ -43,7 +43,7 @@ class Product(Record):
 
 
 class _TooMuch(Exception):
-    """The work went over the limit."""
+    """The work exceeded the limit."""
 
 
 def product_of(value: Quasi) -> Product:
@@ -90,7 +90,7 @@ def without_common_factor(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi] | No
 
 
 def _content(p: Poly) -> int:
-    """The number that all coefficients share, with the sign of the leading one."""
+    """The common integer factor of all coefficients, with the sign of the leading one."""
     return gcd(*p.values()) * (-1 if _leading(p)[1] < 0 else 1)
 
 
@@ -99,7 +99,7 @@ def _is_product(p: Product) -> bool:
 
 
 def _best_group(value: Quasi, ring: _Ring) -> tuple[Product, Quasi] | None:
-    """The terms that share a monomial and are a product of several sums, as many as can be, and the other terms."""
+    """As many terms as possible that share a monomial and are a product of several sums, and the other terms."""
     shared: dict[Monomial, None] = {}
     for (a, _), (b, _) in combinations(value, 2):
         common = {x: min(e, dict(b)[x]) for x, e in a if e > 0 and dict(b).get(x, 0) > 0}
@@ -150,7 +150,7 @@ def _product(value: Quasi, ring: _Ring) -> Product:
 def _with_signs(p: Product) -> Product:
     """Signs moved so that factors begin with a positive term and have few negative ones, and the constant is positive.
 
-    Where n - k is as good as k - n, a name that several such factors have is subtracted: (h - r)*(w - r).
+    If n - k is as good as k - n, a name that occurs in several such factors is subtracted: (h - r)*(w - r).
     """
     constant = p.constant
     factors = list(p.factors)
@@ -177,7 +177,7 @@ def _begins_well(factor: Quasi) -> bool:
 
 
 def _sign(factor: Quasi) -> int:
-    """1 where the factor reads well as it is, -1 where its negative does, 0 where both do."""
+    """1 if the factor reads well as it is, -1 if its negative does, 0 if both do."""
     if _begins_well(factor) != _begins_well(-factor):
         return 1 if _begins_well(factor) else -1
     total = sum(1 if c > 0 else -1 for _, c in factor)
@@ -190,7 +190,7 @@ def _first(factor: Quasi, often: Mapping[Atom, int]) -> Fraction:
 
 
 class _Ring:
-    """Polynomials with whole coefficients in the atoms of some values, and the work spent on them."""
+    """Polynomials with integer coefficients in the atoms of some values, and the work spent on them."""
 
     def __init__(self, *values: Quasi) -> None:
         self.atoms: list[Atom] = sorted(frozenset().union(*(v.atoms() for v in values)), key=str)
@@ -209,7 +209,9 @@ class _Ring:
     # ---- factors ----
 
     def factors(self, p: Poly) -> list[Poly]:
-        """Factors of a primitive polynomial; what is not linear in any variable is tried as power and quadratic."""
+        """The factors of a primitive polynomial; one that is not linear in any variable is tried as a power and as a
+        quadratic.
+        """
         if not _variables(p):
             return []
         v = min(_variables(p), key=lambda k: (_degree(p, k), k))
@@ -292,7 +294,7 @@ class _Ring:
         return common
 
     def _content(self, p: Poly, v: int) -> Poly:
-        """The primitive divisor that all coefficients of v's powers have."""
+        """The primitive common divisor of the coefficients of all powers of v."""
         found: Poly = {}
         for coefficient in sorted(_coefficients(p, v).values(), key=len):
             found = self.gcd(found, coefficient) if found else _primitive(coefficient)
@@ -311,7 +313,7 @@ class _Ring:
         return a
 
     def over(self, p: Poly, divisor: Poly) -> Poly:
-        """p / divisor, which divides it but for a constant; primitive."""
+        """p / divisor, which divides p up to a constant; primitive."""
         n, d = _leading(divisor)
         out: Poly = {}
         rest = p
@@ -353,7 +355,7 @@ def _degree(p: Poly, v: int) -> int:
 
 
 def _leading(p: Poly) -> tuple[Powers, int]:
-    """The term that comes first by the sum of the powers, then in the order of names."""
+    """The first term by total degree, then by the order of names."""
     m = max(p, key=lambda m: (sum(m), m))
     return m, p[m]
 
@@ -385,7 +387,7 @@ def _minus(p: Poly, q: Poly) -> Poly:
 
 
 def _primitive(p: Poly) -> Poly:
-    """Without a common number, the leading coefficient positive."""
+    """Without a common integer factor, and with a positive leading coefficient."""
     if not p:
         return p
     divisor = _content(p)
@@ -393,6 +395,6 @@ def _primitive(p: Poly) -> Poly:
 
 
 def _divisors(value: int) -> list[int]:
-    """The positive divisors of a small number; 1 alone of a great one, which is not a root that one looks for."""
+    """The positive divisors of a small number; only 1 for a large one, since such roots are not looked for."""
     value = abs(value)
     return [k for k in range(1, value + 1) if value % k == 0] if value <= 1000 else [1]

@@ -17,7 +17,7 @@ from roofdsl.sets.cases import Cases, Constraint
 from roofdsl.sets.quasi import Atom, Floor, Monomial, Quasi
 
 Alternatives = tuple[tuple[Constraint, ...], ...]
-"""A condition: one of several conjunctions of constraints; none at all: always."""
+"""A condition: one of several conjunctions of constraints holds; without any, it always holds."""
 
 
 ONE = Quasi.constant(1)
@@ -69,7 +69,7 @@ def quotient(top: Quasi, bottom: Quasi) -> Quotient | None:
 
 
 def _is_tile_quotient(top: Quasi, atom: Atom) -> bool:
-    """Whether `atom` stands below a fraction bar in `top` itself, as b does in n/b."""
+    """Whether `atom` is in a denominator in `top` itself, like b in n/b."""
     return any(a == atom and e < 0 for m, _ in top for a, e in m)
 
 
@@ -84,7 +84,7 @@ def _without_common_monomial(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi]:
 
 
 def _without_common_factor(top: Quasi, bottom: Quasi) -> tuple[Quasi, Quasi]:
-    """Divided by the greatest common divisor of two polynomials of several terms; floors count as symbols."""
+    """Both polynomials of several terms, divided by their greatest common divisor; floors count as symbols."""
     atoms = top.atoms() | bottom.atoms()
     if len(atoms) == 1:
         (atom,) = atoms

@@ -28,9 +28,9 @@ def _written(value: Quasi, style: Style, *, leading: bool = False) -> str:
 
 
 def _terms(value: Quasi, style: Style, *, leading: bool) -> list[tuple[bool, str]]:
-    """(whether negative, the term without its sign) of each; leading: as one reads them, the greatest first.
+    """(whether it is negative, the term without its sign) for each term; leading: in reading order, the greatest first.
 
-    n**3/b comes before n**2, and of terms of one degree a positive one before the others: h*w - k*w.
+    n**3/b comes before n**2, and among terms of one degree positive ones come first: h*w - k*w.
     """
     terms = ordered(value)
     if leading and terms:
@@ -51,7 +51,7 @@ def _term(monomial: Monomial, c: Fraction, style: Style) -> str:
 
 
 def _factors(monomial: Monomial, c: Fraction, style: Style) -> tuple[list[str], list[str]]:
-    """What stands above and below the bar in c * monomial; above it is 1 at least."""
+    """The factors above and below the bar in c * monomial; at least 1 above it."""
     monomial = tuple(sorted(monomial, key=lambda factor: isinstance(factor[0], Floor)))  # names before floors
     above = [style.power(style.atom(a), e) for a, e in monomial if e > 0]
     below = [style.power(style.atom(a), -e) for a, e in monomial if e < 0]
@@ -64,7 +64,7 @@ def _factors(monomial: Monomial, c: Fraction, style: Style) -> tuple[list[str], 
 
 @lru_cache(maxsize=4096)
 def _neat(value: Quasi, style: Style) -> str:
-    """As `_written`, or with the factors that a textbook would leave where these are shorter: 5*m*(n - 2)**2."""
+    """As `_written`, or with the factors that a textbook would show if that is shorter: 5*m*(n - 2)**2."""
     plain = _written(value, style, leading=True)
     if len(value.terms) < 2:
         return plain
@@ -81,7 +81,7 @@ def _neat(value: Quasi, style: Style) -> str:
 
 
 def _rounded_up(value: Quasi | Quotient) -> Quotient:
-    """With a half rounded up where that is shorter: 16*ceiling(n/2) for 16*n - 16*floor(n/2)."""
+    """The value with a half rounded up if that is shorter: 16*ceiling(n/2) for 16*n - 16*floor(n/2)."""
     value = value if isinstance(value, Quotient) else Quotient(value)
     halves = sorted((a for a in value.top.atoms() | value.bottom.atoms() if _is_half(a)), key=str)
     for half in halves:
@@ -104,7 +104,7 @@ def _count(value: Quotient) -> int:
 
 
 def _put(value: Quasi, old: Floor, new: Quasi) -> Quasi:
-    """`value` with `new` for every `old`, wherever that is no part of another floor nor below a fraction bar."""
+    """`value` with `new` for every `old` that is not part of another floor and not in a denominator."""
     total = Quasi.constant(0)
     for monomial, c in value:
         power = dict(monomial).get(old, 0)
@@ -116,13 +116,14 @@ def _put(value: Quasi, old: Floor, new: Quasi) -> Quasi:
 
 
 MUCH_SHORTER = Fraction(4, 5)
-"""How long sums of products, and products in one variable, may be beside the sum that shows the leading term."""
+"""The maximum lengths of sums of products, and of products in one variable, relative to the sum with the leading term.
+"""
 
 
 def _worth_it(value: Quasi, product: Product) -> bool:
-    """Whether a product says more than its sum: several sums in it, or a factor that stands nowhere else.
+    """Whether a product shows more than its sum: several sums in it, or a factor that occurs nowhere else.
 
-    8*n**2 + 16*n stays as it is: its leading term is what one reads first.
+    8*n**2 + 16*n stays as it is, since its leading term is read first.
     """
     sums = sum(power for _, power in product.factors)
     if len(value.atoms()) == 1:
@@ -165,7 +166,7 @@ def _quotient(value: Quotient, style: Style, write: Callable[[Quasi, Style], str
 
 
 def _text_fraction(top: str, bottom: str, top_single: bool, bottom_single: bool) -> str:
-    # a product above the bar needs no brackets, only a sum does
+    # above the bar, only a sum needs brackets, not a product
     above = f"({top})" if " " in _outside_brackets(top) else top
     return f"{above}/{bottom if bottom_single else f'({bottom})'}"
 
@@ -195,7 +196,7 @@ def whole(atom: Floor) -> Quotient:
 
 
 def _rounded(atom: Floor) -> tuple[bool, Quotient]:
-    """(whether it is rounded up, what is rounded): n/8 rounded up for floor((n + 7)/8), as sizes are whole numbers."""
+    """(whether it is rounded up, the rounded value): n/8 rounded up for floor((n + 7)/8), since sizes are integers."""
     inside = whole(atom)
     denominator = inside.bottom.constant_value()
     if inside.top.constant_value() == denominator - 1 and all(e > 0 for m, _ in inside.top for _, e in m):
@@ -211,7 +212,7 @@ def _told(atom: Atom) -> str:
 
 
 TOLD = Style(_told, TEXT.power, TEXT.product, TEXT.fraction)
-"""As TEXT, with ceilings where these are shorter: for people, and read by sympy too."""
+"""As TEXT, with ceilings if these are shorter: for people, but sympy can read it, too."""
 
 
 def text(value: Quasi | Quotient) -> str:
@@ -299,7 +300,7 @@ def residue(value: Quasi) -> tuple[Quasi, int, int] | None:
 
 
 def _cleared(value: Quasi) -> Quasi:
-    """`value` times what makes its coefficients and exponents whole and positive; parameters are positive."""
+    """`value` times the factor that makes its coefficients and exponents positive integers; parameters are positive."""
     factor = Quasi.constant(lcm(*(c.denominator for _, c in value)) if value else 1)
     lowest: dict[str, int] = {}
     for monomial, _ in value:

@@ -20,7 +20,7 @@ MARGIN = 512
 
 
 def main(folder: Path) -> None:
-    """Makes the calls in order, and notes each before it is made."""
+    """Makes the calls in order, and records each one before it is made."""
     outside: list[dict[str, Any]] = []
     for number, call in enumerate(json.loads((folder / "calls.json").read_text())):
         (folder / "reached").write_text(str(number))

@@ -22,7 +22,7 @@ def parsed(text: str, ranks: Sequence[int] | None = None) -> tuple[list[str], st
     """
     plain = text.replace(" ", "")
     if "..." in plain:
-        raise ValueError("`...` is not read: write a letter for every dimension")
+        raise ValueError("`...` is not supported: write a letter for every dimension")
     left, arrow, right = plain.partition("->")
     inputs = left.split(",")
     wrong = next((c for c in plain.replace("->", "").replace(",", "") if not (c.isascii() and c.isalpha())), None)

@@ -18,7 +18,7 @@ from roofdsl.lang.record import Record, replace
 
 
 class Fused(Record):
-    """Statements, and the temporary arrays that are scalars and `let`s now."""
+    """The statements, and the temporary arrays that have become scalars and `let`s."""
 
     items: tuple[tree.Item, ...]
     scalars: frozenset[str]
@@ -26,7 +26,9 @@ class Fused(Record):
 
 
 def fused(items: Sequence[tree.Item], temporaries: Mapping[str, str], types: Mapping[str, str]) -> Fused:
-    """Statements after fusion. temporaries: arrays that nobody needs afterwards; types: of all arrays and scalars."""
+    """The statements after fusion. temporaries: arrays that are not needed afterwards; types: of all arrays and
+    scalars.
+    """
     found = _block(items, types.keys())
     scalars: set[str] = set()
     lets: set[str] = set()
@@ -58,7 +60,7 @@ def _touches(node: Any, name: str) -> int:
 
 
 class _Use:
-    """Arrays with all their subscripts, scalars, and which of both are written."""
+    """Arrays with all their subscripts, scalars, and which of them are written."""
 
     def __init__(self, node: Any, names: Any) -> None:
         self.arrays: dict[str, list[tuple[tree.Expr, ...]]] = {}
@@ -86,7 +88,7 @@ def _block(items: Sequence[tree.Item], names: Any) -> list[tree.Item]:
         if at is None or joined is None:
             out.append(item)
         else:
-            out[at:] = [*out[at + 1 :], joined]  # what stands between moves before both
+            out[at:] = [*out[at + 1 :], joined]  # statements in between move before both loops
     return [_inside(item, names) for item in out]
 
 
@@ -106,7 +108,7 @@ def _inside(item: tree.Item, names: Any) -> tree.Item:
 
 
 def _partner(out: list[tree.Item], item: tree.For, names: Any) -> int | None:
-    """The last loop, if everything behind it may move before it."""
+    """The last loop, if everything after it may move before it."""
     at = next((k for k in range(len(out) - 1, -1, -1) if isinstance(out[k], tree.For)), None)
     if at is None:
         return None
@@ -122,7 +124,7 @@ def _partner(out: list[tree.Item], item: tree.For, names: Any) -> int | None:
 
 
 def _joined(first: tree.Item, second: tree.Item, names: Any) -> tree.For | None:
-    """One loop of two, around as many levels as is safe; None where there is none, or no array in common."""
+    """One loop made of two, fused over as many levels as is safe; None if there is none, or no array in common."""
     if not isinstance(first, tree.For) or not isinstance(second, tree.For) or first.parallel or second.parallel:
         return None
     used = {*_given(first), *_given(second), *names, *(p.name for p in _parts(first) if isinstance(p, tree.Ref))}
@@ -134,7 +136,7 @@ def _joined(first: tree.Item, second: tree.Item, names: Any) -> tree.For | None:
         same = dict(zip((c.var.text for c in second.clauses[:depth]), own, strict=True))
         mine = _rest(first, depth)
         visible = {*own, *(i.name.text for i in mine if isinstance(i, tree.Let))}
-        # names of the second are its own again where the first's are not visible
+        # the second loop keeps its own names where those of the first are not visible
         mapping = {n: n if n not in visible else new for n, new in fresh.items()} | same
         theirs = _rest(_renamed(second, mapping), depth)
         if _is_safe(mine, theirs, own, names):
@@ -143,7 +145,7 @@ def _joined(first: tree.Item, second: tree.Item, names: Any) -> tree.For | None:
 
 
 def _alike(first: tree.For, second: tree.For) -> int:
-    """How many of the outermost loops have the same bounds."""
+    """The number of outermost loops with the same bounds."""
     names: dict[str, str] = {}
     for count, (a, b) in enumerate(zip(first.clauses, second.clauses, strict=False)):
         if [expression(x) for x in a.args] != [expression(_renamed(x, names)) for x in b.args]:
@@ -153,21 +155,21 @@ def _alike(first: tree.For, second: tree.For) -> int:
 
 
 def _rest(loop: tree.For, depth: int) -> tuple[tree.Item, ...]:
-    """What stands inside the first loops."""
+    """The contents of the first loops."""
     if len(loop.clauses) == depth:
         return loop.body
     return (tree.For(loop.clauses[depth:], False, loop.body, loop.span),)
 
 
 def _given(node: Any) -> list[str]:
-    """Names that loops and `let`s give."""
+    """The names that loops and `let`s introduce."""
     found = [p.var.text if isinstance(p, tree.Clause) else p.name.text for p in _parts(node)
              if isinstance(p, tree.Clause | tree.Let)]  # fmt: skip
     return list(dict.fromkeys(found))
 
 
 def _renamed(node: Any, names: Mapping[str, str]) -> Any:
-    """With other names in place of loops' and `let`s'."""
+    """The node with other names for loops and `let`s."""
     match node:
         case tuple():
             return tuple(_renamed(part, names) for part in node)
@@ -186,7 +188,7 @@ def _renamed(node: Any, names: Mapping[str, str]) -> Any:
 
 
 def _rebuilt(node: Record, change: Callable[[Any], Any]) -> Any:
-    """A node with its parts changed."""
+    """A node with some of its parts changed."""
     parts = {f: getattr(node, f) for f in node.__match_args__}
     return type(node)(**{f: part if f == "span" else change(part) for f, part in parts.items()})
 
@@ -196,7 +198,7 @@ def _renamed_name(name: tree.Name, names: Mapping[str, str]) -> tree.Name:
 
 
 def _is_safe(mine: Any, theirs: Any, loops: Sequence[str], names: Any) -> bool:
-    """Whether each iteration may do both, one after the other; and whether they have an array in common."""
+    """Whether each iteration may execute both bodies, one after the other; and whether they have an array in common."""
     a, b = _Use(mine, names), _Use(theirs, names)
     written = a.written | b.written
     if written & (a.scalars | (a.written - a.arrays.keys())) & (b.scalars | (b.written - b.arrays.keys())):
@@ -208,7 +210,7 @@ def _is_safe(mine: Any, theirs: Any, loops: Sequence[str], names: Any) -> bool:
 
 
 def _is_own(accesses: Sequence[tuple[tree.Expr, ...]], loop: str, loops: Sequence[str]) -> bool:
-    """Whether some dimension has the same subscript everywhere, which moves with this loop and no other of them."""
+    """Whether some dimension has the same subscript everywhere, which depends on this loop and no other of them."""
     for subscripts in zip(*accesses, strict=True):
         first = expression(subscripts[0])
         if all(expression(s) == first for s in subscripts[1:]) and _moves(subscripts[0], loop, loops):
@@ -229,7 +231,7 @@ def _moves(subscript: tree.Expr, loop: str, loops: Sequence[str]) -> bool:
 def _contracted(
     items: Sequence[tree.Item], name: str, type_: str, types: Mapping[str, str], total: int
 ) -> tuple[list[tree.Item], bool] | None:
-    """With a scalar in place of a temporary, and whether that is declared; None where elements live longer."""
+    """The statements with a scalar in place of a temporary, and whether it is declared; None if that is unsafe."""
     for k, item in enumerate(items):
         if not _touches(item, name):
             continue

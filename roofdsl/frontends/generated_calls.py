@@ -39,13 +39,13 @@ class GeneratedCalls:
         self.generated = generate(kernel, "c", "loops")
 
     def build(self, folder: Path) -> None:
-        """Compiles it. Raises CommandError where the compiler fails."""
+        """Compiles it. Raises CommandError if the compiler fails."""
         text = self.generated.source + _entry(self.generated.function, self.generated.arguments)
         flags = (*FLAGS, "-O2")
         compile_library(self.compiler, flags, text, folder / "ours.so", what="the generated C", without=WITHOUT)
 
     def call(self, folder: Path, k: int, case: Case, given: Sequence[str] = (), before: str = "") -> dict[str, Any]:
-        """The call of case k, for `execute`. given: arrays to be taken from the file `before`."""
+        """The call of case k, for `execute`. given: arrays to be read from the file `before`."""
         import numpy as np
 
         arguments = self.generated.arguments
@@ -63,7 +63,7 @@ class GeneratedCalls:
         }  # fmt: skip
 
     def execute(self, folder: Path, calls: Sequence[dict[str, Any]], cases: Sequence[Case]) -> None:
-        """Makes the calls in a child process. Raises CommandError where one does not return, or writes outside."""
+        """Makes the calls in a child process. Raises CommandError if one does not return or writes out of bounds."""
         (folder / "calls.json").write_text(json.dumps(calls))
         script = str(Path(call_libraries.__file__))
         try:
@@ -94,13 +94,13 @@ class GeneratedCalls:
 
 
 def at_sizes(case: Case) -> str:
-    """Where a case stands, as the end of a sentence."""
+    """The sizes of a case, as the end of a sentence."""
     at = ", ".join(f"{n} = {v}" for n, v in case.sizes.items())
     return f" at {at}" if at else ""
 
 
 def _entry(function: str, arguments: Sequence[Argument]) -> str:
-    """A function like the user's harness around generated code: every argument by its address."""
+    """A wrapper of generated code with the interface of the user's harness: every argument by its address."""
     names = target_of("c").names  # type: ignore[attr-defined]
     given = []
     for k, a in enumerate(arguments):

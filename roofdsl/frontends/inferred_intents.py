@@ -20,7 +20,7 @@ _OPERATIONS = 20_000_000
 
 
 def read_first(kernel: tree.Kernel, candidates: Mapping[str, V]) -> list[V]:
-    """Those of the candidates, declared `out` or `temp`, that are not proven to be written before they are read."""
+    """The candidates, declared `out` or `temp`, that are not proven to be written before they are read."""
     report = Report()
     check_kernel(kernel, report)
     if report.errors or not candidates:

@@ -11,7 +11,7 @@ _MOST_STEPS = 2000
 
 
 class Range(Record):
-    """`var` is at least each of `lowers` and at most each of `uppers`, which know outer variables and parameters."""
+    """`var` is at least each of `lowers` and at most each of `uppers`; these contain outer variables and parameters."""
 
     var: str
     lowers: tuple[Poly, ...]
@@ -21,18 +21,18 @@ class Range(Record):
 class Facts:
     """The ranges of the loops around a place, outermost first.
 
-    Every other name is a parameter, and so at least 1; nothing is known of names that begin with `@`.
+    Every other name is a parameter, and so at least 1; nothing is known about names that begin with `@`.
     """
 
     def __init__(self, ranges: Sequence[Range] = ()) -> None:
         self.ranges = tuple(ranges)
 
     def inside(self, new: Range) -> Facts:
-        """What holds inside one more loop."""
+        """The facts inside one more loop."""
         return Facts((*self.ranges, new))
 
     def given(self, difference: Poly) -> Facts:
-        """What holds where `difference` >= 0 too, as far as that bounds the innermost of its loop variables."""
+        """The facts if also `difference` >= 0, as far as that bounds the innermost of its loop variables."""
         for k in range(len(self.ranges) - 1, -1, -1):
             old = self.ranges[k]
             if old.var not in difference.names:
@@ -51,7 +51,7 @@ class Facts:
         return _Proof(self.ranges).not_negative(value, len(self.ranges))
 
     def greatest(self, value: Poly) -> Poly | None:
-        """A polynomial in the parameters that `value` never exceeds; None where none is found."""
+        """A polynomial in the parameters that `value` never exceeds; None if none is found."""
         known = self._without_quotients(value)
         for r in reversed(self.ranges):
             if known is None or r.var not in known.names:
@@ -70,7 +70,7 @@ class Facts:
         return known
 
     def _without_quotients(self, value: Poly) -> Poly | None:
-        """At least `value`, quotients and remainders of loop variables by their own greatest values."""
+        """An upper bound of `value`: quotients and remainders of loop variables take their greatest values."""
         variables = {r.var for r in self.ranges}
         total = Poly({})
         for m, c in value.terms.items():
@@ -85,7 +85,7 @@ class Facts:
                 if top is None:
                     return None
                 total += quotient("//", top, atom.by) * c
-            # what is taken away is at least nothing: only what is not negative is divided
+            # the subtracted part is at least 0, since only nonnegative values are divided
         return total
 
 
@@ -115,7 +115,7 @@ class _Proof:
 
 
 def _positive(value: Poly) -> bool:
-    """Whether a polynomial in parameters is not negative for all of them at least 1."""
+    """Whether a polynomial in parameters is nonnegative for all parameters of at least 1."""
     for m, c in value.terms.items():
         atom = m[0] if len(m) == 1 else None
         if c < 0 and isinstance(atom, Quotient):
@@ -134,7 +134,7 @@ def _is_positive_atom(atom: Atom) -> bool:
 
 
 def _plain(value: Poly) -> set[str]:
-    """Parameters that occur only outside quotients."""
+    """The parameters that occur only outside quotients."""
     outside = {a for m in value.terms for a in m if isinstance(a, str) and not a.startswith("@")}
     inside = {n for m in value.terms for a in m if isinstance(a, Quotient) for n in a.of.names}
     return outside - inside

@@ -24,11 +24,11 @@ def einsum(text: str, type: str = "f64") -> Kernel:
 def from_python(
     source: str | Path, name: str | None = None, shapes: Mapping[str, str] | None = None, *, fused: bool = False
 ) -> Kernel:
-    """The kernel that a function of a Python file, or of a text, is read as; nothing of it is executed.
+    """The kernel of a function of a Python file, or of a text, which is parsed and not executed.
 
-    shapes: what the arguments without annotations are, as in {"A": "n,m:f64", "alpha": ":f32", "steps": "int"}.
-    fused: with loops fused and temporaries kept in scalars, as a compiler could do.
-    Raises InputError for what is not read, CommandError for a file or function that is not there.
+    shapes: types and shapes of the arguments without annotations, as in {"A": "n,m:f64", "alpha": ":f32", "steps":
+    "int"}. fused: with loops fused and temporaries kept in scalars, as a compiler could do. Raises InputError for
+    unsupported code, CommandError for a file or function that does not exist.
     """
     from roofdsl.frontends.python.read import read_text
     from roofdsl.frontends.python.signature import given_of

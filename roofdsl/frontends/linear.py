@@ -9,10 +9,10 @@ from roofdsl.frontends.poly import Monomial, Poly
 
 
 def inner_dimensions(subscripts: Sequence[tuple[Poly, Facts]]) -> tuple[Poly, ...] | None:
-    """The inner dimensions of an array from its linear subscripts: () where it has one dimension.
+    """The inner dimensions of an array, from its linear subscripts: () if it has one dimension.
 
-    The strides are the products of parameters that multiply loop variables; each must divide the next one. None where
-    they do not.
+    The strides are the products of parameters that multiply loop variables; each must divide the next one. None if they
+    do not.
     """
     strides: list[Monomial] = []
     for subscript, facts in subscripts:
@@ -38,7 +38,7 @@ def inner_dimensions(subscripts: Sequence[tuple[Poly, Facts]]) -> tuple[Poly, ..
 
 
 def subscripts_of(subscript: Poly, inner: Sequence[Poly], facts: Facts) -> tuple[Poly, ...] | None:
-    """The subscripts of a linear one, the inner ones proven to lie within their dimensions; None without proof."""
+    """The subscripts of a linear one, with the inner ones proven to lie within their dimensions; None without proof."""
     found: list[Poly] = []
     rest = subscript
     for dim in reversed(inner):

@@ -25,7 +25,9 @@ Monomial = tuple[Atom, ...]
 
 
 class Poly:
-    """A polynomial with integer coefficients; immutable. Equal ones are equal whatever order they were written in."""
+    """A polynomial with integer coefficients; immutable. Equality does not depend on the order in which terms were
+    written.
+    """
 
     __slots__ = ("_hash", "terms")
 
@@ -74,7 +76,7 @@ class Poly:
 
     @property
     def value(self) -> int | None:
-        """The number that it is; None where it has names."""
+        """The value of a constant; None if it contains names."""
         if not self.terms:
             return 0
         return self.terms.get(()) if len(self.terms) == 1 else None
@@ -89,12 +91,12 @@ class Poly:
         return frozenset(found)
 
     def is_affine_in(self, names: Iterable[str]) -> bool:
-        """Whether no product holds one of the names with anything but numbers."""
+        """Whether the names are multiplied only by numbers."""
         wanted = frozenset(names)
         return all(len(m) == 1 or not (Poly({m: 1}).names & wanted) for m in self.terms if m)
 
     def split(self, name: str) -> tuple[Poly, Poly] | None:
-        """`(a, b)` with self = a * name + b and `name` in neither; None where there is no such a and b."""
+        """`(a, b)` with self = a * name + b and `name` in neither; None if there are no such a and b."""
         a: dict[Monomial, int] = {}
         b: dict[Monomial, int] = {}
         for m, c in self.terms.items():
@@ -110,7 +112,7 @@ class Poly:
         return Poly(a), Poly(b)
 
     def put(self, values: Mapping[str, Poly]) -> Poly:
-        """With polynomials in place of names."""
+        """The polynomial with polynomials in place of names."""
         if not values.keys() & self.names:
             return self
         total = Poly({})
@@ -125,7 +127,9 @@ class Poly:
         return total
 
     def tree(self, span: Span) -> tree.Expr:
-        """As an expression of the language, every part at `span`: what is added first, numbers last."""
+        """The polynomial as an expression of the language, with every part at `span`: positive terms first, numbers
+        last.
+        """
         order = sorted(self.terms.items(), key=lambda item: (item[0] == (), 0))
         first = next((k for k, (m, c) in enumerate(order) if c > 0), 0)
         order = [order[first], *order[:first], *order[first + 1 :]] if order else []
@@ -145,7 +149,7 @@ def as_poly(value: Poly | int) -> Poly:
 
 
 def quotient(op: str, of: Poly, by: int) -> Poly:
-    """`of // by` or `of % by`, rounded down; a plain polynomial where the division leaves nothing."""
+    """`of // by` or `of % by`, rounded down; a plain polynomial if the division has no remainder."""
     if of.value is not None:
         return Poly.number(of.value // by if op == "//" else of.value % by)
     if all(c % by == 0 for c in of.terms.values()):

@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Refused(Exception):
-    """A construct that is not read. `code` is one of those of front ends in `roofdsl.lang.codes`."""
+    """An unsupported construct. `code` is one of the codes of front ends in `roofdsl.lang.codes`."""
 
     def __init__(self, code: str, message: str, node: Any, help: str = "") -> None:
         super().__init__(message)

@@ -19,7 +19,7 @@ Arrays = Mapping[str, Any]
 
 
 class Case(Record):
-    """One execution: the values of the parameters, and the data that both begin with."""
+    """One execution: the values of the parameters, and the data that both functions begin with."""
 
     sizes: Mapping[str, int]
     arrays: Arrays
@@ -33,7 +33,9 @@ class Outcome(Record):
 
 
 class Verified(Record):
-    """The result of `--verify` for one kernel. `ways`: how the user's function was run; `exact`: in every bit."""
+    """The result of `--verify` for one kernel. `ways`: how the user's function was run; `exact`: whether the results
+    agree in every bit.
+    """
 
     kernel: str
     sizes: tuple[tuple[tuple[str, int], ...], ...]
@@ -67,7 +69,7 @@ _TOLERANCE = 64
 def verify(kernel: Kernel, execute: Execute, *, exact: bool = True) -> Verified:
     """Compares the kernel with the user's function at some small sizes.
 
-    Raises CommandError where a result differs, with the first element that does, and where no sizes can be chosen.
+    Raises CommandError if a result differs, with the first element that does, and if no sizes can be chosen.
     """
     chosen = sizes_of(kernel)
     cases = [Case(sizes, data(kernel, sizes, seed)) for seed, sizes in enumerate(chosen)]
@@ -121,7 +123,7 @@ def _differs(found: _Difference, case: Case, way: str) -> CommandError:
 def sizes_of(kernel: Kernel) -> list[dict[str, int]]:
     """Some small values of the parameters for which assumptions hold and no subscript leaves its array.
 
-    Raises CommandError where none of those tried do.
+    Raises CommandError if none of those tried are such.
     """
     found: list[dict[str, int]] = []
     for values in _SIZES:
@@ -157,7 +159,7 @@ def _fits(kernel: Kernel, sizes: Mapping[str, int]) -> bool:
 
 
 class _Walk:
-    """Walks through an execution until a subscript leaves its array, or enough of it has been seen."""
+    """Walks through an execution until a subscript leaves its array, or until enough of it has been seen."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.env = dict(sizes)
@@ -204,7 +206,9 @@ class _Walk:
 
 
 def data(kernel: Kernel, sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """Random data for every array and scalar, those that are only written too: what is left alone stays as it is."""
+    """Random data for every array and scalar, including those that are only written: elements that are not written stay
+    as they are.
+    """
     import numpy as np
 
     from roofdsl.codegen.inputs import random_inputs

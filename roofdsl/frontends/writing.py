@@ -11,7 +11,9 @@ from roofdsl.lang import tree
 
 
 class Writing:
-    """The statements written so far (`out`), what holds of integers here (`facts`), and names for unknown integers."""
+    """The statements written so far (`out`), the facts about integers at this place (`facts`), and names for unknown
+    integers.
+    """
 
     def __init__(self) -> None:
         self.out: list[tree.Item] = []
@@ -25,7 +27,7 @@ class Writing:
 
     @contextmanager
     def collected(self) -> Iterator[list[tree.Item]]:
-        """What is written inside goes into a list of its own."""
+        """Statements written inside the context go to a separate list."""
         before, self.out = self.out, []
         try:
             yield self.out
@@ -34,7 +36,7 @@ class Writing:
 
     @contextmanager
     def within(self, facts: Facts) -> Iterator[None]:
-        """More is known inside."""
+        """The additional facts hold inside the context."""
         before, self.facts = self.facts, facts
         try:
             yield

@@ -1,7 +1,7 @@
 """Assembly text of one compiled function, read into instructions (x86-64 in AT&T syntax, as compilers print it).
 
-Compilers order operands source first. Only what stands in the text is read here: what an instruction does to integers
-is in `integers.py`, what it costs in `classes.py`.
+Source operands come first. This module reads only the text: `integers.py` says what an instruction does to integers,
+`classes.py` what it costs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from roofdsl.lang.record import Record
 
 
 class Register(Record):
-    """A register. `family`: of all its parts, as `rax` of `%al`, or `v3` of `%xmm3`; bits: 8 to 512.
+    """A register. `family`: the name that all its parts share, as `rax` for `%al`, or `v3` for `%xmm3`; bits: 8 to 512.
 
-    mask: a mask register's name where only some elements are written; merging: the others keep their values.
-    high: `%ah` and its like.
+    mask: the name of a mask register if only some elements are written; merging: the other elements keep their values.
+    high: `%ah` and the like.
     """
 
     family: str
@@ -31,8 +31,9 @@ class Register(Record):
 
 
 class Memory(Record):
-    """An address: displacement + base + index * scale, or a symbol's. `mask` as for registers; bits of a broadcast
-    element are `{1to8}`'s.
+    """An address: displacement + base + index * scale, or that of a symbol.
+
+    `mask` as for registers; `bits`: of the element in a broadcast such as `{1to8}`.
     """
 
     displacement: int
@@ -68,7 +69,7 @@ class Instruction(Record):
 class Code(Record):
     """The instructions of a text; `labels` give the index of the instruction that follows each.
 
-    data: the bytes that stand at each symbol of the data sections, and addresses of symbols within them.
+    data: the bytes at each symbol of the data sections, and addresses of symbols within them.
     """
 
     instructions: tuple[Instruction, ...]
@@ -108,7 +109,7 @@ for _k in range(8):
 
 
 def read(text: str) -> Code:
-    """The instructions and data of an assembly text. Raises NoInCore for another processor's or syntax."""
+    """The instructions and data of an assembly text. Raises NoInCore for another processor or syntax."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     data: dict[str, bytearray] = {}
@@ -134,7 +135,7 @@ def read(text: str) -> Code:
 
 
 def _data(directive: str) -> bytes:
-    """The bytes of a directive such as `.quad 5`; an address of a symbol is zeros (nothing decides by it)."""
+    """The bytes of a directive such as `.quad 5`; the address of a symbol becomes zeros (no decision depends on it)."""
     word, _, rest = directive.partition("\t") if "\t" in directive else directive.partition(" ")
     if word in _SIZES:
         size = _SIZES[word]
@@ -165,7 +166,7 @@ def _instruction(name: str, rest: str, line: int) -> Instruction:
 
 
 def _split(text: str) -> list[str]:
-    """Operands, at the commas outside of brackets."""
+    """The operands, split at the commas outside brackets."""
     parts, depth, start = [], 0, 0
     for k, character in enumerate(text):
         if character in "({":

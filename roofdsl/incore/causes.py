@@ -59,7 +59,9 @@ def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
 
 
 def _accumulated(rows: list[tuple[str, str, float, float]], clock_hz: float) -> tuple[Step, ...]:
-    """Steps in seconds that never get faster; one that adds less than a thousandth is left out, but for the last."""
+    """Steps in seconds, none shorter than the one before. One that adds less than a thousandth is left out, except the
+    last.
+    """
     steps: list[Step] = []
     overlapping = loads = 0.0
     for k, (cause, remedy, own, own_loads) in enumerate(rows):
@@ -76,7 +78,7 @@ def _accumulated(rows: list[tuple[str, str, float, float]], clock_hz: float) -> 
 
 
 def _width(done: list[Executed], rates: Rates) -> str:
-    """How wide the arithmetic is."""
+    """The width of the arithmetic."""
     widths: Counter[int] = Counter()
     for e in done:
         kind = e.work.kind
@@ -97,7 +99,7 @@ _NAMES = {
 
 
 def _others(done: list[Executed]) -> str:
-    """What else the vector units execute."""
+    """The other work of the vector units."""
     counts: Counter[str] = Counter()
     for e in done:
         kind = e.work.kind
@@ -109,7 +111,7 @@ def _others(done: list[Executed]) -> str:
 
 
 def _hot_loop(walked: Walked) -> int | None:
-    """The innermost loop that executes most instructions."""
+    """The innermost loop that executes the most instructions."""
     totals = walked.totals
 
     def size(number: int) -> float:
@@ -121,7 +123,7 @@ def _hot_loop(walked: Walked) -> int | None:
 
 
 def _shortest_loop(walked: Walked) -> float:
-    """Iterations at one entry of the innermost loop that executes most instructions."""
+    """The iterations per entry of the innermost loop that executes the most instructions."""
     hot = _hot_loop(walked)
     if hot is None:
         return 1.0
@@ -129,7 +131,7 @@ def _shortest_loop(walked: Walked) -> float:
 
 
 def _chain(walked: Walked, rates: Rates) -> str:
-    """The slowest class of instructions in that loop whose results it needs again."""
+    """The slowest class of instructions in that loop whose results the loop needs again."""
     hot = _hot_loop(walked)
     if hot is None:
         return "latency"
@@ -147,7 +149,7 @@ def _chain(walked: Walked, rates: Rates) -> str:
 
 
 def _unhurried(walked: Walked, rates: Rates) -> float:
-    """The launch's time less what its loops' ends lose by wrong predictions: latencies and the window remain."""
+    """The launch's time without mispredicted loop ends: latencies and the window remain."""
     lost = sum(walked.totals.mispredicted.values()) * rates.mispredict
     hot = _hot_loop(walked)
     entries = walked.totals.entries[hot] if hot is not None else 0

@@ -1,7 +1,7 @@
-"""Bounds on the time of what a launch executes, one cause after another: each is a ceiling that one can draw.
+"""Bounds on the time of the executed instructions, one cause after another: each is a ceiling that can be drawn.
 
-All are sums over the instructions executed. They leave out what waits for what, and the ends of short loops: only the
-clock (`window.py`) models these.
+All are sums over the executed instructions. They leave out dependences, and the ends of short loops, which only the
+clock (`window.py`) models.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNITS = 4
 
 
 class Executed(Record):
-    """One instruction of the text: what it is, how often it runs, and how many of its accesses cross lines."""
+    """One instruction of the text: its work, how often it runs, and how many of its accesses cross lines."""
 
     work: Work
     times: float
@@ -38,7 +38,7 @@ def executed(walked: Walked) -> list[Executed]:
 
 
 def lanes(kind: Kind) -> int:
-    """Elements that an instruction computes."""
+    """The number of elements that an instruction computes."""
     return max(1, kind.bits // _BITS.get(kind.type, 64))
 
 
@@ -52,7 +52,7 @@ def operations(all_executed: Iterable[Executed]) -> Counter[tuple[str, str]]:
 
 
 def peak_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
-    """At the peak: all operations in fused pairs, in the widest vectors."""
+    """The time at the peak: all operations in fused pairs, in the widest vectors."""
     total = 0.0
     for (cls, type_name), count in found.items():
         pairs = count if cls == "fma" else count / 2
@@ -61,7 +61,7 @@ def peak_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
 
 
 def unfused_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
-    """As they are fused, in the widest vectors; divisions and roots as if they were multiplications."""
+    """The time with the actual fused pairs, in the widest vectors; divisions and roots count as multiplications."""
     work: list[tuple[tuple[int, ...], float]] = []
     for (cls, type_name), count in found.items():
         own = cls if cls in ("fma", "add", "max") else "mul"
@@ -80,15 +80,17 @@ def _widest(cls: str, type_name: str, rates: Rates) -> Kind:
 
 
 def _per_cycle(cls: str, type_name: str, rates: Rates) -> float:
-    """Elements a cycle."""
+    """The elements computed in a cycle."""
     kind = _widest(cls, type_name, rates)
     cost = rates.cost(kind)
     return lanes(kind) * len(cost.ports) / cost.busy if cost.ports else 1.0
 
 
 def ports_cycles(work: Iterable[tuple[tuple[int, ...], float]]) -> float:
-    """The least time in which units do work that each may be done by some of them: for every set of units, what only
-    they can do, divided by their number (Hall's theorem for dividing work among units).
+    """The least time for pieces of work, each of which only some of the units can do.
+
+    For every set of units, it is the work that only they can do, divided by their number (Hall's theorem for dividing
+    work among units).
     """
     alone: Counter[tuple[int, ...]] = Counter()
     for units, cycles in work:
@@ -101,7 +103,7 @@ def ports_cycles(work: Iterable[tuple[tuple[int, ...], float]]) -> float:
 
 
 def class_cycles(all_executed: Iterable[Executed], rates: Rates, wanted: Iterable[str] | None = None) -> float:
-    """The time of the units that execute instructions of the wanted classes, all if None, as they stand in the code."""
+    """The time of the units that execute instructions of the wanted classes, all if None, as compiled."""
     classes = None if wanted is None else set(wanted)
     work = []
     for e in all_executed:
@@ -120,7 +122,7 @@ def divider_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
 
 
 def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool, gathers: bool) -> float:
-    """The time of the units that load and store; without `split` as if no access crossed a line."""
+    """The time of the units that load and store; without `split`, as if no access crossed a line."""
     loads = stores = both = 0.0
     for e in all_executed:
         work = e.work
@@ -139,7 +141,7 @@ def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool,
 
 
 def shared_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
-    """The time of what loads, stores and arithmetic on vectors share."""
+    """The time of the resources that loads, stores and vector arithmetic share."""
     shared = 0.0
     for e in all_executed:
         work, within = e.work, e.times - e.splits
@@ -152,7 +154,7 @@ def shared_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
 
 
 def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
-    """The same bytes in the widest loads and stores."""
+    """The time of the same bytes in the widest loads and stores."""
     found = []
     for cls in ("load", "store"):
         own = max((i for i in rates.stated.values() if i.cls == cls), key=lambda i: i.bits / float(i.throughput or 1))
@@ -166,7 +168,7 @@ def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float
 
 
 def dispatch_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
-    """The time in which so many instructions are dispatched."""
+    """The time in which this many instructions are dispatched."""
     slots = sum(
         e.times * (rates.cost(e.work.kind).slots + (rates.indexed - 1 if e.work.indexed else 0))
         for e in all_executed

@@ -1,7 +1,7 @@
-"""What one iteration of an innermost loop hands to a later one, and how long the chain of such values takes.
+"""The values that one iteration of an innermost loop hands to a later one, and the time of the chain of such values.
 
-A value that an iteration computes from one of an earlier iteration waits for it. The latencies of the operations
-between the two add up; the longest cycle of such steps, per iteration, bounds the loop however many units a core has.
+A value that an iteration computes from a value of an earlier iteration waits for it. The latencies of the operations in
+between add up. The longest cycle of such steps, per iteration, bounds the loop however many units a core has.
 """
 
 from __future__ import annotations
@@ -36,14 +36,15 @@ Place = tuple[object, ...]
 """A scalar, or an element as it moves along the loop."""
 
 Start = tuple[Place, int]
-"""A place, as some iterations before left it."""
+"""A place, with the value that some earlier iteration left there."""
 
 CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div", "min": "min", "max": "min"}
 ROUNDS = 96
 
 
 class Step(Record):
-    """`end` is computed from what `start` was `distance` iterations before, `latency` cycles after that is there.
+    """`end` is computed from the value that `start` had `distance` iterations before, `latency` cycles after that is
+    available.
 
     operations: the classes on the way, in order.
     """
@@ -56,7 +57,7 @@ class Step(Record):
 
 
 class Chain(Record):
-    """The slowest cycle of a loop: cycles per iteration, and the operations on it."""
+    """The slowest cycle of a loop: cycles per iteration, and its operations."""
 
     cycles: float
     operations: tuple[str, ...]
@@ -106,10 +107,11 @@ def _moves(target: Element | ScalarRef, loop: For) -> bool:
 
 
 def overwritten_in(statements: Sequence[PlacedStatement], loop: For) -> str:
-    """An element that stays while the loop runs, and that the loop may write, as its array's name; "" if there is none.
+    """The array of an element that stays the same while the loop runs, and that the loop may write; "" if there is
+    none.
 
-    In `A[i, j] = min(A[i, j], A[i, k] + A[k, j])` over j, it is A[i, k], unless k is outside of the loop's range. A
-    compiler has to load it again in every iteration, and cannot take several iterations together.
+    In `A[i, j] = min(A[i, j], A[i, k] + A[k, j])` over j, it is A[i, k], unless k is outside the loop's range. A
+    compiler has to reload it in every iteration, and cannot combine several iterations.
     """
     written = [p.statement.target for p in statements if isinstance(p.statement, Assign)]
     read = [e for p in statements if isinstance(p.statement, (Assign, Let)) for e in operands(p.statement.value)]
@@ -123,11 +125,11 @@ def overwritten_in(statements: Sequence[PlacedStatement], loop: For) -> str:
 
 
 def _may_meet(moving: IntExpr, fixed: IntExpr, loop: For) -> bool:
-    """Whether a subscript that is the loop's variable may reach one that does not depend on it."""
+    """Whether a subscript that is the loop's variable may equal one that does not depend on it."""
     form = affine(moving)
     if form.coefficients().get(loop.var, 0) != 1 or loop.var in fixed.symbols():
         return False
-    shift = sub(fixed, sub(moving, Sym(loop.var)))  # the variable's value at which the two are one
+    shift = sub(fixed, sub(moving, Sym(loop.var)))  # the value of the variable at which the two are equal
     before, after = affine(sub(loop.start, shift)), affine(sub(shift, loop.stop))
     is_before = not before.terms and before.constant > 0
     is_after = not after.terms and after.constant >= 0
@@ -135,7 +137,7 @@ def _may_meet(moving: IntExpr, fixed: IntExpr, loop: For) -> bool:
 
 
 def steps_of(statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> tuple[Step, ...]:
-    """What every place that the loop writes is computed from, of the iterations before."""
+    """For every place that the loop writes, the values of earlier iterations from which it is computed."""
     walk = _Walk(statements, loop, latency)
     for p in statements:
         walk.statement(p.statement)
@@ -147,11 +149,11 @@ def steps_of(statements: Sequence[PlacedStatement], loop: For, latency: Latency)
 
 
 Value = Mapping[Start, tuple[float, tuple[str, ...]]]
-"""What a value was computed from: the longest path from each start, in cycles, with its operations."""
+"""The origins of a value: the longest path from each start, in cycles, with its operations."""
 
 
 class _Walk:
-    """One iteration, statement by statement. now: what each written place holds so far."""
+    """One iteration, statement by statement. now: the current value of each written place."""
 
     def __init__(self, statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> None:
         self.loop, self.latency = loop, latency
@@ -174,7 +176,7 @@ class _Walk:
         self.now[name] = value
 
     def place(self, e: Element | ScalarRef) -> tuple[Place, tuple[int, ...]]:
-        """Where it lies, up to a shift along the loop, and the shift: the constants of its moving subscripts."""
+        """The place up to a shift along the loop, and the shift: the constants of its moving subscripts."""
         if isinstance(e, ScalarRef):
             return (e.array.name,), ()
         rest: list[object] = [e.array.name]
@@ -190,7 +192,9 @@ class _Walk:
         return tuple(rest), tuple(shifts)
 
     def leaf(self, e: Element | ScalarRef) -> Value:
-        """A value read: this iteration's where it has been written, else that of an earlier one, if any wrote it."""
+        """A value read: that of this iteration if it has been written, otherwise that of an earlier one, if any wrote
+        it.
+        """
         name, shifts = self.place(e)
         for written, targets, _ in self.written:
             if written != name:
@@ -205,7 +209,7 @@ class _Walk:
         return {}
 
     def distance(self, name: Place, written: tuple[int, ...], read: tuple[int, ...]) -> int | None:
-        """How many iterations before the element was written; None if it never was."""
+        """The number of iterations since the element was written; None if it never was."""
         steps = [part[0] * self.step for part in name[1:] if isinstance(part, tuple)]
         apart = {(w - r) / s for w, r, s in zip(written, read, steps, strict=True)}
         if not apart:

@@ -1,4 +1,4 @@
-"""What an instruction is to the core: its class, the registers it reads and writes, what it loads and stores.
+"""The effect of an instruction on the core: its class, the registers it reads and writes, its loads and stores.
 
 Classes are those that `characterize` measures (`instruction` lines of a machine). An instruction of a class that was
 not measured costs what the nearest one does (`rates.py`).
@@ -16,7 +16,8 @@ from roofdsl.lang.record import Record
 class Kind(Record):
     """A class of instructions at one width: `fma` of f64 in 256 bits; scalars have the bits of their type.
 
-    cls: "" for what needs no execution port (a copy between registers, a zeroed register, a plain load or store).
+    cls: "" for instructions that need no execution port (a copy between registers, a zeroed register, a plain load or
+    store).
     """
 
     cls: str
@@ -25,12 +26,12 @@ class Kind(Record):
 
 
 class Work(Record):
-    """One instruction for the core.
+    """One instruction as the core sees it.
 
     reads, writes: families of registers, without those of addresses, which are in `address_reads`. load and store: the
-    addresses with the bytes moved; masked: a store that leaves some elements out; lanes: loads of a gather.
-    fused: one with the instruction before it (a comparison and its jump). indexed: vector arithmetic on an address of
-    two registers.
+    addresses, with the bytes moved; masked: a store that leaves some elements out; lanes: the loads of a gather. fused:
+    merged with the previous instruction (a comparison and its jump). indexed: vector arithmetic on an address of two
+    registers.
     """
 
     kind: Kind
@@ -84,7 +85,7 @@ _STORING = ("mov", "extract", "pextr", "cvtps2ph", "pmov", "scatter", "set", "co
 
 
 def work_of(instruction: Instruction, after: Instruction | None = None) -> Work:
-    """What an instruction asks of the core; `after` is the one before it in the text."""
+    """The work of an instruction; `after` is the previous one in the text."""
     name, ops = instruction.name, instruction.operands
     if name.startswith("j") and name != "jrcxz":
         return Work(NONE, (), "", jump=True, fused=after is not None and _fuses(after, name))
@@ -97,7 +98,7 @@ def work_of(instruction: Instruction, after: Instruction | None = None) -> Work:
 
 
 def _fuses(before: Instruction, jump: str) -> bool:
-    """Whether the decoder makes one operation of a comparison and the conditional jump behind it."""
+    """Whether the decoder merges a comparison with the conditional jump after it."""
     name, _ = split_name(before.name)
     return jump != "jmp" and name in ("cmp", "test", "and", "add", "sub", "inc", "dec")
 
@@ -182,7 +183,7 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
 
 
 def _conversion(plain: str, bits: int) -> Kind:
-    """Conversions by what they convert: between floats, integers and floats, and halves."""
+    """Conversions by their operands: between floats, between integers and floats, and of halves."""
     scalar = any(s in plain for s in ("sd2", "ss2", "si2", "sh2", "2si", "2usi", "usi2"))
     if "ph" in plain or "sh" in plain or "bf16" in plain:
         loaded = {"ps2phxx": 128, "ps2phxy": 256}.get(plain.removeprefix("cvt"), bits)  # the width of a loaded source
@@ -216,7 +217,7 @@ def _general_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
 
 
 def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
-    """The instruction with what it reads, writes, loads and stores."""
+    """The instruction with its reads, writes, loads and stores."""
     name, ops = instruction.name, instruction.operands
     plain, _ = split_name(name)
     memory = next((o for o in ops if isinstance(o, Memory)), None)
@@ -248,7 +249,7 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
 
 
 def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:
-    """A register combined with itself to zero, which the core sees without waiting for it."""
+    """A register combined with itself to zero, which the core recognizes without waiting for it."""
     if "xor" not in plain and plain not in ("sub", "vpsubd", "vpsubq", "vpsubw", "vpsubb"):
         return False
     return len(ops) >= 2 and ops[0] == ops[1] and isinstance(ops[0], Register) and not ops[-1].mask  # type: ignore[union-attr]
@@ -265,7 +266,7 @@ def _only_compares(plain: str) -> bool:
 
 
 def _written(instruction: Instruction) -> str:
-    """The register that is written; the flags go by the name `flags`."""
+    """The register that is written; the flags are called `flags`."""
     plain, _ = split_name(instruction.name)
     last = instruction.operands[-1] if instruction.operands else None
     if plain in ("cmp", "test", "bt") or plain.lstrip("v").startswith(("ucomi", "comi", "ptest")):
@@ -276,7 +277,7 @@ def _written(instruction: Instruction) -> str:
 
 
 def _also_read(instruction: Instruction) -> tuple[str, ...]:
-    """The destination where its old value counts: two-operand arithmetic, fused multiply-add, merging masks."""
+    """The destination if its old value counts: two-operand arithmetic, fused multiply-add, merging masks."""
     name, ops = instruction.name, instruction.operands
     last = ops[-1] if ops else None
     if not isinstance(last, Register):

@@ -25,8 +25,8 @@ def in_core(
 ) -> InCore:
     """The in-core time of one launch of the variant `loops`, from the assembly of `code` ("numba" or "cc").
 
-    values: of all parameters. math: what the compiler may do. Raises NoInCore where the machine states no instructions
-    or no clock, where the code cannot be made or read, and where its time depends on data.
+    values: of all parameters. math: what the compiler may do. Raises NoInCore if the machine states no instructions or
+    no clock, if the code cannot be made or read, and if its time depends on data.
     """
     rates = rates_of(machine)
     if machine.clock_hz is None:
@@ -39,7 +39,7 @@ def in_core(
 
 
 def native_code(kernel: Kernel, code: str, math: Math = "relaxed") -> Native:
-    """The compiled code. Raises NoInCore where there is none."""
+    """The compiled code. Raises NoInCore if there is none."""
     try:
         return by_numba(kernel, math) if code == "numba" else by_cc(kernel, math)
     except CommandError as error:
@@ -57,7 +57,7 @@ def walked_through(native: Native, kernel: Kernel, values: Mapping[str, int], ra
 
 
 def launch_seconds(native: Native, machine: Machine) -> float | None:
-    """The time of a call with these arguments; None where the machine does not state what each adds."""
+    """The time of a call with these arguments; None if the machine does not state what each argument adds."""
     if machine.launch_s is None or machine.launch_array_s is None or native.convention != "numba":
         return None
     roles = [a.role for a in native.arguments]

@@ -1,4 +1,4 @@
-"""Ceilings under a core's peak from its instructions: code without vectors, and code in which all is one chain.
+"""Ceilings under a core's peak from its instructions: code without vectors, and code that is a single dependent chain.
 
 Williams, Waterman and Patterson, "Roofline" (CACM 2009), call them "without SIMD" and "without ILP".
 """
@@ -21,7 +21,7 @@ class CoreCeiling(Record):
 
 
 def core_ceilings(machine: Machine, type_name: str) -> tuple[CoreCeiling, ...]:
-    """The ceilings of a floating-point type, highest first; none where the machine states no instructions or clock."""
+    """The ceilings of a floating-point type, highest first; none if the machine states no instructions or no clock."""
     if machine.clock_hz is None or not any(i.type == type_name for i in machine.instructions):
         return ()
     try:
@@ -42,7 +42,7 @@ def core_ceilings(machine: Machine, type_name: str) -> tuple[CoreCeiling, ...]:
 
 
 def _per_cycle(rates: Rates, type_name: str, bits: int, fused: bool) -> float:
-    """Operations of independent instructions in a cycle; without fused pairs, sums and products in equal numbers."""
+    """The operations of independent instructions in a cycle; without fused pairs, of equally many sums and products."""
     if fused:
         cost = rates.cost(Kind("fma", type_name, bits))
         return 2 * len(cost.ports) / cost.busy

@@ -1,8 +1,8 @@
-"""How long a loop goes on as it did, and what its registers hold then.
+"""How long a loop continues in the same way, and the contents of its registers afterwards.
 
-A register that grew by the same number in each of the last iterations is assumed to go on growing by it. So is one
-whose growth itself grew evenly (the index of a packed triangle). Anything else is unknown, and a jump that depends on
-it ends the walk.
+A register that grew by the same number in each of the last iterations is assumed to continue to do so. So is one whose
+growth itself grew evenly (the index of a packed triangle). Anything else is unknown, and a jump that depends on it ends
+the walk.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from roofdsl.lang.record import Record
 _WRAP = MASKS[64] + 1
 _PERIOD = 4096
 Outcome = Callable[[int], "bool | None"]
-"""Whether a condition holds some executions later."""
+"""Whether a condition holds a given number of executions later."""
 
 
 class Exit(Record):
-    """A jump that may leave a loop: its condition, what was compared, and whether it was taken."""
+    """A jump that may leave a loop: its condition, the compared values, and whether it was taken."""
 
     condition: str
     flags: Flags
@@ -28,7 +28,7 @@ class Exit(Record):
 
 
 def advanced(values: Sequence[int | None], count: int, wide: bool = False) -> int | None:
-    """The value `count` iterations on, from those at the last (up to four) iterations' starts."""
+    """The value `count` iterations later, from the values at the starts of the last (up to four) iterations."""
     last = values[-1]
     if last is None or len(values) < 2 or any(v is None for v in values):
         return last if len(values) == 1 else None
@@ -48,7 +48,7 @@ def advanced(values: Sequence[int | None], count: int, wide: bool = False) -> in
 
 
 def iterations_left(exits: Sequence[Mapping[int, Exit]]) -> int:
-    """How many more iterations begin before one of the loop's exits goes another way; 0 where that is not known.
+    """The number of further iterations before one of the loop's exits changes direction; 0 if it is unknown.
 
     exits: of the last three iterations, each by its block.
     """
@@ -65,7 +65,7 @@ def iterations_left(exits: Sequence[Mapping[int, Exit]]) -> int:
 
 
 def _same_for(now: Exit, history: Sequence[Flags]) -> int:
-    """For how many more times a jump goes the way it did."""
+    """The number of further executions for which a jump keeps its direction."""
     kind, a, b, bits = now.flags
     if len({(f[0], f[3]) for f in history}) != 1:
         return 0
@@ -92,7 +92,7 @@ def _same_for(now: Exit, history: Sequence[Flags]) -> int:
 
 
 def _until_wrap(value: int, step: int, bits: int, condition: str) -> int:
-    """Iterations for which a growing number neither overflows nor falls below its least value."""
+    """The number of iterations in which a growing number neither overflows nor falls below its least value."""
     if step == 0:
         return 1 << 62
     is_signed = condition in ("l", "ge", "le", "g", "s", "ns", "o", "no", "e", "ne")
@@ -102,7 +102,7 @@ def _until_wrap(value: int, step: int, bits: int, condition: str) -> int:
 
 
 def _until_equal(now: Exit, da: int, db: int, limit: int) -> int:
-    """For jumps on equality: when two numbers meet."""
+    """For jumps on equality: the number of iterations until two numbers are equal."""
     kind, a, b, bits = now.flags
     signs = {"sub": 1, "dec": 1, "add": -1, "inc": -1}
     if kind in signs:
@@ -119,7 +119,7 @@ def _until_equal(now: Exit, da: int, db: int, limit: int) -> int:
 
 
 def _bisected(outcome: Outcome, taken: bool, limit: int) -> int:
-    """The last k up to `limit` with the same outcome; the outcome changes once at most."""
+    """The last k up to `limit` with the same outcome, which changes at most once."""
     low, high = 0, min(limit, 1 << 62)
     if outcome(high) == taken:
         return high
@@ -133,5 +133,5 @@ def _bisected(outcome: Outcome, taken: bool, limit: int) -> int:
 
 
 def _search(outcome: Outcome, taken: bool) -> int:
-    """For masked numbers, whose outcomes repeat: look at each."""
+    """For masked numbers, whose outcomes repeat: checks each one."""
     return next((k - 1 for k in range(1, _PERIOD) if outcome(k) != taken), _PERIOD)

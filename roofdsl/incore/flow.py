@@ -1,7 +1,7 @@
 """Control flow of a compiled function: basic blocks, successors, and the nest of loops.
 
 Loops are the strongly connected components of the blocks, and within each of them those that remain when its header is
-taken away: compilers lay blocks out in an order that says nothing of how loops nest.
+removed. Compilers lay out blocks in an order that does not show how loops nest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from roofdsl.lang.record import Record
 
 
 class Block(Record):
-    """Instructions `start` to `stop` (exclusive); successors are blocks by number, the fall-through last."""
+    """The instructions `start` to `stop` (exclusive); successors are blocks by number, the fall-through last."""
 
     start: int
     stop: int
@@ -22,7 +22,7 @@ class Block(Record):
 class Loop(Record):
     """A loop by its number: the header's block, all blocks, the loop around it (None for an outermost one).
 
-    innermost: no loop inside.
+    innermost: whether it contains no other loop.
     """
 
     number: int
@@ -42,7 +42,7 @@ class Flow(Record):
 
 
 def flow_of(code: Code, function: str) -> Flow:
-    """The control flow of one function. Raises NoInCore where it jumps to what is not in the text."""
+    """The control flow of one function. Raises NoInCore if it jumps to a place outside the text."""
     if function not in code.labels:
         raise NoInCore(f"the assembly has no function `{function[:60]}`")
     entry = code.labels[function]
@@ -97,7 +97,7 @@ def _targets(code: Code, jump: Instruction, behind: int) -> tuple[int, ...]:
 def _find_loops(
     blocks: dict[int, Block], nodes: set[int], parent: int | None, loops: list[Loop], removed: frozenset[int]
 ) -> None:
-    """Append the loops among `nodes`, each before the loops inside it; edges into `removed` headers do not count."""
+    """Appends the loops among `nodes`, each before the loops inside it; edges into `removed` headers do not count."""
     for component in _components(blocks, nodes, removed):
         inside = set(component)
         entries = [n for n in nodes - inside if any(s in inside for s in blocks[n].successors)]

@@ -1,7 +1,8 @@
-"""What instructions do to integers: one function for each instruction of a text, made once, called as often as it runs.
+"""The effects of instructions on integers: one function for each instruction of a text, made once and called as often
+as it runs.
 
-Instructions on data leave an unknown value where they write. Semantics are those of Intel's manual (volume 2) as far as
-compilers use the instructions for loops, addresses and spills.
+Instructions on data write an unknown value. Semantics are those of Intel's manual (volume 2), as far as compilers use
+the instructions for loops, addresses and spills.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def writes(instruction: Instruction) -> bool:
 
 
 def effect(instruction: Instruction, state: State) -> Effect:
-    """What the instruction does to a state, as a function to call. Jumps and calls do nothing here."""
+    """The effect of the instruction on a state, as a function. Jumps and calls have no effect here."""
     name, bits = split_name(instruction.name)
     ops = instruction.operands
     if instruction.name in _NOTHING or instruction.name.startswith(("j", "call", "ret", "prefetch")):
@@ -55,7 +56,7 @@ def _nothing() -> None:
 
 
 def _unknown(instruction: Instruction, state: State) -> Effect:
-    """An instruction on data: its destination is unknown, and the flags of a comparison."""
+    """An instruction on data: its destination becomes unknown, and so do the flags of a comparison."""
     ops = instruction.operands
     registers = state.registers
     if instruction.name.startswith(_COMPARES):
@@ -87,7 +88,7 @@ def _unknown(instruction: Instruction, state: State) -> Effect:
 
 
 def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Instructions with a suffix of size."""
+    """Instructions with a size suffix."""
     if name not in WORDS or bits == 0 or any(isinstance(o, Register) and o.is_vector for o in ops):
         return None
     if name in ("mov", "movabs") and len(ops) == 2:
@@ -253,7 +254,7 @@ _EXTENSIONS = {
 
 
 def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Conversions between widths, and what depends on the flags."""
+    """Conversions between widths, and instructions that depend on the flags."""
     registers = state.registers
     if len(name) in (5, 6) and name[:4] in ("movz", "movs") and len(ops) == 2 and isinstance(ops[1], Register):
         small, large = SUFFIXES.get(name[4], 0), SUFFIXES.get(name[-1], 0)
@@ -313,7 +314,7 @@ _MOVES = frozenset((
 
 
 def _vector(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Vector registers hold integers where compilers keep addresses in them or copy pieces of the stack by them."""
+    """Vector registers hold integers if compilers keep addresses in them, or copy pieces of the stack with them."""
     plain = name.removeprefix("v")
     if any(isinstance(o, Register | Memory) and o.mask for o in ops):
         return None

@@ -1,4 +1,4 @@
-"""Which registers matter where: those that are read before they are written again."""
+"""The registers that matter at each place: those that are read before they are written again."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from roofdsl.incore.classes import Work
 from roofdsl.incore.flow import Flow
 
 _PASSED = frozenset(("rax", "rdi", "rsi", "rdx", "rcx", "r8", "r9", "rsp"))
-"""What a call may read (System V ABI of x86-64)."""
+"""The registers that a call may read (System V ABI of x86-64)."""
 
 
 def live_registers(flow: Flow, code: Code, works: Mapping[int, Work]) -> dict[int, frozenset[str]]:
-    """The registers that matter at the start of each block, by the usual flow of data against the flow of control."""
+    """The live registers at the start of each block, by backward data-flow analysis."""
     effects = {at: _of_block(block.start, block.stop, code, works) for at, block in flow.blocks.items()}
     live: dict[int, frozenset[str]] = dict.fromkeys(flow.blocks, frozenset())
     changed = True
@@ -29,7 +29,7 @@ def live_registers(flow: Flow, code: Code, works: Mapping[int, Work]) -> dict[in
 
 
 def _of_block(start: int, stop: int, code: Code, works: Mapping[int, Work]) -> tuple[frozenset[str], frozenset[str]]:
-    """What a block reads before it writes it, and what it writes."""
+    """The registers that a block reads before it writes them, and those that it writes."""
     read: set[str] = set()
     written: set[str] = set()
     for k in range(start, stop):
@@ -46,6 +46,6 @@ def _of_block(start: int, stop: int, code: Code, works: Mapping[int, Work]) -> t
 
 
 def _whole(instruction: Instruction) -> bool:
-    """Whether nothing of what its last operand held remains: parts below 32 bits and masks leave the rest."""
+    """Whether nothing of the old contents of its last operand remains: parts below 32 bits and masks keep the rest."""
     last = instruction.operands[-1] if instruction.operands else None
     return isinstance(last, Register) and last.bits >= 32 and not last.mask

@@ -1,4 +1,4 @@
-"""What a walk remembers of a loop: the state at the start of its iterations, and the pace at which it went."""
+"""The memory of a walk about a loop: the state at the start of its iterations, and their pace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from roofdsl.lang.record import replace
 
 @dataclass
 class Totals:
-    """What a whole launch executes: times each block runs, and how many of each instruction's accesses cross lines.
+    """The work of a whole launch: executions of each block, and the accesses of each instruction that cross lines.
 
     iterations and entries by loop; mispredicted: jumps.
     """
@@ -43,8 +43,10 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Pace:
-    """How an iteration of an outer loop went when it was steady: growth of registers, slots and compared numbers, the
-    time, and what was executed. Another entry of the loop that begins alike goes on alike.
+    """The pace of a steady iteration of an outer loop: growth of registers, slots and compared numbers, the time, and
+    the work.
+
+    Another entry of the loop that begins in the same way continues in the same way.
     """
 
     path: tuple[object, ...]
@@ -58,7 +60,7 @@ class Pace:
 
 @dataclass
 class Active:
-    """A loop that is being walked through."""
+    """A loop that is currently walked through."""
 
     number: int
     total: int = 0  # iterations, with those skipped
@@ -79,12 +81,12 @@ def grown(a: int | None, b: int | None) -> int | None:
 
 
 def earlier_value(value: int | None, step: int | None) -> int | None:
-    """A register's value one iteration earlier; unknown where its growth is not known."""
+    """A register's value one iteration earlier; unknown if its growth is unknown."""
     return None if value is None or step is None else (value - step) % (1 << 64)
 
 
 def earlier_exit(now: Exit, step: tuple[int, int], count: int) -> Exit:
-    """What an exit compared `count` iterations earlier."""
+    """The values that an exit compared `count` iterations earlier."""
     kind, a, b, bits = now.flags
     mask = (1 << bits) - 1
     return replace(now, flags=(kind, (a - count * step[0]) & mask, (b - count * step[1]) & mask, bits))

@@ -1,4 +1,6 @@
-"""The in-core time of one launch: what code takes with all data in the nearest cache, and why it is not the peak."""
+"""The in-core time of one launch: the time of the code with all data in the nearest cache, and why it is not at the
+peak.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +8,14 @@ from roofdsl.lang.record import Record
 
 
 class Step(Record):
-    """The in-core time of one launch after one more cause is taken into account; steps never get faster.
+    """The in-core time of one launch after one more cause is taken into account; no step is shorter than the one
+    before.
 
     cause: in the field's words ("the sum may not be reordered", "chain of 4-cycle adds", "no SIMD: ...", "division",
-    "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak.
-    remedy: what legal change would remove it ("`--math relaxed` lets sums be reordered"), or "".
-    overlapping_s: T_OL, what runs beside data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and
-    stores between registers and the nearest cache. Both in seconds.
+    "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak. remedy: the
+    legal change that would remove it ("`--math relaxed` lets sums be reordered"), or "". overlapping_s: T_OL, the work
+    that runs beside data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
+    registers and the nearest cache. Both in seconds.
     """
 
     cause: str

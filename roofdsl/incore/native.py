@@ -49,7 +49,7 @@ def by_numba(kernel: Kernel, math: Math = "relaxed") -> Native:
 
 
 def _numba_type(argument: Argument) -> Any:
-    """numba's type of what `measure` passes for an argument."""
+    """numba's type of the value that `measure` passes for an argument."""
     import numpy as np
     from numba import from_dtype, types
 
@@ -72,7 +72,7 @@ def entered(native: Native, kernel: Kernel, values: Mapping[str, int], state: St
     integers: list[int | None] = []
     floats: list[int | None] = []
     if native.convention == "numba":
-        integers += [STACK + 64, STACK + 128]  # where the result and an exception go
+        integers += [STACK + 64, STACK + 128]  # the places of the result and of an exception
     at = _addresses(kernel, values)
     for argument in native.arguments:
         whole, real = _words(argument, at, values, native.convention)
@@ -95,7 +95,7 @@ def entered(native: Native, kernel: Kernel, values: Mapping[str, int], state: St
 def _words(
     argument: Argument, at: Mapping[str, int], values: Mapping[str, int], convention: str
 ) -> tuple[list[int | None], list[int | None]]:
-    """What is passed for an argument: whole numbers and floats; a value that depends on the data is None."""
+    """The words passed for an argument: integers and floats; a value that depends on the data is None."""
     if argument.role == "parameter":
         return [values[argument.name]], []
     assert argument.type is not None

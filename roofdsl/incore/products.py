@@ -1,4 +1,4 @@
-"""Products and quotients of integers, with what they leave in the flags."""
+"""Products and quotients of integers, and the flags that they set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from roofdsl.incore.state import MASKS, Effect, State, signed
 
 
 def product(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Products; carry and overflow say whether a product is longer than what it is written to."""
+    """Products; carry and overflow say whether a product is longer than its destination."""
     if len(ops) == 1:
         return _long_product(name, bits, ops[0], state) if bits >= 32 else None
     first, second, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[-1], bits)
@@ -26,7 +26,7 @@ def product(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Eff
 
 
 def _long_product(name: str, bits: int, operand: Operand, state: State) -> Effect:
-    """A product of rax with all its bits, the upper half in rdx."""
+    """A product with rax in full length, with the upper half in rdx."""
     read, registers = state.reader(operand, bits), state.registers
 
     def run() -> None:
@@ -46,7 +46,7 @@ def _long_product(name: str, bits: int, operand: Operand, state: State) -> Effec
 
 
 def wide_product(bits: int, ops: tuple[Operand, ...], state: State) -> Effect:
-    """`mulx`: a product of rdx in two registers, the lower half first; flags stay."""
+    """`mulx`: a product with rdx in two registers, the lower half first; flags stay."""
     read, low, high = state.reader(ops[0], bits), state.writer(ops[1], bits), state.writer(ops[2], bits)
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""What instructions cost on a machine: its `instruction` and `core` lines, looked up by class, type and width.
+"""The costs of instructions on a machine: its `instruction` and `core` lines, looked up by class, type and width.
 
 An instruction that the machine does not state costs what the nearest stated one does: another type of the same class
 and width, then a narrower or a wider one (twice the width, twice the time), then a simple one of its kind.
@@ -19,15 +19,15 @@ FALLBACKS = {
     "max": "add", "compare": "add", "convert": "add", "shuffle": "add", "permute": "shuffle", "blend": "logic",
     "logic": "add", "shift": "logic", "mask": "compare", "move": "permute", "fma": "mul", "mul": "add",
 }  # fmt: skip
-"""The class to take where none of a class is stated; divisions, roots, gathers and calls have none."""
+"""The substitute of a class that is not stated; divisions, roots, gathers and calls have none."""
 
 _SEPARATE = ("div", "sqrt")
 DIVIDER = 4
 
 
 class Cost(Record):
-    """latency in cycles; ports by number, one of which it keeps busy; slots of dispatch that it takes; mix: cycles for
-    which it occupies what it shares with loads and stores.
+    """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: of dispatch. mix: cycles for
+    which it occupies the resources that it shares with loads and stores.
     """
 
     latency: float
@@ -38,8 +38,10 @@ class Cost(Record):
 
 
 class Access(Record):
-    """A load or store: cycles that it keeps its units busy, within a line and across two; mix, mix_split: the same of
-    what loads and stores share; apart: the cycles if it goes to another line than those before it.
+    """A load or store: the cycles that it keeps its units busy, within a line and across two.
+
+    mix, mix_split: the same for the resources that loads and stores share; apart: the cycles if it goes to a line other
+    than the recent ones.
     """
 
     latency: float
@@ -87,7 +89,7 @@ class Rates:
     # ---- arithmetic ----
 
     def cost(self, kind: Kind) -> Cost:
-        """What one instruction of a class costs. Raises NoInCore where nothing near it is stated."""
+        """The cost of one instruction of a class. Raises NoInCore if nothing similar is stated."""
         if kind not in self._costs:
             self._costs[kind] = self._cost(kind)
         return self._costs[kind]
@@ -110,7 +112,7 @@ class Rates:
         if stated.cls in _SEPARATE:
             return Cost(latency, (DIVIDER,), throughput)
         ports = _ports(stated)
-        if not ports:  # general registers: as many in a cycle as the throughput says, on units of their own
+        if not ports:  # general registers: as many in a cycle as the throughput says, on separate units
             return Cost(latency, (8,), throughput)
         busy = throughput * len(ports)
         return Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
@@ -159,12 +161,12 @@ class Rates:
         stated = fitting[0] if fitting else max(own, key=lambda i: i.bits)
         busy = float(stated.throughput or 1)
         split, page = float(stated.split or busy), float(stated.page or stated.split or busy)
-        crossing = split + max(0.0, page - split) * LINE / PAGE  # one in 64 of the lines' ends is a page's
+        crossing = split + max(0.0, page - split) * LINE / PAGE  # one in 64 line boundaries is a page boundary
         mix = float(stated.mixed or 0)
         return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy, float(stated.apart or 0))
 
     def forwarded(self, size: int) -> float:
-        """Cycles from a store's data to those of the load that takes them from it."""
+        """The cycles from a store's data to those of the load that receives them."""
         if size not in self._forward:
             self._forward[size] = self._forward_of(size)
         return self._forward[size]
@@ -175,14 +177,14 @@ class Rates:
         return float(fitting[0].forward or 0) if fitting else 0.0
 
     def block(self, function: str, size: int | None) -> tuple[float, float] | None:
-        """A call that fills or copies a block: its fixed part and that of each 64 bytes."""
+        """A call that fills or copies a block: its fixed cost, and that of each 64 bytes."""
         stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
         if stated is None or size is None:
             return None
         return float(stated.latency or 0) + float(stated.throughput or 0) * size / LINE, 0.0
 
     def call(self, function: str) -> tuple[float, float] | None:
-        """Cycles in which a function's call keeps the core busy, and its latency; None where it is not stated."""
+        """The cycles in which a function's call keeps the core busy, and its latency; None if it is not stated."""
         for cls in (function, function.removeprefix("__").removesuffix("_finite")):
             name, type_name = (cls[:-1], "f32") if cls.endswith("f") else (cls, "f64")
             stated = self.stated.get((name, type_name, int(type_name[1:])))

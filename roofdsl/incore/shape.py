@@ -1,7 +1,7 @@
 """The innermost loops of a kernel as a compiler sees them: how often they run, and how their accesses move.
 
-What is not in an innermost loop (an initialization before it, say) is a loop of no depth of its own: it runs once for
-each iteration of the loops around it.
+Statements outside innermost loops (an initialization before one, for example) count as a loop without depth: they run
+once for each iteration of the loops around them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from roofdsl.loops.model import Count, Element, For
 from roofdsl.loops.sized import Sized
 
 Stride = Literal["unit", "none", "strided", "irregular"]
-"""How an access moves along the innermost loop: to the next element, not at all, further, or no one knows."""
+"""How an access moves along the innermost loop: to the next element, not at all, further, or in an unknown way."""
 
 
 class Moved(Record):
@@ -34,11 +34,11 @@ class Moved(Record):
 
 
 class Loop(Record):
-    """One innermost loop, or statements beside one.
+    """One innermost loop, or statements outside innermost loops.
 
-    loop: None for statements outside of innermost loops. iterations, entries: of one launch. operations: of each
-    statement, with its share of executions. moved: what every iteration loads and stores; outside: how many loads and
-    stores one entry makes besides, of what the loop keeps in registers.
+    loop: None for the latter. iterations, entries: of one launch. operations: of each statement, with its share of
+    executions. moved: the loads and stores of every iteration; outside: the additional loads and stores of one entry,
+    for values that the loop keeps in registers.
     """
 
     loop: For | None
@@ -60,7 +60,7 @@ class Loop(Record):
 
 
 def loops_of(at: Sized) -> tuple[Loop, ...]:
-    """The loops of a kernel at these sizes, those that never run left out. Raises TooHard."""
+    """The loops of a kernel at these sizes, without those that never run. Raises TooHard."""
     from roofdsl.sets.library import limited
 
     placed = tuple(statements(at.kernel.body))
@@ -105,7 +105,7 @@ def _executions(at: Sized, placed: PlacedStatement) -> int:
 
 
 def _around(placed: PlacedStatement) -> PlacedStatement:
-    """What runs once for each entry of the statement's innermost loop."""
+    """The accesses that run once for each entry of the statement's innermost loop."""
     depth = len(placed.loops) - 1
     guards = tuple((d, c) for d, c in placed.guards if d <= depth)
     marker = Count("entries", Const(1), placed.statement.span)
@@ -128,7 +128,7 @@ def _moved(
 
 
 def stride_of(element: Element, loop: For | None) -> tuple[Stride, int]:
-    """How the element moves along the loop, and by how many elements where that is a number (0 where it is not)."""
+    """How the element moves along the loop, and by how many elements if that is a number (otherwise 0)."""
     if loop is None:
         return "none", 0
     fastest = 0 if element.array.column_major else len(element.subscripts) - 1

@@ -1,4 +1,4 @@
-"""What a processor knows while it runs a compiled function: registers, flags and the stack, as far as integers go.
+"""The state of a processor that runs a compiled function: registers, flags and the stack, as far as integers go.
 
 Only control flow and addresses are followed. A value that depends on the data of arrays is unknown (None), and so is
 everything computed from it.
@@ -12,22 +12,21 @@ from roofdsl.incore.assembly import Immediate, Memory, Operand, Register
 
 STACK, STACK_BYTES = 0x7FFF_0000_0000, 1 << 17
 DATA = 0x1000_0000
-"""Where symbols of the text's data stand, far from any array."""
+"""The address of the text's data symbols, far from any array."""
 FUNCTIONS = 0x6000_0000_0000
-"""Where functions that are not in the text stand, one after another."""
+"""The address of functions that are not in the text, one after another."""
 
 MASKS = {bits: (1 << bits) - 1 for bits in (8, 16, 32, 64, 128, 256, 512)}
 
 Flags = tuple[str, int, int, int]
-"""What the last instruction compared: the kind (`sub`, `add`, `and`, `carry`, `product`), both operands and their bits.
-
-Of `carry` and `product` only the first number counts: the carry, and for a product the overflow too.
+"""The last comparison: the kind (`sub`, `add`, `and`, `carry`, `product`), both operands and their bits. For `carry`
+and `product`, only the first number counts: the carry, which for a product is the overflow, too.
 """
 
 Read = Callable[[], "int | None"]
 Write = Callable[["int | None"], None]
 Effect = Callable[[], None]
-"""What an instruction does to a state."""
+"""The effect of an instruction on a state."""
 
 
 class State:
@@ -52,7 +51,7 @@ class State:
             at += -(-len(block) // 64) * 64 + 64
 
     def address_of(self, symbol: str) -> int:
-        """A symbol's address; one that the text does not define is an outside function's."""
+        """A symbol's address; a symbol that the text does not define is an outside function."""
         if symbol not in self.addresses:
             at = FUNCTIONS + 16 * len(self.outside)
             self.addresses[symbol] = at
@@ -62,7 +61,7 @@ class State:
     # ---- memory ----
 
     def load(self, at: int | None, size: int) -> int | None:
-        """The number in memory; None where it is an array's or was never written."""
+        """The number in memory; None if it belongs to an array or was never written."""
         if at is None:
             return None
         k = at - STACK
@@ -77,7 +76,7 @@ class State:
         return None
 
     def store(self, at: int | None, size: int, value: int | None) -> None:
-        """Write a number; what is written outside of the stack is an array's, and forgotten."""
+        """Writes a number; a number outside the stack belongs to an array and is forgotten."""
         if at is None:
             return
         k = at - STACK
@@ -143,7 +142,7 @@ class State:
         return part
 
     def writer(self, operand: Operand, bits: int) -> Write:
-        """A function that writes `bits` of an operand; parts below 32 bits leave the rest as it is."""
+        """A function that writes `bits` of an operand; parts below 32 bits leave the others as they are."""
         if isinstance(operand, Memory):
             at, size = self.address(operand), bits // 8
             return lambda value: self.store(at(), size, value)
@@ -191,7 +190,7 @@ def _flag_values(flags: Flags) -> tuple[bool | None, bool, bool, bool]:
         overflow = bool((a ^ result) & (b ^ result) & (mask ^ mask >> 1))
     else:
         result, carry, overflow = a & b, False, False
-    known = None if kind in ("inc", "dec", "shift") else carry  # these leave the carry as it was, or shift it out
+    known = None if kind in ("inc", "dec", "shift") else carry  # these keep the carry, or shift it out
     return known, result == 0, bool(result >> (bits - 1) & 1), overflow
 
 
@@ -203,12 +202,12 @@ _OPPOSITE = {"ne": "e", "ae": "b", "a": "be", "ge": "l", "g": "le", "ns": "s", "
 
 
 def plain_condition(condition: str) -> str:
-    """One name for each condition: `z` is `e`."""
+    """The canonical name of each condition: `z` is `e`."""
     return _SYNONYMS.get(condition, condition)
 
 
 def holds(condition: str, flags: Flags | None) -> bool | None:
-    """Whether a condition (`e`, `b`, `le`, ...) holds after what set the flags; None where that is unknown."""
+    """Whether a condition (`e`, `b`, `le`, ...) holds for these flags; None if that is unknown."""
     if flags is None:
         return None
     condition = plain_condition(condition)

@@ -1,8 +1,8 @@
-"""In-core time for a machine that is not here: from the kernel, and from what the machine states of its instructions.
+"""In-core time for another machine: from the kernel, and from what the machine states about its instructions.
 
-The compiler is assumed to be strict: it vectorizes a loop if all accesses move by one element or stay, if no iteration
-needs a value of another, and if there are no calls and no conditions. It does not reorder sums, does not fuse a product
-with a sum, and keeps what inner loops do not change in registers. With relaxed math it reorders and fuses.
+The assumed compiler vectorizes a loop if all accesses move by one element or stay, if no iteration needs a value of
+another, and if there are no calls and no conditions. With strict math, it does not reorder sums and does not fuse a
+product with a sum; with relaxed math, it does both. It keeps values that inner loops do not change in registers.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _noted(planned: Sequence[Planned], machine: Machine) -> Iterator[str]:
         yield f"the work is divided evenly among {machine.units} cores"
 
 
-# ---- what the compiler does ----
+# ---- the assumed compiler ----
 
 
 def _planned(loop: Loop, rates: Rates, relaxed: bool) -> Planned:
@@ -91,14 +91,14 @@ def _planned(loop: Loop, rates: Rates, relaxed: bool) -> Planned:
     is_sum = slow is not None and others is None
     obstacle = _obstacle(loop, loop.loop)
     if relaxed and is_sum and not obstacle[0]:
-        slow = None  # several sums, one for each element of a vector; without vectors there is one
+        slow = None  # several sums, one for each element of a vector; without vectors, only one
     reason = obstacle if obstacle[0] else _dependence(slow, is_sum)
     remedy = RELAX if is_sum and not obstacle[0] else ""
     return Planned(loop, reason, slow, remedy, _goes_through(loop))
 
 
 def _goes_through(loop: Loop) -> bool:
-    """Whether a chain goes on from one entry of the loop to the next: what it updates is the same place in both."""
+    """Whether a chain continues from one entry of the loop to the next, because both update the same place."""
     inner, *outer = (f.var for f in reversed(loop.statements[0].loops))
     for p in loop.statements:
         if not isinstance(p.statement, Assign):
@@ -112,7 +112,7 @@ def _goes_through(loop: Loop) -> bool:
 
 
 def _obstacle(loop: Loop, over: For) -> tuple[str, str]:
-    """Why the loop is not vectorized even if its iterations are independent, with the remedy; empty if nothing is."""
+    """Why the loop is not vectorized although its iterations are independent, with the remedy; empty if it is."""
     functions = {f for cost, _ in loop.operations for (_, f), n in cost.functions.items() if n}
     calls = sorted(functions.difference(VECTOR_FUNCTIONS))
     if calls:
@@ -140,7 +140,7 @@ def _dependence(slow: Chain | None, is_sum: bool) -> tuple[str, str]:
 
 
 def _stages(planned: Sequence[Planned], relaxed: bool) -> Iterator[tuple[str, str, Effects]]:
-    """The causes in order, each with what the time includes from there on."""
+    """The causes in order, each with the effects that the time includes from there on."""
     yield "", "", Effects()
     fused = relaxed or not any(n for p in planned for cost, _ in p.loop.operations for n in cost.fused_pairs.values())
     if not fused:
@@ -169,7 +169,7 @@ def chain_words(found: Chain) -> str:
 
 
 def short_words(planned: Sequence[Planned]) -> str:
-    """`short inner loop of 16`, of the loop that is entered most often."""
+    """`short inner loop of 16`, for the loop that is entered most often."""
     inner = [p.loop for p in planned if p.loop.loop is not None]
     if not inner:
         return "entering loops"

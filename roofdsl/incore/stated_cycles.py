@@ -21,16 +21,19 @@ VECTOR_FUNCTIONS = ("sqrt",)
 """Special functions that are an instruction, of vectors too; the others are calls for one value at a time."""
 
 UNROLLED = 4
-"""Iterations between two jumps: compilers unroll short bodies, so that the loop's own instructions count little."""
+"""Iterations between two jumps: compilers unroll short bodies, so the instructions of the loop itself count little."""
 FORESEEN = 32
-"""Iterations up to which the end of a loop of constant length is predicted, where the machine does not say."""
+"""The end of a loop of constant length is predicted up to this many iterations, unless the machine says otherwise."""
 OWN_INSTRUCTIONS = 2
-"""Of a loop: the increment, and the comparison with its jump."""
+"""The instructions of a loop itself: the increment, and the comparison with its jump."""
 
 
 class Effects(Record):
-    """Which causes a time includes. scalar: those reasons against vectors that are taken into account. slow: division
-    and functions as instructions and calls. short: entries, exits and remainders. lines: accesses across two lines."""
+    """The causes that a time includes.
+
+    scalar: the reasons against vectors that count. slow: divisions and functions as instructions and calls. short:
+    entries, exits and remainders. lines: accesses across two lines.
+    """
 
     fused: bool = True
     scalar: frozenset[str] = frozenset()
@@ -41,9 +44,9 @@ class Effects(Record):
 
 
 class Planned(Record):
-    """A loop as it is compiled: why it has no vectors (cause and remedy, or empty), and its chain, with a remedy.
+    """A compiled loop: why it has no vectors (cause and remedy, or empty), and its chain, with a remedy.
 
-    goes_through: the chain goes on from one entry of the loop to the next.
+    goes_through: the chain continues from one entry of the loop to the next.
     """
 
     loop: Loop
@@ -77,13 +80,15 @@ class Timer:
         return core, loads
 
     def _exits(self, loop: Loop) -> float:
-        """Ends of the loop that are not predicted: of a loop that is long, or not always of one length."""
+        """The cycles lost at the ends of the loop if these are not predicted: it is long, or varies in length."""
         if loop.length > (self.rates.predicted or FORESEEN) or loop.iterations % loop.entries:
             return self.rates.mispredict * loop.entries
         return 0.0
 
     def _chain(self, p: Planned) -> float:
-        """Chains of different entries overlap as far as the core holds operations that wait, unless one is of all."""
+        """The chains of different entries overlap as far as the core holds waiting operations, unless one chain runs
+        through all entries.
+        """
         assert p.chain is not None
         whole = p.chain.cycles * p.loop.iterations
         if p.goes_through:
@@ -140,13 +145,13 @@ class Timer:
         return self.machine.stated(type_name, "fma") is not None
 
     def _functions(self, cost: StatementOperations, lanes: int, effects: Effects) -> Iterator[tuple[float, float]]:
-        """(cycles, number): divisions and functions at the machine's rates as in the bound, then calls as they are."""
+        """(cycles, number): divisions and functions at the machine's rates, as in the bound, then the actual calls."""
         assert self.machine.clock_hz is not None
         cycles_per_s = float(self.machine.clock_hz) * (self.machine.units or 1)
         slow = {(t, "div"): n for (t, cls), n in cost.operations.items() if cls == "div"} | dict(cost.functions)
         for (type_name, name), n in slow.items():
             if effects.slow and name in ("div", *VECTOR_FUNCTIONS):
-                continue  # an instruction like others
+                continue  # an ordinary instruction
             called = self.rates.call(name if type_name == "f64" else f"{name}f") if effects.slow else None
             if called is not None:
                 yield called[0] * lanes, n
@@ -161,9 +166,9 @@ class Timer:
 
     @staticmethod
     def _crossing(m: Moved, size: int) -> float:
-        """The part of these vectors that lie across the end of a line.
+        """The share of these vectors that cross the end of a line.
 
-        Arrays are taken to begin on lines, and rows too where their length is a whole number of lines.
+        Arrays are assumed to begin on lines, and so are rows that are a whole number of lines long.
         """
         array = m.element.array
         lanes, per_line = size // array.type.bytes, LINE // array.type.bytes
@@ -181,7 +186,7 @@ class Timer:
 
 
 def _ports(done: Sequence[tuple[tuple[int, ...], float]]) -> float:
-    """Cycles until all is executed, each on one of its ports, shared in the best way (Hall's condition)."""
+    """The cycles until all is executed, each on one of its ports, with the best distribution (Hall's condition)."""
     used = sorted({port for ports, _ in done for port in ports})
     longest = 0.0
     for size in range(1, len(used) + 1):
@@ -192,7 +197,7 @@ def _ports(done: Sequence[tuple[tuple[int, ...], float]]) -> float:
 
 
 def _widest(loop: Loop) -> int:
-    """Bytes of the widest type that the loop computes with or moves."""
+    """The bytes of the widest type that the loop computes with or moves."""
     types = {t for cost, _ in loop.operations for t, _ in cost.operations}
     types |= {m.element.array.type.component.name for m in loop.moved}
     return max((TYPES[t].bytes for t in types), default=8)

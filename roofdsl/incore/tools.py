@@ -1,8 +1,10 @@
-"""In-core time from other tools where they are installed, each a process of its own: llvm-mca and OSACA.
+"""In-core time from other tools, if they are installed, each run as a separate process: llvm-mca and OSACA.
 
-Both analyze one loop as if it never ended. Each innermost loop of the compiled function is given to the tool, and its
-cycles an iteration are multiplied by the iterations of a launch, which the walk counts. The code between the loops and
-the cost of entering them are left out, because these tools do not model them. OSACA is AGPL: it is run, never imported.
+Both analyze one loop as if it never ended. Each innermost loop of the compiled function is passed to the tool, and its
+cycles per iteration are multiplied by the iterations of a launch, which the walk counts. The code between the loops and
+the cost of entering them are left out, because these tools do not model them.
+
+OSACA is AGPL: it is run, never imported.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _ARCHITECTURES = (
     ("broadwell", "BDW"), ("haswell", "HSW"), ("znver4", "ZEN4"), ("znver3", "ZEN3"), ("znver2", "ZEN2"),
     ("znver1", "ZEN1"),
 )  # fmt: skip
-"""OSACA's name of the processors that LLVM names so."""
+"""OSACA's names of processors, by LLVM's names."""
 
 
 def in_core_by(
@@ -43,7 +45,7 @@ def in_core_by(
     code: str = "numba",
     math: Math = "relaxed",
 ) -> InCore:
-    """The in-core time of one launch by `tool`, one of TOOLS. Raises NoInCore where it is not installed or fails."""
+    """The in-core time of one launch by `tool`, one of TOOLS. Raises NoInCore if it is not installed or fails."""
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock")
     path = shutil.which(tool)
@@ -57,7 +59,7 @@ def in_core_by(
 
 
 def loops_cycles(tool: str, path: str, walked: Walked, text: str) -> float:
-    """Cycles of all iterations of the innermost loops that run."""
+    """The cycles of all iterations of the innermost loops that run."""
     lines = text.splitlines()
     analyse: Callable[[str, Sequence[str]], float] = _mca if tool == "llvm-mca" else _osaca
     total = 0.0
@@ -97,7 +99,7 @@ def _run(command: Sequence[str]) -> str:
 
 
 def _mca(path: str, body: Sequence[str]) -> float:
-    """Cycles an iteration by llvm-mca: it runs a hundred iterations."""
+    """Cycles per iteration by llvm-mca, which runs a hundred iterations."""
     with tempfile.TemporaryDirectory(prefix="roofdsl") as folder:
         source = Path(folder) / "loop.s"
         source.write_text("\n".join(body) + "\n", encoding="utf-8")
@@ -109,7 +111,7 @@ def _mca(path: str, body: Sequence[str]) -> float:
 
 
 def _osaca(path: str, body: Sequence[str]) -> float:
-    """Cycles an iteration by OSACA: the larger of the busiest port and the longest loop-carried dependency."""
+    """Cycles per iteration by OSACA: the larger of the busiest port and the longest loop-carried dependency."""
     import llvmlite.binding as llvm
 
     host = llvm.get_host_cpu_name()
@@ -124,8 +126,10 @@ def _osaca(path: str, body: Sequence[str]) -> float:
 
 
 def osaca_cycles(text: str) -> float:
-    """The result of OSACA's combined view: the line of sums holds the pressure of each port, then the critical path
-    and the loop-carried dependency. Raises NoInCore where there is no such line.
+    """The result of OSACA's combined view. The line of sums holds the pressure of each port, then the critical path and
+    the loop-carried dependency.
+
+    Raises NoInCore if there is no such line.
     """
     sums = [line for line in text.splitlines() if re.fullmatch(r"[\s|]*(?:\d+\.\d+[\s|]*){3,}", line)]
     if not sums:

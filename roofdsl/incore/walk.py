@@ -1,11 +1,10 @@
-"""A walk through a compiled function as the processor would go: its integer instructions decide which way.
+"""A walk through a compiled function in the order of execution: its integer instructions decide the way.
 
-Loops are not walked to their ends. Once a loop is steady, what is left of it is skipped: registers that grow by the
-same number each time are moved on, and the clock by as many iterations as were skipped. Where an outer loop's
-iterations differ (triangular loops), some are walked in each part of its range, and stand for the others there.
-
-So the code that really runs is found without guessing: alias and contiguity checks, remainders, the number of vectors
-in each row and where they lie in their lines come out as they do on the machine.
+Loops are not walked to their ends. Once a loop is steady, its remaining iterations are skipped: registers that grow by
+the same number each time are advanced, and so is the clock, by the number of skipped iterations. If an outer loop's
+iterations differ (triangular loops), some are walked in each part of its range, and stand for the others there. So the
+walk finds the code that really runs without guessing: alias and contiguity checks, remainders, the number of vectors in
+each row and their positions in lines come out as on the machine.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ from roofdsl.incore.state import Effect, State, holds, plain_condition
 from roofdsl.incore.window import Clock, Step
 
 MOST_INSTRUCTIONS, AIM = 800_000, 400_000
-"""Instructions beyond which a walk is given up, and to which samples of an outermost loop are thinned out."""
+"""A walk is given up after this many instructions; samples of an outermost loop are reduced to fit."""
 
 WORTH = 60_000
-"""About how many instructions are walked of an outer loop whose iterations differ."""
+"""About how many instructions of an outer loop are walked if its iterations differ."""
 
 BLOCKS = ("memset", "memcpy", "memmove")
-"""Functions whose time depends on the number of bytes, which is their third argument."""
+"""Functions whose time depends on a number of bytes, their third argument."""
 
 LEAST_WARM = 12
 WINDOWS = 4
-"""What is left of a loop is walked where it is less than so many windows: what comes after it runs beside it."""
+"""The rest of a loop is walked if it is shorter than this many windows, since the code after it runs beside it."""
 
 FEW_PARTS, MOST_PARTS = 4, 24
 SAMPLE = 4
-"""Iterations walked in each part of such a loop: the registers' growth takes that many to see."""
+"""Iterations walked in each part of such a loop: the growth of registers shows only after this many."""
 
 
 @dataclass(frozen=True)
 class Walked:
-    """The result: cycles of one launch, what was executed, and the function that it was."""
+    """The result: cycles of one launch, the executed work, and the function."""
 
     cycles: float
     totals: Totals
@@ -59,7 +58,7 @@ class Walked:
 
 @dataclass(frozen=True)
 class _Planned:
-    """A block ready to run: for each instruction its effect, its costs and its address."""
+    """A block ready to run: the effect, costs and address of each instruction."""
 
     items: tuple[tuple[Effect, Step | None, Callable[[], int | None] | None, int, str], ...]
     last: Instruction
@@ -68,7 +67,7 @@ class _Planned:
 
 
 def walk(code: Code, function: str, state: State, rates: Rates) -> Walked:
-    """One launch of a function from the state that its caller leaves. Raises NoInCore if its time cannot be found."""
+    """One launch of a function from the state that its caller sets up. Raises NoInCore if its time cannot be found."""
     return _Walk(code, function, state, rates).run()
 
 
@@ -124,7 +123,7 @@ class _Walk:
         return _Planned(tuple(items), last, plain_condition(last.name[1:]) if jump else "", leaves)
 
     def _block(self, at: int) -> int | None:
-        """Run a block; the next one's start, None at the end of the function."""
+        """Runs a block; returns the start of the next one, or None at the end of the function."""
         block = self.flow.blocks[at]
         plan = self.plans.get(at)
         if plan is None:
@@ -156,7 +155,7 @@ class _Walk:
         flags = self.state.flags
         taken = holds(plan.condition, flags)
         if taken is None:
-            if plan.condition in ("p", "np"):  # after a comparison of floats: whether one of them is not a number
+            if plan.condition in ("p", "np"):  # after a comparison of floats: whether one of them is NaN
                 self.assumed["no result is NaN"] = None
                 return plan.condition == "np"
             innermost = self.flow.nests[block.start]
@@ -201,7 +200,7 @@ class _Walk:
     # ---- loops ----
 
     def _arrive(self, at: int) -> None:
-        """Note which loops are left, entered, or begin another iteration."""
+        """Records which loops are left, entered, or begin another iteration."""
         nest = self.flow.nests[at]
         while self.active and self.active[-1].number not in nest:
             self._leave(self.active.pop())
@@ -227,7 +226,7 @@ class _Walk:
         self.trips[loop.number] = total
         self.state.written |= loop.written
         if self.active:
-            # Iterations are alike only if those of the loops inside are: their first and last ones stand for them.
+            # Iterations are alike only if those of the inner loops are; the first and last ones of these stand for all.
             inside = hash((loop.first, loop.boundaries[-1].path, tuple(loop.path)))
             self.active[-1].path.append((loop.number, total, inside))
 
@@ -258,7 +257,7 @@ class _Walk:
             self._skip_outer(loop)
 
     def _skip_steady(self, loop: Active) -> None:
-        """Skip what is left of an innermost loop once the core's window is full of it."""
+        """Skips the rest of an innermost loop once the core's window is full of its iterations."""
         # The pace is taken from as many iterations as fill the window, after as many others have filled it. The last
         # iteration is walked: it leaves by another jump.
         each = max(1, (loop.boundaries[-1].instructions - loop.boundaries[0].instructions) // max(1, loop.since))
@@ -270,7 +269,7 @@ class _Walk:
             self._skip(loop, left - 1, warm // 8 * 8 or warm)
 
     def _skip_outer(self, loop: Active) -> None:
-        """Skip the rest of an outer loop: all of it where its iterations are alike, else between samples."""
+        """Skips the rest of an outer loop, if its iterations are alike; otherwise the parts between samples."""
         pace = self.paces.get(loop.number)
         if loop.since == 1 and pace is not None and loop.total == 1:
             self._skip_at(loop, pace)
@@ -281,8 +280,8 @@ class _Walk:
         b = loop.boundaries
         if left < 2 or left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
             return
-        # Iterations of one path run the same instructions. Short ones go faster until the window is full of them: the
-        # pace is that of as many as fill it, after as many others.
+        # Iterations on one path run the same instructions. Short ones are faster until the window is full of them, so
+        # the pace is that of as many as fill it, after as many others.
         if b[-1].path == b[-2].path == b[-3].path:
             warm = max(1, self.rates.window // (b[-1].instructions - b[-2].instructions) + 1)
             if len(b) > 2 * warm and all(x.path == b[-1].path for x in b[-2 * warm :]):
@@ -308,7 +307,7 @@ class _Walk:
         self._jump(loop, 0)
 
     def _skip_at(self, loop: Active, pace: Pace) -> None:
-        """Skip an outer loop after its first iteration, if that was like those of an earlier entry."""
+        """Skips an outer loop after its first iteration, if this was like the iterations of an earlier entry."""
         first, last = loop.boundaries
         if last.path != pace.path or set(last.exits) != set(pace.exits):
             return
@@ -316,7 +315,7 @@ class _Walk:
         known = {n: d for n, d in pace.registers.items() if n in live}
         if any(grown(first.registers.get(n), last.registers.get(n)) != d for n, d in known.items()):
             return
-        # Three boundaries are needed to tell how many iterations are left, and only two are known. The one before them
+        # The number of remaining iterations follows from three boundaries, and only two are known. The one before them
         # follows from the pace of the earlier entry.
         before = replace(
             first,
@@ -338,7 +337,7 @@ class _Walk:
         self._move(loop, left)
 
     def _sampled(self, loop: Active) -> None:
-        """Count a part of the loop by the iterations walked in it, and go to the next."""
+        """Counts a part of the loop by the iterations walked in it, and goes on to the next part."""
         length = loop.parts.pop(0)
         rest = length - SAMPLE
         self._stand_for(loop, rest, SAMPLE - 1)
@@ -354,14 +353,14 @@ class _Walk:
             self._move(loop, behind)
 
     def _jump(self, loop: Active, behind: int) -> None:
-        """Move on to the middle of the next part, past the `behind` iterations that are left of this one."""
+        """Moves to the middle of the next part, past the `behind` remaining iterations of this one."""
         if behind:
             loop.total += behind + loop.into
         loop.into = max(0, (loop.parts[0] - SAMPLE) // 2)
         self._move(loop, behind + loop.into)
 
     def _left(self, loop: Active) -> int:
-        """Iterations until the loop ends or one of its jumps goes another way, extrapolated from the last three."""
+        """The iterations until the loop ends or one of its jumps turns, extrapolated from the last three."""
         three = [b.exits for b in loop.boundaries[-3:]]
         return iterations_left(three)
 
@@ -373,7 +372,7 @@ class _Walk:
         self._move(loop, count)
 
     def _stand_for(self, loop: Active, count: int, steady: int) -> None:
-        """Let the last `steady` iterations stand for `count` others: in time, and in what was executed."""
+        """Lets the last `steady` iterations stand for `count` others, in time and in work."""
         if count <= 0:
             return
         last, first = loop.boundaries[-1], loop.boundaries[-1 - steady]
@@ -385,13 +384,13 @@ class _Walk:
                     part[key] += (value - old[key]) * factor  # type: ignore[assignment]
 
     def _move(self, loop: Active, count: int) -> None:
-        """Move registers and stack slots on by `count` iterations."""
+        """Advances registers and stack slots by `count` iterations."""
         if count > 0:
             state, b = self.state, loop.boundaries[-4:]
             for name in list(state.registers):
                 state.registers[name] = advanced([old.registers.get(name) for old in b], count, name[:1] == "v")
             for at, size in b[-1].slots:
-                # A loop's first boundary knows no slots: those that its iterations write are not known before them.
+                # A loop's first boundary has no slots, since those that its iterations write are not known yet.
                 values = [old.slots[at, size] for old in b if (at, size) in old.slots]
                 state.store(at, size, advanced(values, count, size > 8))
         loop.boundaries = [self._boundary(loop)]

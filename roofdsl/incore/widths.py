@@ -1,4 +1,4 @@
-"""How wide instructions are: the bits of their integer operands, the bytes that they load or store."""
+"""The widths of instructions: the bits of their integer operands, and the bytes that they load or store."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import re
 from roofdsl.incore.assembly import Instruction, Memory, Register
 
 FLOAT = r"([sp])([sdh])$"
-"""The end of the name of arithmetic on floats: packed or scalar, and the type."""
+"""The suffix of arithmetic on floats: packed or scalar, and the type."""
 
 SUFFIXES = {"b": 8, "w": 16, "l": 32, "q": 64}
-"""The bits that the last letter of an integer instruction states."""
+"""The bits of an integer instruction, by its last letter."""
 
 WORDS = frozenset((
     "mov", "movabs", "lea", "inc", "dec", "neg", "not", "cmp", "test", "imul", "mul", "mulx", "div", "idiv", "push",
@@ -59,12 +59,12 @@ _SOURCES = {"x": 16, "y": 32, "z": 64, "l": 4, "q": 8}
 
 
 def _element(name: str) -> str:
-    """What `pd`, `ss` or `udq` convert: one letter of floats, the integer without its sign."""
+    """The element type that `pd`, `ss` or `udq` stands for: one letter for floats, the integer without its sign."""
     return name[1] if name in ("pd", "ps", "ph", "sd", "ss", "sh") else name.removeprefix("u")
 
 
 def _converted_bytes(plain: str, bits: int, stored: bool) -> int:
-    """Bytes that a conversion loads or stores: of one element, or of as many as fit into its register."""
+    """The bytes that a conversion loads or stores: those of one element, or of as many as fit into its register."""
     found = _CONVERSION.fullmatch(plain)
     if found is None:
         return bits // 8

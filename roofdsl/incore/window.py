@@ -1,8 +1,10 @@
-"""The clock of an out-of-order core: instructions in the order they run, each with the cycle in which it is done.
+"""The clock of an out-of-order core: instructions in execution order, each with the cycle in which it is done.
 
-The core dispatches in order, so many instructions a cycle, into a window of limited size, from which it retires in
-order. Between the two an instruction starts when its operands are there and a port of its class is free. Ports serve
-their instructions at a rate, not in order: an instruction that waits for its operands does not hold up those behind it.
+The core dispatches a fixed number of instructions per cycle, in order, into a window of limited size, and retires them
+from it in order. In between, an instruction starts when its operands are ready and a port of its class is free. Ports
+serve their instructions at a rate, not in order: an instruction that waits for its operands does not delay those after
+it.
+
 The queue of waiting instructions is limited, too; strict sums in short rows show its size.
 """
 
@@ -17,14 +19,14 @@ from roofdsl.incore.rates import DIVIDER, LINE, Rates
 from roofdsl.lang.record import Record
 
 AHEAD = 24.0
-"""Cycles that the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
+"""How many cycles the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
 
 RETIRED_EARLY = 8
-"""How many instructions retire in a cycle, over what is dispatched in one: never what limits."""
+"""Instructions that retire in a cycle, relative to those dispatched in one: never the limit."""
 
 
 class Step(Record):
-    """What the clock needs of one instruction of the text: registers by number, and its costs."""
+    """The clock's data on one instruction of the text: registers by number, and its costs."""
 
     reads: tuple[int, ...]
     address_reads: tuple[int, ...]
@@ -52,20 +54,20 @@ class Step(Record):
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
-"""Places in `Clock.free` behind those of the vector units and the DIVIDER: loads, stores, and what these two share."""
+"""Places in `Clock.free` after those of the vector units and the DIVIDER: loads, stores, and their shared resources."""
 
 
 _LINES_LOADED, _LINES_STORED = 9, 10
 
 RECENT = 8
-"""Lines used last: a load from one of them does not take the extra time of another line. They are those of two or three
-arrays, and the lines next to them.
+"""The number of recent lines: a load from one of them does not take the extra time of another line. They are the lines
+of two or three arrays, and their neighbors.
 """
 
 
 class Queue:
-    """Loads, say, that are under way, at most `size` of them; any number for 0. `refill`: cycles until a place that is
-    left is taken.
+    """Operations under way, such as loads, at most `size` of them (0: no limit). `refill`: cycles until a free place is
+    taken again.
     """
 
     def __init__(self, size: int, refill: float) -> None:
@@ -77,7 +79,7 @@ class Queue:
         return self.left[0] + self.refill if self.left and len(self.left) == self.left.maxlen else 0.0
 
     def add(self, leaves: float) -> None:
-        """One more, which leaves in that cycle."""
+        """Adds one that leaves in this cycle."""
         self.left.append(leaves)
         self.last = leaves
 
@@ -87,7 +89,7 @@ class Queue:
 
 
 class Clock:
-    """The state of the core while a walk goes on; times are in cycles from the launch."""
+    """The state of the core during a walk; times are in cycles from the launch."""
 
     def __init__(self, rates: Rates, works: Sequence[Work]) -> None:
         self.rates = rates
@@ -131,12 +133,12 @@ class Clock:
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
-        """One instruction more; `address` of what it loads or stores, None where there is none or it is unknown."""
+        """Issues one more instruction; `address` of its load or store, None if there is none or it is unknown."""
         self.instructions += 1
         ready, free = self.ready, self.free
         begun = self.dispatched + step.slots * self.per_slot
-        # The ring holds when each of the last `window` instructions retired. The place that this one will take is that
-        # of the oldest of them: it has to retire before there is room for another.
+        # The ring holds the retirement times of the last `window` instructions. This instruction takes the place of the
+        # oldest, which has to retire first.
         ring, entries = self.ring, step.entries
         if entries:
             begun = max(ring[(self.position + entries - 1) % len(ring)] + self.rates.refill, begun)
@@ -146,7 +148,7 @@ class Clock:
             begun = max(begun, self.storing.room())
         if step.holds:
             begun = max(begun, self.registers.room())
-        # Only instructions that need a port wait in this queue: plain loads and stores have queues of their own.
+        # Only instructions that need a port wait in this queue; plain loads and stores have separate queues.
         if step.ports:
             waiting = self.waiting
             while waiting and waiting[0] <= begun:
@@ -161,7 +163,8 @@ class Clock:
         if step.loads:
             start = max(start, self._loaded(step, address, begun, crosses))
         if step.ports:
-            # Counted in instructions and not in cycles: one of 512 bits closes units for those queued along with it.
+            # Counted in instructions and not in cycles: a 512-bit instruction closes units for those queued along with
+            # it.
             if step.wide:
                 self.closed_until = self.instructions + self.rates.waiting
             ports = step.open_ports if self.instructions < self.closed_until else step.ports
@@ -184,7 +187,7 @@ class Clock:
             busy = step.mix_split if crosses else step.mix
             free[_MIX] = max(free[_MIX], begun) + busy
             done = max(done, free[_MIX] - busy)
-        # In order: an instruction retires after those before it, however early it is done.
+        # In order: an instruction retires after all earlier ones, however early it is done.
         self.retired = max(self.retired + 1 / (RETIRED_EARLY * self.rates.dispatch), done)
         for _ in range(entries):
             ring[self.position] = self.retired
@@ -193,9 +196,9 @@ class Clock:
             self.registers.add(self.retired)
         if step.loads:
             self.loading.add(self.retired)
-        if step.stores:  # it goes to the cache after it retired, and one after the other
+        if step.stores:  # stores go to the cache after they retire, one after the other
             self.storing.add(max(self.retired, self.storing.last + step.store_busy))
-        # By 8 bytes: a load looks up which stores wrote its first and its last 8 bytes.
+        # In units of 8 bytes: a load looks up the stores that wrote its first and its last 8 bytes.
         if step.stores and address is not None:
             for part in range(address >> 3, (address + step.bytes + 7) >> 3):
                 self.stores[part] = (address, step.bytes, done, self.retired)
@@ -203,7 +206,7 @@ class Clock:
             ready[step.write] = done
 
     def _loaded(self, step: Step, address: int | None, begun: float, crosses: bool) -> float:
-        """The cycle in which a load's data are there."""
+        """The cycle in which a load's data are available."""
         at, free = begun, self.free
         for r in step.address_reads:
             at = max(at, self.ready[r])
@@ -219,7 +222,7 @@ class Clock:
         return max(at + step.load_latency, self._forwarded(step, address, at))
 
     def _forwarded(self, step: Step, address: int, at: float) -> float:
-        """The cycle in which a store on its way to the cache hands its data to a load; 0 where there is none."""
+        """The cycle in which a store on its way to the cache hands its data to a load; 0 if there is none."""
         found = 0.0
         stores = self.stores
         for part in (address >> 3, (address + step.bytes - 1) >> 3):
@@ -228,31 +231,31 @@ class Clock:
                 continue
             begin, size, done, retired = store
             if retired + self.rates.drained <= at or begin >= address + step.bytes or begin + size <= address:
-                continue  # in the cache already, or beside it
+                continue  # already in the cache, or at other bytes
             if begin <= address and address + step.bytes <= begin + size:
                 found = max(found, done + self.rates.forwarded(step.bytes))
-            else:  # the store has some of the bytes only: the load has to wait until it is in the cache
+            else:  # the store has only some of the bytes: the load waits until they are in the cache
                 found = max(found, retired + self.rates.blocked)
         return found
 
     def jumped(self) -> None:
-        """A jump was taken. The predictor goes ahead of the instructions, one taken jump a cycle or so."""
+        """A jump was taken. The predictor runs ahead of the instructions, at about one taken jump per cycle."""
         self.branched = max(self.branched + self.rates.taken, self.dispatched - AHEAD)
         self.dispatched = max(self.dispatched + self.rates.redirect, self.branched)
 
     def left(self, iterations: int) -> None:
-        """A loop was left as predicted: the predictor loses some cycles, which show where it is not ahead."""
+        """A loop was left as predicted. The predictor loses some cycles, which matter only if it is not ahead."""
         if iterations > 1:
             self.branched = max(self.branched + self.rates.left, self.dispatched - AHEAD)
 
     def mispredicted(self) -> None:
-        """The last jump was predicted wrong: nothing is dispatched until it is known, and some cycles more."""
+        """The last jump was mispredicted: nothing is dispatched until it is resolved, and for some more cycles."""
         flags = self.ready[self.numbers["flags"]] if "flags" in self.numbers else 0.0
         self.dispatched = max(self.dispatched, flags) + self.rates.mispredict
         self.branched = self.dispatched
 
     def called(self, busy: float, latency: float, clobbered: Sequence[int]) -> None:
-        """A function was called whose instructions are not walked through."""
+        """A function was called whose instructions are not walked."""
         self.dispatched += busy
         done = self.dispatched + latency
         self.retired = max(self.retired, self.dispatched)
@@ -260,7 +263,7 @@ class Clock:
             self.ready[r] = done
 
     def shift(self, cycles: float) -> None:
-        """Let so many cycles pass in the same state: what was skipped is over, and the core as busy as before."""
+        """Lets this many cycles pass in the same state: skipped work is done, and the core is as busy as before."""
         self.ready = [t + cycles for t in self.ready]
         self.free = [t + cycles for t in self.free]
         self.ring = [t + cycles for t in self.ring]

@@ -30,7 +30,7 @@ def _with_span(method: Callable[..., Any], _rule: str, children: list[Any], meta
 
 @v_args(wrapper=_with_span)
 class Builder(Transformer_NonRecursive[Token, tree.File]):
-    """Builds nodes bottom up, so that no depth of the text makes it recurse. Collects what it finds wrong."""
+    """Builds nodes bottom up, so that no nesting of the text makes it recurse. Collects the errors it finds."""
 
     def __init__(self) -> None:
         super().__init__(visit_tokens=False)
@@ -44,7 +44,7 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
         self.errors.append(Diagnostic(code, message, span, help))
 
     def _deep(self, node: Expr, *children: Expr) -> Expr:
-        """`node` over `children`, or a stand-in where that is nested too deep."""
+        """`node` over `children`, or a placeholder if they are nested too deeply."""
         depth = 1 + max((self._depths.get(id(c), 1) for c in children), default=0)
         if depth > MAX_NESTING:
             help = "name parts of it with `let`; a sum of many terms nests one level for each"
@@ -200,7 +200,7 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
         return tree.MachineBlock(_name(name), _text(title) if title else None, lines, span)
 
     def __default__(self, data: Any, children: list[Any], meta: Meta) -> tree.MachineLine:
-        """The lines of a machine and a file's `cost`: the parts of all of them are found by their kinds."""
+        """The lines of a machine and a file's `cost`: their parts are identified by their kinds."""
         if data not in (*LINES, "cost"):
             raise TypeError(f"no method for the grammar's rule `{data}`")
         return self._line(str(data), Span(meta.line, meta.column, meta.end_line, meta.end_column), tuple(children))

@@ -19,12 +19,12 @@ def is_off() -> bool:
 
 
 def turn_off() -> None:
-    """Turn the cache off in this process and those it starts."""
+    """Turns the cache off in this process and those that it starts."""
     os.environ[SWITCH] = "off"
 
 
 def folder(environment: Mapping[str, str] | None = None, platform: str = sys.platform) -> Path | None:
-    """The folder of the cache: $ROOFDSL_CACHE_DIR, else the platform's own; None if there is no home."""
+    """The folder of the cache: $ROOFDSL_CACHE_DIR, or else the platform's own; None if there is no home folder."""
     known = os.environ if environment is None else environment
     if known.get(FOLDER):
         return Path(known[FOLDER])

@@ -23,14 +23,14 @@ MAX_USE_DEPTH = 16
 
 
 def no_files(path: str) -> str:
-    """A loader for text that comes from nowhere: it finds no file."""
+    """A loader for text without a file: it finds no other files."""
     raise FileNotFoundError(path)
 
 
 def check(source: Source, loader: Loader = no_files) -> CheckedFile:
-    """The checked file. `loader` gives the text of a used file by its path and may raise OSError or ValueError.
+    """The checked file. `loader` returns the text of a used file by its path and may raise OSError or ValueError.
 
-    Raises InputError with every error that was found, syntax errors among them, in the order of the text.
+    Raises InputError with every error that was found, including syntax errors, in the order of the text.
     """
     return _File(source, loader, (posixpath.normpath(source.name),), {}).run()
 
@@ -214,7 +214,7 @@ class _File:
                         self.report.error("link-end", message, link.line.span, help)
 
     def _unused(self, file: tree.File, own: tuple[str, ...]) -> None:
-        """Warns of used files that nothing here needs; a file that defines nothing itself is a collection."""
+        """Warns of used files that nothing here needs; in a file that defines nothing itself, all are needed."""
         if not own:
             return
         for use in file.items:
@@ -226,7 +226,7 @@ class _File:
 
 
 class _Everything(frozenset[str]):
-    """Contains every name: a used file is missing, and any name may come from it."""
+    """Contains every name: a used file is missing, and any name may be defined in it."""
 
     def __contains__(self, name: object) -> bool:
         return True

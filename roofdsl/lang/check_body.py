@@ -18,7 +18,7 @@ _DECLARATIONS = tree.Declaration | tree.Assume | tree.Traffic | tree.Tile | tree
 
 
 class Body:
-    """Walks the statements of one kernel. Blocks are at most 64 deep, so that it may recurse."""
+    """Checks the statements of one kernel. Blocks are at most 64 deep, so it may recurse."""
 
     def __init__(self, scope: Scope, report: Report) -> None:
         self.scope = scope
@@ -30,7 +30,7 @@ class Body:
         self.statements = 0
 
     def block(self, items: Sequence[tree.Item], depth: int) -> None:
-        """Checks the items of a block inside `depth` loops; what is defined in it is known in it."""
+        """Checks the items of a block inside `depth` loops; names defined in it are known in it."""
         with self.scope.block():
             for item in items:
                 self._item(item, depth)
@@ -54,7 +54,7 @@ class Body:
                 self.nested(item, depth)
 
     def nested(self, item: _DECLARATIONS, depth: int) -> None:
-        """Reports a declaration or directive that stands inside a loop or an `if`."""
+        """Reports a declaration or directive inside a loop or an `if`."""
         what = "a declaration" if isinstance(item, tree.Declaration) else "a directive"
         message = f"{what} belongs at the top level of the kernel, not inside a loop or an `if`"
         help = "use `let` to name a value within one iteration" if isinstance(item, tree.Declaration) else ""

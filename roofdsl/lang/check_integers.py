@@ -18,7 +18,7 @@ _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": op
 
 
 class Place(Record):
-    """Where an integer expression stands: how to speak of it, which code its faults have, what it may hold."""
+    """The place of an integer expression: how messages call it, the code of its errors, and what it may contain."""
 
     what: str
     code: str
@@ -30,10 +30,10 @@ class Place(Record):
 
 
 class Shape(Record):
-    """`constant`: made of numbers and `const` parameters; `value` is known where it is made of numbers alone.
+    """`constant`: made of numbers and `const` parameters; `value` is known if it is made of numbers alone.
 
-    `fault` is the smallest part that makes it not affine, with the reason. `degree` is how many variables are
-    multiplied at most.
+    `fault` is the smallest part that makes it not affine, with the reason. `degree` is the largest number of variables
+    that are multiplied.
     """
 
     constant: bool
@@ -63,14 +63,14 @@ BOUND = Place(
 
 
 class Integers:
-    """Walks integer expressions of one scope. The parser keeps their depth under 200, so that it may recurse."""
+    """Checks the integer expressions of one scope. The parser keeps their depth below 200, so it may recurse."""
 
     def __init__(self, scope: Scope, report: Report) -> None:
         self.scope = scope
         self.report = report
 
     def require(self, expression: tree.Expr, place: Place) -> Shape:
-        """The shape of an expression; reports it where `place` needs an affine one and it is not."""
+        """The shape of an expression; reports it if `place` needs an affine one and it is not affine."""
         shape = self.shape(expression, place)
         if place.affine and shape.fault is not None:
             span, reason = shape.fault
@@ -79,7 +79,7 @@ class Integers:
         return shape
 
     def condition(self, expression: tree.Expr, place: Place) -> bool:
-        """Checks a condition made of comparisons, `and`, `or`, `not`; False where numbers alone decide it."""
+        """Checks a condition made of comparisons, `and`, `or`, `not`; False if numbers alone decide it."""
         match expression:
             case tree.Group(inner):
                 return self.condition(inner, place)

@@ -17,7 +17,7 @@ _Statement = tree.Assign | tree.Let | tree.Count | tree.For | tree.If
 
 
 def check_kernel(kernel: tree.Kernel, report: Report) -> None:
-    """Reports everything that is wrong in a kernel, as far as its text tells."""
+    """Reports everything that is wrong in a kernel, as far as its text shows."""
     at_start = len(report.errors)
     scope = Scope(report)
     check_parameters(kernel.parameters, scope, report)
@@ -123,14 +123,14 @@ def _once(item: tree.Item, word: str, seen: dict[str, tree.Item], report: Report
 
 
 def check_word(word: tree.Name, what: str, known: tuple[str, ...], report: Report) -> None:
-    """Reports a word that is none of those known."""
+    """Reports a word that is not one of the known ones."""
     if word.text not in known:
         help = did_you_mean(word.text, known, f"write {listed(known)}")
         report.error("word-unknown", f"there is no {what} `{word.text}`", word.span, help)
 
 
 def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:
-    """Intents that cannot be right, and (of a `whole` kernel, where no use went unseen) what is not used."""
+    """Reports intents that cannot be right, and (of a `whole` kernel, in which no use was missed) unused names."""
     for symbol in scope.symbols.values():
         if symbol.kind not in ("array", "scalar"):
             continue

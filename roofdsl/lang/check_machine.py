@@ -20,7 +20,7 @@ Fields = dict[str, Any]
 
 
 def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fraction:
-    """The plain number; reports a wrong one and gives 1."""
+    """The number in plain units; reports a wrong one and returns 1."""
     try:
         return convert(quantity.number, quantity.unit, kind)
     except UnitError as error:
@@ -29,7 +29,7 @@ def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fra
 
 
 def resolve_count(quantity: tree.Quantity, report: Report) -> int:
-    """A positive whole number without a unit; reports anything else and gives 1."""
+    """A positive whole number without a unit; reports anything else and returns 1."""
     value = resolve_quantity(quantity, "count", report)
     if value.denominator != 1:
         report.error("quantity-whole", "this count must be a whole number", quantity.span)
@@ -47,7 +47,7 @@ def resolve_cost(line: tree.MachineLine, report: Report) -> tuple[str, Fraction]
 
 
 def resolve_machine(block: tree.MachineBlock, source: Source, report: Report) -> CheckedMachine:
-    """The machine with plain numbers. Link ends that are other machines are the file's to check."""
+    """The machine with numbers in plain units. Links that end at other machines are for the file's check."""
     return _Resolver(block, source, report).run()
 
 
@@ -194,7 +194,7 @@ class _Resolver:
         return {"name": name.text, "size_bytes": size, "bandwidth_bytes_per_s": bandwidth, **options}
 
     def _options(self, line: tree.MachineLine) -> Fields:
-        """What a line lists after commas."""
+        """The attributes that a line lists after commas."""
         known, values = attributes(line.keyword), Fields()
         for option in line.options:
             word = option.name.text
@@ -251,7 +251,7 @@ class _Resolver:
     # ---- the rest ----
 
     def _setting(self, line: tree.MachineLine) -> Fields:
-        """A line of one quantity, such as `clock`."""
+        """A line with one quantity, such as `clock`."""
         self._once(line, line.keyword)
         attribute = attributes("machine")[line.keyword]
         assert attribute.kind is not None
@@ -305,7 +305,7 @@ class _Resolver:
         return {"level": level, "direction": direction.text, "bandwidth_bytes_per_s": rate, **self._options(line)}
 
     def _level_of(self, line: tree.MachineLine) -> str:
-        """The level that a line is about, which it names first."""
+        """The level that a line is about; the line begins with its name."""
         level = line.names[0]
         if level.text not in self.levels:
             known = list(self.levels)

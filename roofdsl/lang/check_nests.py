@@ -13,7 +13,7 @@ from roofdsl.lang.scope import Scope, tile_name
 
 @dataclass
 class Nest:
-    """The loops of a maximal perfect nest, outermost first; `clauses` are those of the file among them.
+    """The loops of a maximal perfect nest, outermost first; `clauses` are those of them that the file contains.
 
     tiles: the sizes of the loops over tiles.
     """
@@ -24,7 +24,7 @@ class Nest:
 
 
 def nests(body: Sequence[tree.Item]) -> list[Nest]:
-    """Every maximal perfect nest: each loop holds the next and nothing else."""
+    """Every maximal perfect nest: each loop contains the next one and nothing else."""
     found: list[Nest] = []
     pending = [body]
     while pending:
@@ -48,7 +48,7 @@ def nests(body: Sequence[tree.Item]) -> list[Nest]:
 
 
 class Nests:
-    """Checks the directives of one kernel in their order, keeping track of the loops that tiling adds."""
+    """Checks the directives of one kernel in order, and keeps track of the loops that tiling adds."""
 
     def __init__(self, body: Sequence[tree.Item], scope: Scope, report: Report) -> None:
         self.nests = nests(body)
@@ -88,7 +88,7 @@ class Nests:
         nest.names = added + nest.names
 
     def _step(self, nest: Nest, loop: tree.Name, size: tree.Expr) -> None:
-        """A loop with a step other than 1 has whole steps in a tile."""
+        """A loop with a step other than 1 does whole steps in a tile."""
         clause = nest.clauses.get(loop.text)
         step = clause.args[2] if clause is not None and len(clause.args) == 3 else nest.tiles.get(loop.text)
         every, number = getattr(step, "value", None), getattr(size, "value", None)

@@ -23,7 +23,7 @@ def check_program(
     damaged: Collection[str],
     report: Report,
 ) -> set[str]:
-    """Reports what is wrong; the names that it runs. `runnable` are all kernels and programs of the file."""
+    """Reports all errors of a program; returns the names that it runs. `runnable`: the file's kernels and programs."""
     scope = Scope(report)
     check_parameters(program.parameters, scope, report)
     checker = _Program(Integers(scope, report), runnable, machines, damaged, report)
@@ -34,7 +34,7 @@ def check_program(
 def check_circles(own: Sequence[tree.Program], programs: Mapping[str, tree.Program], report: Report) -> None:
     """Reports each `run` of one of the `own` programs that closes a circle, and chains that are too long.
 
-    `programs` are all of the file; those of used files are right already and run none of its own.
+    `programs` are all of the file; those of used files are already checked and run none of the file's own.
     """
     depth: dict[str, int] = {}
     for start in own:
@@ -116,7 +116,9 @@ class _Program:
                 self.report.error("name-unknown", f"there is no kernel or program `{name.text}`", name.span, help)
 
     def _collective(self, step: tree.Collective) -> None:
-        """Its words; whether the link is there depends on the machine, and is told by what predicts on one."""
+        """Checks the words of a collective; whether its link exists depends on the machine, and is checked when a
+        program is predicted on one.
+        """
         for name, known, what in (
             (step.kind, COLLECTIVES, "collective"),
             (step.topology, TOPOLOGIES, "network"),

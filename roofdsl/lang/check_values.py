@@ -48,13 +48,13 @@ _SUBSCRIPTS = "ijklmn"
 
 
 def join(types: list[ElementType | None]) -> ElementType | None:
-    """The widest of the types that are known; None where none is (numbers, parameters, loop variables)."""
+    """The widest of the types that are known; None if none is (numbers, parameters, loop variables)."""
     known = [t for t in types if t is not None]
     return reduce(widest, known) if known else None
 
 
 class Values:
-    """Walks the expressions of one scope's statements. The parser keeps their depth under 200."""
+    """Checks the expressions of one scope's statements. The parser keeps their depth below 200."""
 
     def __init__(self, scope: Scope, report: Report) -> None:
         self.scope = scope
@@ -63,7 +63,7 @@ class Values:
         self.read: set[str] = set()
 
     def value(self, expression: tree.Expr) -> ElementType | None:
-        """Checks an expression; its type, None where it has none of its own (or is wrong)."""
+        """Checks an expression; returns its type, None if it has none of its own (or is wrong)."""
         match expression:
             case tree.Number():
                 return None
@@ -104,9 +104,9 @@ class Values:
         return symbol.type
 
     def element(self, index: tree.Index, intent: str = "in") -> Symbol | None:
-        """Checks `A[i, j]`, read or written; the array, None where there is none of that name.
+        """Checks `A[i, j]`, read or written; returns the array, None if there is none of that name.
 
-        intent: what the help declares an unknown array as.
+        intent: the intent with which the help declares an unknown array.
         """
         dims = ", ".join("n" for _ in index.subscripts)
         symbol = self.scope.find(index.name, f"declare it: `{intent} {index.name.text}: f64[{dims}]`", ("array",))

@@ -12,7 +12,7 @@ from roofdsl.lang.tree import File, Kernel, MachineLine, Program
 
 
 class CheckedKernel(Record):
-    """A kernel with what its file says for all kernels: `traffic` (None where neither says) and `costs`."""
+    """A kernel with what its file states for all kernels: `traffic` (None if neither states it) and `costs`."""
 
     tree: Kernel
     source: Source
@@ -21,7 +21,7 @@ class CheckedKernel(Record):
 
 
 class CheckedProgram(Record):
-    """A program; what it runs is in the same CheckedFile's `kernels` and `programs`."""
+    """A program; the kernels and programs it runs are in the same CheckedFile's `kernels` and `programs`."""
 
     tree: Program
     source: Source
@@ -33,9 +33,10 @@ class CheckedProgram(Record):
 
 
 class Entry(Record):
-    """A line of a machine with its units resolved: `fields` are those of the machine model, by their names.
+    """A line of a machine with its units resolved: `fields` are those of the machine model, by name.
 
-    Every number is exact and plain: bytes, bytes/s, operations/s, seconds, hertz. `source` is the line's own note.
+    Every number is exact and in plain units: bytes, bytes/s, operations/s, seconds, hertz. `source` is the line's own
+    note.
     """
 
     keyword: str

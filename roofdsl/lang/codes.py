@@ -108,7 +108,7 @@ DEEP_CODES: dict[str, str] = {
 
 C_CODES: dict[str, str] = {
     "c-syntax": "C that the preprocessor or the parser does not accept.",
-    "c-statement": "A statement of C that is not read, such as `while` or `goto`.",
+    "c-statement": "A statement of C that is not supported, such as `while` or `goto`.",
     "c-loop": "A `for` loop whose bounds, step or counter are not affine.",
     "c-condition": "A condition that the language cannot express, such as one on data around a loop.",
     "c-index": "A subscript, bound or offset that does not follow from loop variables and sizes.",
@@ -124,7 +124,7 @@ C_CODES: dict[str, str] = {
 
 PYTHON_CODES: dict[str, str] = {
     "py-syntax": "Text that is not Python.",
-    "py-statement": "A statement or expression that is not read, such as `while` or a list comprehension.",
+    "py-statement": "A statement or expression that is not supported, such as `while` or a list comprehension.",
     "py-loop": "A `for` loop whose bounds, step or counter are not affine, or that makes new arrays from old ones.",
     "py-condition": "A condition that the language cannot express, such as one on data around a loop.",
     "py-index": "A subscript, slice or size that does not follow from loop variables and sizes, or may be negative.",

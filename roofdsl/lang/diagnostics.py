@@ -17,7 +17,7 @@ class Diagnostic(Record):
 
 
 class InputError(Exception):
-    """The input was read and is found wrong (exit status 1); carries every diagnostic, in order."""
+    """The input was read and is wrong (exit status 1); carries every diagnostic, in order."""
 
     def __init__(self, source: Source, diagnostics: list[Diagnostic]) -> None:
         self.source = source
@@ -39,7 +39,7 @@ _SHOWN = 160
 def render(source: Source, diagnostic: Diagnostic) -> str:
     """`FILE:LINE:COLUMN: severity[code]: message`, the source line with the part underlined, the help.
 
-    Of a long line the part around the fault is shown; characters that would act on a terminal are replaced.
+    If the line is long, the part around the fault is shown; characters with an effect on terminals are replaced.
     """
     span = diagnostic.span
     text = source.line(span.line)

@@ -21,7 +21,7 @@ INDENT = "    "
 
 
 def format_source(source: Source) -> str:
-    """The text in canonical layout, ending in a newline. Raises InputError where it cannot be parsed.
+    """The text in canonical layout, ending in a newline. Raises InputError if it cannot be parsed.
 
     Parsing the result gives the same tree, and formatting it again the same text.
     """
@@ -38,7 +38,7 @@ def format_source(source: Source) -> str:
 
 
 class _Writer:
-    """Writes line by line; before each, the comments that stand before it in the source."""
+    """Writes line by line; before each line, the comments in front of it in the source."""
 
     def __init__(self, source: Source, comments: Sequence[tree.Comment]) -> None:
         self.lines: list[str] = []
@@ -51,7 +51,7 @@ class _Writer:
     # ---- nodes ----
 
     def top(self, item: tree.TopItem, apart: bool) -> None:
-        """Writes an item of the file, after an empty line where it is to stand `apart`."""
+        """Writes an item of the file, after an empty line if it is to stand `apart`."""
         match item:
             case tree.Kernel(name, given, body):
                 self.header(f"kernel {name.text}({parameters(given)}):", item.span, body[0].span, 0, apart)
@@ -131,7 +131,7 @@ class _Writer:
         self._blank(line, apart)
 
     def _blank(self, before: int, always: bool) -> None:
-        """One empty line, where the source has some between what was written last and line `before`, or `always`."""
+        """One empty line, if the source has some between the last written line and line `before`, or if `always`."""
         gap = self.texts[self.last : before - 1]
         if self.lines and self.lines[-1] and (always or not all(gap)):
             self.lines.append("")

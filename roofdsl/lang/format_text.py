@@ -11,7 +11,7 @@ WIDTH = 100
 
 
 def expression(e: Expr) -> str:
-    """An expression on one line; parentheses stand as in the tree."""
+    """An expression on one line, with the parentheses of the tree."""
     match e:
         case tree.Number(text):
             return text
@@ -48,7 +48,7 @@ def _declared(group: tree.Declared) -> str:
 
 
 def simple(item: tree.Item | tree.Use | tree.Run | tree.Collective) -> str:
-    """The text of what takes one line and opens no block."""
+    """The text of a node that takes one line and opens no block."""
     match item:
         case tree.Use(path):
             return f'use "{path.text}"'
@@ -89,7 +89,7 @@ def for_header(item: tree.For) -> str:
 
 
 def parameters(items: Sequence[tree.Parameter]) -> str:
-    """What stands in the parentheses of a kernel or program."""
+    """The text in the parentheses of a kernel or program."""
     texts = []
     for p in items:
         default = f" = {expression(p.default)}" if p.default is not None else ""
@@ -133,9 +133,9 @@ def broken(text: str, width: int) -> str:
 
 
 def _break(text: str, width: int, inside: bool) -> int | None:
-    """The last place in `width` with the fewest brackets around it, and of those after a comma where there is one.
+    """The last place within `width` with the fewest brackets around it, preferably after a comma.
 
-    `inside` says that some brackets began on lines before. A comma between subscripts is no better than other places.
+    `inside`: some brackets began on earlier lines. A comma between subscripts is no better than other places.
     """
     best: tuple[tuple[int, bool], int] | None = None
     around = ["("] if inside else []

@@ -17,16 +17,16 @@ GRAMMAR = Path(__file__).with_name("grammar.lark")
 
 
 def text() -> str:
-    """The grammar: the file `grammar.lark`, and what is made of the table of machine attributes."""
+    """The grammar: the file `grammar.lark`, and the rules made from the table of machine attributes."""
     return GRAMMAR.read_text(encoding="utf-8") + machine.GRAMMAR
 
 
 @cache
 def parser() -> Lark:
-    """The LALR parser with a contextual lexer. Its `Layout` holds state, so that only one text is parsed at a time.
+    """The LALR parser with a contextual lexer. Its `Layout` has state, so only one text is parsed at a time.
 
-    Building it takes lark a tenth of a second. lark keeps the result in a file and reads it again in a hundredth, as
-    long as the grammar, lark and Python are the same; a file that is damaged or half written is made anew.
+    Building it takes lark a tenth of a second. lark stores the result in a file and reads it again in a hundredth, as
+    long as the grammar, lark and Python are the same; a damaged or partly written file is replaced.
     """
     place = _kept_in()
     return Lark(
@@ -64,7 +64,7 @@ def reserved() -> frozenset[str]:
 
 
 def _kept_in() -> Path | None:
-    """Where lark keeps the parser: beside Python's compiled modules, else in the user's cache folder."""
+    """The folder in which lark keeps the parser: that of Python's compiled modules, or else the user's cache folder."""
     for place in (Path(__file__).parent / "__pycache__", folder()):
         if place is None:
             continue

@@ -29,14 +29,14 @@ def span_of(token: Token) -> Span:
 class Layout(PostLex):
     """Passes tokens on, and puts _INDENT and _DEDENT where the indentation changes.
 
-    A line end inside brackets is left out. The state survives an error, so that parsing can go on behind it: `waiting`
-    holds the tokens of a line end that the parser has not had, `brackets` the brackets that are open.
+    A line end inside brackets is left out. The state survives an error, so that parsing can continue after it:
+    `waiting` holds the tokens of a line end that the parser has not received, `brackets` the brackets that are open.
     """
 
     always_accept = (NEWLINE,)
 
     def begin(self, text: str) -> None:
-        """Makes ready for a new text."""
+        """Prepares for a new text."""
         self.text = text
         self.comments: list[Comment] = []
         self.errors: list[Diagnostic] = []
@@ -50,7 +50,7 @@ class Layout(PostLex):
             self._indentation(indent[0], 1, Token(NEWLINE, "", 0, 1, 1, 1, 1, 0))
 
     def process(self, stream: Iterator[Token]) -> Iterator[Token]:
-        """The tokens that the parser is to have (what lark calls for each text, and again behind an error)."""
+        """The tokens for the parser (lark calls it for each text, and again after an error)."""
         while self.waiting:
             yield self.waiting.popleft()
         for token in stream:
@@ -104,7 +104,7 @@ class Layout(PostLex):
             self.waiting.append(_empty(DEDENT, self.last or before))
 
     def _uneven(self, indent: str, span: Span) -> None:
-        """Reports an indentation that no open block has; the line is taken for one of the next deeper block."""
+        """Reports an indentation that no open block has; the line is treated as one of the next deeper block."""
         used = indent + "".join(self.indents)
         if "\t" in used and " " in used:
             message, help = "tabs and spaces are mixed in the indentation", "indent every line in the same way"
@@ -114,7 +114,7 @@ class Layout(PostLex):
         self._error("indent-inconsistent", message, span, help)
 
     def _comments(self, newline: Token) -> None:
-        """Notes the comments before a line end and on the lines that it passes over."""
+        """Records the comments before a line end and on the lines that it skips."""
         start = newline.start_pos or 0
         for found in _COMMENT.finditer(newline):
             at = start + found.start()
@@ -130,6 +130,6 @@ class Layout(PostLex):
 
 
 def _empty(kind: str, after: Token) -> Token:
-    """A token without text behind another."""
+    """A token without text after another."""
     line, column, position = after.end_line, after.end_column, after.end_pos
     return Token(kind, "", position, line, column, line, column, position)

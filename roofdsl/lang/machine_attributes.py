@@ -111,7 +111,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "strided", _LEVELS, "bandwidth", "strided_bytes_per_s",
-        "the rate of loads that each take another line, in strides",
+        "the rate of strided loads, each from another line",
         example="40 GB/s", shown="strided {text}",
     ),
     Attribute(
@@ -121,7 +121,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "restart", _LEVELS, "time", "restart_s",
-        "what a stream from it loses at each page of 4 KiB, if the core computes meanwhile",
+        "the time that a stream from it loses at each page of 4 KiB, if the core computes meanwhile",
         example="100 ns", shown="{text} at each page",
     ),
     Attribute(
@@ -213,20 +213,21 @@ ATTRIBUTES = (
     ),
     Attribute(
         "indexed", _CORE, "count", "indexed",
-        "how many instructions vector arithmetic with an indexed address counts as", example="2",
+        "the number of instructions that vector arithmetic with an indexed address counts as", example="2",
         shown="{number} for arithmetic on an indexed address",
     ),
     Attribute(
-        "closes", _CORE, None, "closes", "512-bit vectors close the units that cannot execute them to narrower vectors",
+        "closes", _CORE, None, "closes",
+        "while 512-bit vectors run, units that cannot execute them are closed to narrower vectors",
         value=True, shown="512 bits close units",
     ),
     Attribute(
-        "pages", _CORE, "count", "pages", "pages of 4 KiB whose addresses it knows (its TLB)", example="2048",
-        shown="{number} pages known",
+        "pages", _CORE, "count", "pages", "entries of its TLB: the pages of 4 KiB whose addresses it holds",
+        example="2048", shown="TLB of {number} pages",
     ),
     Attribute(
-        "walk", _CORE, "cycles", "walk", "to find out the address of another page (a page walk)", example="20 cycles",
-        shown="{text} for another page",
+        "walk", _CORE, "cycles", "walk", "of a page walk, which finds the address of a page that is not in the TLB",
+        example="20 cycles", shown="{text} for a page walk",
     ),
     Attribute(
         "latency", _INSTRUCTION, "cycles", "latency", "from the operands to the result", example="4 cycles",

@@ -43,7 +43,7 @@ _one_at_a_time = Lock()  # lark's parser has one `Layout`
 
 
 def parse(source: Source) -> tree.File:
-    """The syntax tree of a file. Raises InputError with every syntax error that can be told apart."""
+    """The syntax tree of a file. Raises InputError with every syntax error that can be told from the others."""
     file, errors = parse_all(source)
     if errors:
         raise InputError(source, errors)
@@ -51,7 +51,9 @@ def parse(source: Source) -> tree.File:
 
 
 def parse_all(source: Source) -> tuple[tree.File, list[Diagnostic]]:
-    """The tree of what could be read and all syntax errors; definitions with an error inside are left out."""
+    """The tree of everything that could be parsed, and all syntax errors; definitions with an error inside are left
+    out.
+    """
     size = len(source.text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         message = f"the file has {size} bytes; the limit is {MAX_BYTES} (1 MiB)"
@@ -72,7 +74,7 @@ def _place(error: Diagnostic) -> tuple[int, int]:
 
 
 def _without_damaged(file: tree.File, errors: list[Diagnostic], layout: Layout, source: Source) -> tree.File:
-    """The file without the definitions in which an error stands."""
+    """The file without the definitions that contain an error."""
     lines = {e.span.line for e in errors}
     for error in errors:
         if error.code == "syntax-indent":  # such a line belongs to nothing: the item before it counts as damaged
@@ -91,7 +93,7 @@ def _without_damaged(file: tree.File, errors: list[Diagnostic], layout: Layout, 
 
 
 class _Reader:
-    """One text on its way through lark's interactive parser."""
+    """Reads one text with lark's interactive parser."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -113,7 +115,7 @@ class _Reader:
         return self.layout.errors + self.found
 
     def run(self) -> Tree[Token] | None:
-        """What was read, with stand-ins for damaged lines; None where too much is wrong."""
+        """The tree, with placeholders for damaged lines; None if too much is wrong."""
         while len(self.errors) <= MAX_ERRORS:
             try:
                 for token in self.parser.lexer_thread.lex(self.state):
@@ -130,7 +132,7 @@ class _Reader:
         return None
 
     def _take(self, token: Token) -> None:
-        """Gives the parser a token. Raises UnexpectedToken."""
+        """Passes a token to the parser. Raises UnexpectedToken."""
         if len(self.layout.brackets) > MAX_NESTING:
             raise UnexpectedToken(token, set())
         self.parser.feed_token(token)
@@ -142,7 +144,7 @@ class _Reader:
     # ---- what is wrong ----
 
     def _recover(self, token: Token) -> None:
-        """Reports what is wrong at a token that was refused, and makes the parser ready for what follows."""
+        """Reports what is wrong at a rejected token, and prepares the parser for what follows."""
         accepted = self._accepts()
         if token.type == INDENT:
             self.found.append(self._explained(token, accepted))
@@ -157,7 +159,7 @@ class _Reader:
     def _accepts(self) -> set[str]:
         """The terminals that could stand here.
 
-        What the refused token has reduced is undone first: the line is read again up to that token.
+        What the rejected token has reduced is undone first: the line is parsed again up to that token.
         """
         if self.line:
             self._undo_line()
@@ -167,14 +169,14 @@ class _Reader:
         return accepts
 
     def _undo_line(self) -> None:
-        """Takes what the logical line has put there off the parser's stacks."""
+        """Removes the entries of the logical line from the parser's stacks."""
         states, values = self.state.state_stack, self.state.value_stack
         while self.line and values and _start(values[-1]) >= _start(self.line[0]):
             values.pop()
             states.pop()
 
     def _explained(self, token: Token, accepted: set[str]) -> Diagnostic:
-        """What to say about a token that was refused."""
+        """The diagnostic for a rejected token."""
         if token.type == _CHARACTER:
             return bad_character(self.source.line(token.line or 1), token)
         if len(self.layout.brackets) > MAX_NESTING:
@@ -188,7 +190,7 @@ class _Reader:
         return token.type in ("RPAR", "RSQB") and not self.layout.matches(token)
 
     def _missing_block(self, token: Token) -> None:
-        """Reports a header with nothing indented under it, and puts something there before the refused token."""
+        """Reports a header with nothing indented below it, and adds a placeholder before the rejected token."""
         header = self.layout.last or token
         line, column = header.end_line or 1, header.end_column or 1
         span = Span(line, max(1, column - 1), line, max(2, column))
@@ -203,7 +205,7 @@ class _Reader:
     # ---- going on ----
 
     def _leave_out(self, token: Token, accepted: set[str]) -> None:
-        """Reports an error inside a line, and leaves out the line and, where nothing can stand for it, its block."""
+        """Reports an error inside a line, and leaves out the line and, if no placeholder fits, its block."""
         explained = self._explained(token, accepted)
         words = [*self.line, token]
         self._undo_line()
@@ -224,7 +226,7 @@ class _Reader:
             self._skip_block()
 
     def _skip_line(self, position: int) -> int | None:
-        """Goes on behind the logical line of a position; reports and returns a bracket that is never closed on it."""
+        """Continues after the logical line of a position; reports and returns a bracket that is never closed on it."""
         end, opening = self._end_of_line(position)
         if opening is not None:
             self.unclosed += 1
@@ -238,9 +240,9 @@ class _Reader:
         return opening
 
     def _end_of_line(self, position: int) -> tuple[int, int | None]:
-        """Where the logical line of a position ends, and its outermost bracket that is never closed.
+        """The end of the logical line of a position, and its outermost bracket that is never closed.
 
-        With such a bracket, the line ends where the line of text with the bracket ends.
+        With such a bracket, the logical line ends with the line of text that contains it.
         """
         opened = [_start(bracket) for bracket in self.layout.brackets]
         for found in _SKIPPED.finditer(self.text, position):
@@ -258,7 +260,7 @@ class _Reader:
         return self.text.index("\n", opened[0]), opened[0]
 
     def _skip_block(self) -> None:
-        """Passes over the rest of a block that has begun and belongs to nothing."""
+        """Skips the rest of a block that has begun and belongs to nothing."""
         depth, waiting = 1, self.layout.waiting
         while depth:
             if waiting:
@@ -270,7 +272,7 @@ class _Reader:
                 return
 
     def _stand_in(self, choices: list[str], *words: Token) -> bool:
-        """Feeds the first sequence of terminals that the grammar allows here, as if they stood where `words` begin."""
+        """Feeds the first sequence of terminals that the grammar allows here, at the position of `words`."""
         texts = dict(_MADE_UP)
         if len(words) == 2 and words[1].type == "NAME":
             texts["NAME"] = str(words[1])
@@ -294,7 +296,7 @@ class _Reader:
         return True
 
     def _move_to(self, position: int) -> None:
-        """Makes lark's lexer go on at a position of the text."""
+        """Makes lark's lexer continue at a position of the text."""
         at = self.position
         at.char_pos = position
         at.line = self.text.count("\n", 0, position) + 1

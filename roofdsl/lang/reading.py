@@ -8,7 +8,7 @@ from roofdsl.lang.diagnostics import CommandError
 
 
 def read_limited(path: Path, most_bytes: int, what: str) -> bytes:
-    """The content of a file. Raises CommandError where it cannot be read, or is larger than `what` may be."""
+    """The content of a file. Raises CommandError if it cannot be read, or is larger than `what` may be."""
     try:
         with path.open("rb") as file:
             data = file.read(most_bytes + 1)

@@ -19,7 +19,7 @@ _set = object.__setattr__
 class Record:
     """Annotated names are fields, as in a dataclass: also with defaults and `field(compare=False, repr=False)`.
 
-    Equality, hash, repr and matching are a dataclass's, and pickling works. There are no default factories.
+    Equality, hash, repr and matching are those of a dataclass, and pickling works. There are no default factories.
     """
 
     __match_args__: ClassVar[tuple[str, ...]] = ()
@@ -85,5 +85,5 @@ R = TypeVar("R", bound=Record)
 
 
 def replace(record: R, **changes: Any) -> R:
-    """A copy with other values in some fields, as `dataclasses.replace`. Raises TypeError for no field's name."""
+    """A copy with other values in some fields, as `dataclasses.replace`. Raises TypeError for an unknown name."""
     return type(record)(**{n: getattr(record, n) for n in record.__match_args__} | changes)

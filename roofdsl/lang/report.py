@@ -45,7 +45,7 @@ def _known(code: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """The help that names what is known and close to `word`; `otherwise` where nothing is."""
+    """The help that names the known word closest to `word`; `otherwise` if there is none."""
     if len(word) > 60:
         return otherwise
     known = sorted(set(known))[:500]
@@ -55,7 +55,7 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
 
 
 def closest(word: str, known: Iterable[str], cutoff: float) -> str | None:
-    """What is known and most like `word`, with a likeness of `cutoff` (0 to 1) at least."""
+    """The known word most similar to `word`, with a similarity of at least `cutoff` (0 to 1)."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(word, sorted(set(known))[:500], 1, cutoff)), None)

@@ -25,7 +25,7 @@ _WORDS: dict[SymbolKind, str] = {
 
 
 class Symbol(Record):
-    """A name's meaning; `type` is None for integers, and for a `let` of plain numbers."""
+    """The meaning of a name; `type` is None for integers, and for a `let` of plain numbers."""
 
     name: str
     kind: SymbolKind
@@ -36,17 +36,17 @@ class Symbol(Record):
 
     @property
     def word(self) -> str:
-        """What it is, in words."""
+        """What kind of name it is, in words."""
         return _WORDS[self.kind]
 
     @property
     def is_integer(self) -> bool:
-        """Whether it can stand in bounds and subscripts."""
+        """Whether it may occur in bounds and subscripts."""
         return self.kind in ("parameter", "const", "loop")
 
 
 class Scope:
-    """The names known at a place; loop variables and `let`s go when their block ends."""
+    """The names known at a place; loop variables and `let`s are removed when their block ends."""
 
     def __init__(self, report: Report) -> None:
         self.report = report
@@ -55,7 +55,7 @@ class Scope:
         self._unknown: set[str] = set()
 
     def define(self, symbol: Symbol) -> None:
-        """Makes a name known, unless it is taken, which is an error."""
+        """Makes a name known, unless it is already in use, which is an error."""
         other = self.symbols.get(symbol.name)
         if symbol.name in FUNCTIONS or symbol.name == "range":
             message = f"`{symbol.name}` is a function of the language and cannot be a name"
@@ -83,7 +83,7 @@ class Scope:
     def find(self, name: Name, otherwise: str = "", kinds: Sequence[SymbolKind] = ()) -> Symbol | None:
         """The meaning of a name; reports an unknown one, once in each kernel, with what may be meant.
 
-        kinds: what could stand here, and so what is suggested; everything where none is given.
+        kinds: what could stand here, and is therefore suggested; everything if none is given.
         """
         symbol = self.symbols.get(name.text)
         if symbol is not None:

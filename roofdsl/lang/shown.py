@@ -12,7 +12,7 @@ from roofdsl.lang.record import Record
 
 
 class Writers(Record):
-    """How values of one type are written: as text, as HTML and as LaTeX with display math."""
+    """How values of one type are written: as text, as HTML, and as LaTeX with display math."""
 
     text: Callable[[Any], str]
     html: Callable[[Any], str]
@@ -23,12 +23,12 @@ _WRITERS: dict[type, Writers] = {}
 
 
 def show(kind: type[Shown], writers: Writers) -> None:
-    """From now on values of the type `kind` are written by `writers`, by `print` and in notebooks."""
+    """Makes `print` and notebooks use `writers` for values of the type `kind` from now on."""
     _WRITERS[kind] = writers
 
 
 class Shown(Record):
-    """A record that `print` and notebooks show as its writers do; without writers, as every record."""
+    """A record that `print` and notebooks show by its writers; without writers, like every record."""
 
     def __str__(self) -> str:
         writers = _WRITERS.get(type(self))

@@ -22,7 +22,7 @@ class Span(NamedTuple):
 
 
 class Source(Record):
-    """The text of one `.roof` file and the name it is spoken of by (a path, or `<stdin>`)."""
+    """The text of one `.roof` file and the name that messages use for it (a path, or `<stdin>`)."""
 
     name: str
     text: str
@@ -32,12 +32,12 @@ class Source(Record):
         return self.text.split("\n")
 
     def line(self, number: int) -> str:
-        """Line `number` (from 1) without its newline; empty where there is no such line."""
+        """Line `number` (from 1) without its newline; empty if there is no such line."""
         return self._lines[number - 1].rstrip("\r") if 0 < number <= len(self._lines) else ""
 
 
 class Comment(Record):
-    """`# ...`; `own_line` tells one that stands alone from one after code."""
+    """`# ...`; `own_line` distinguishes one on a line of its own from one after code."""
 
     text: str
     own_line: bool

@@ -63,9 +63,9 @@ _FOREIGN = {
 
 
 def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnostic:
-    """The diagnostic for the last token of a logical `line`, where the terminals `accepts` could stand.
+    """The diagnostic for the last token of a logical `line`, where one of the terminals `accepts` was expected.
 
-    text: the line of the source in which that token stands.
+    text: the source line of that token.
     """
     *before, token = line
     kind = _kind(token)
@@ -182,7 +182,7 @@ def _kind(token: Token) -> str:
 
 
 def _written(kind: str) -> str:
-    """How a terminal that is one text is written: `kernel`, `(`."""
+    """The text of a terminal that has only one: `kernel`, `(`."""
     pattern = patterns()[kind]
     return kind.lower() if keywords().get(kind.lower()) == kind else re.sub(r"\(\?!.*|\\", "", pattern)
 
@@ -196,7 +196,7 @@ def mismatch(token: Token, opened: Sequence[Token]) -> Diagnostic:
 def bad_character(text: str, token: Token) -> Diagnostic:
     """The diagnostic for a character, given as a token, that begins no token of the language.
 
-    text: the line of the source in which it stands.
+    text: the source line of the character.
     """
     span = span_of(token)
     shown = token if token.isprintable() else f"U+{ord(token):04X}"

@@ -116,12 +116,12 @@ _CHARACTERS: dict[str, list[tuple[str, _Say]]] = {
 
 
 def of_line(text: str) -> str:
-    """What to write instead of the line, as far as its text tells; empty where nothing is known."""
+    """What to write instead of the line, as far as its text shows; empty if nothing is known."""
     return _said(_LINES, text.split("#", 1)[0].strip())
 
 
 def of_token(text: str, column: int) -> str:
-    """What to write instead of what stands at `column` (from 1) of the line, which the line alone does not tell."""
+    """What to write instead of the token at `column` (from 1), if the line alone does not show it."""
     rest = text[column - 1 :]
     if (rest.startswith(("//", "/*")) and not rest.startswith("//=")) or text.strip().startswith(("//", "/*")):
         return _COMMENT
@@ -141,7 +141,7 @@ def of_character(text: str, position: int) -> str:
 
 
 def of_word(word: str) -> str:
-    """The type that a name of another language's type stands for."""
+    """The type that corresponds to a type name of another language."""
     return TYPE_NAMES.get(word.lower(), "")
 
 

@@ -13,14 +13,14 @@ __all__ = ["Comment", "Source", "Span"]
 
 
 class Name(Record):
-    """A word as it stands in the text."""
+    """A word of the text."""
 
     text: str
     span: Span = field(compare=False, repr=False)
 
 
 class Text(Record):
-    """What stands between two double quotes; there are no escapes."""
+    """The text between two double quotes; there are no escapes."""
 
     text: str
     span: Span = field(compare=False, repr=False)

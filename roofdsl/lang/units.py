@@ -60,7 +60,7 @@ _LONGEST = 60
 
 
 class UnitError(ValueError):
-    """A quantity that is not what is asked for. `code` is the diagnostic's; `help` says what to write."""
+    """A quantity of the wrong kind. `code` is the diagnostic's; `help` says what to write."""
 
     def __init__(self, code: str, message: str, help: str = "") -> None:
         self.code, self.message, self.help = code, message, help
@@ -99,7 +99,7 @@ def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
 
 
 def _respelt(unit: str) -> str:
-    """Other spellings that mean one unit only: GFLOPS and GFlop/s are GFLOP/s, GBps and GB/sec are GB/s."""
+    """Other spellings with only one meaning: GFLOPS and GFlop/s are GFLOP/s, GBps and GB/sec are GB/s."""
     operations = re.fullmatch(r"([kMGTPE]?)(FLOP|Flop|flop|OP|Op|op)(?:[Ss]|s?/s(?:ec)?)", unit)
     if operations is not None:
         return f"{operations[1]}{operations[2].upper()}/s"
@@ -107,7 +107,7 @@ def _respelt(unit: str) -> str:
 
 
 def _converted(number: str, unit: str, kind: Kind) -> str:
-    """Help for bandwidths in words or bits (with the number worked out), operations a cycle, and intensities."""
+    """Help for bandwidths in words or bits (with the number converted), operations per cycle, and intensities."""
     prefix = next((p for p in _PREFIXES if p and unit.startswith(p)), "")
     rest = unit.removeprefix(prefix).lower()
     if kind in ("bandwidth", "size") and rest.rstrip("/s").rstrip("s") in ("word", "element", "double"):
@@ -128,7 +128,7 @@ def _times(number: str, factor: Rational) -> str:
 
 
 def _meant(unit: str, kind: Kind) -> str:
-    """The unit that a common other spelling stands for: GFLOPS, KB, GBps, gb/s, usec."""
+    """The unit that another common spelling stands for: GFLOPS, KB, GBps, gb/s, usec."""
     if kind == "bandwidth" and re.search(r"[kMGT]b(ps|/s|it)?$", unit):
         return ""  # bits
     plain = re.sub(r"(?<=[Bb])ps$|/sec$", "/s", unit)
@@ -154,7 +154,7 @@ _LONGEST_COUNT = 40
 def parse_count(text: str) -> int:
     """A whole number as people write it: `4096`, `1_000_000`, `1e6`, `2^20`, `2**20`, `3*2^10`.
 
-    Raises UnitError (a ValueError) for what is none or could mean several.
+    Raises UnitError (a ValueError) for anything else and for what could mean several numbers.
     """
     text = text.strip()
     value = 1

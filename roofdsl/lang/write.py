@@ -15,7 +15,7 @@ NAME = "<changed>"
 
 
 def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:
-    """The kernel (or `changed` in its place) as a file of its own, with what its file says for all kernels."""
+    """The kernel (or `changed` instead of it) as a file of its own, with what its file states for all kernels."""
     own = changed or given.tree
     lines = [f"cost {cls} {value:g}" for cls, value in given.costs]
     lines.append(f"kernel {own.name.text}({parameters(own.parameters)}):")

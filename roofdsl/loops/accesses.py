@@ -36,10 +36,10 @@ class Access(Record):
 
 
 class PlacedStatement(Record):
-    """A statement with all that surrounds it.
+    """A statement with everything that surrounds it.
 
-    guards: (number of loops outside it, condition); an else branch carries the negated condition.
-    position[d]: the place among the siblings at depth d, branches of an `if` counted in line, else after then.
+    guards: (number of loops outside it, condition); an else branch has the negated condition. position[d]: the place
+    among the siblings at depth d; the branches of an `if` count one after the other, else after then.
     """
 
     statement: Assign | Let | Count

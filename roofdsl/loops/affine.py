@@ -21,7 +21,7 @@ class Affine(Record):
         return {t.name: c for t, c in self.terms if isinstance(t, Sym)}
 
     def hidden(self) -> frozenset[str]:
-        """The symbols inside terms that are no symbols themselves."""
+        """The symbols inside terms that are not symbols themselves."""
         return frozenset().union(*(t.symbols() for t, _ in self.terms if not isinstance(t, Sym)))
 
     def expression(self) -> IntExpr:
@@ -74,7 +74,7 @@ def _extremum(kind: type[Min] | type[Max], terms: tuple[IntExpr, ...]) -> IntExp
 
 
 class Range(Record):
-    """Where a loop variable lies: from `start` (which may be a max) up to, not including, `stop` (maybe a min)."""
+    """The values of a loop variable: from `start` (possibly a max) to just below `stop` (possibly a min)."""
 
     start: IntExpr
     stop: IntExpr
@@ -85,20 +85,20 @@ class NotAffineError(Exception):
 
 
 def at_most(stop: IntExpr, ranges: dict[str, Range]) -> IntExpr:
-    """A bound that `stop` never exceeds wherever the variables of `ranges` lie, free of these variables.
+    """A bound that `stop` never exceeds for any values of the variables of `ranges`, and in which these do not occur.
 
-    Raises NotAffineError where one of them stands inside `//` or `%`.
+    Raises NotAffineError if one of them stands inside `//` or `%`.
     """
     return _bound(stop, ranges, upper=True)
 
 
 def at_least(start: IntExpr, ranges: dict[str, Range]) -> IntExpr:
-    """A bound that `start` is never below, as `at_most`."""
+    """A bound that `start` is never below; otherwise as `at_most`."""
     return _bound(start, ranges, upper=False)
 
 
 def _bound(expression: IntExpr, ranges: dict[str, Range], upper: bool) -> IntExpr:
-    """min of the upper bounds of a min's terms (or max of the lower bounds of a max's), variable by variable."""
+    """The min of upper bounds of the terms of a min (or the max of lower bounds of a max's), variable by variable."""
     kind: type[Min] | type[Max] = Min if upper else Max
     pending = deque(expression.terms if isinstance(expression, kind) else (expression,))
     done: list[IntExpr] = []

@@ -29,7 +29,7 @@ class Tree(Record):
         return ()
 
     def rebuild(self, args: tuple[Any, ...]) -> Self:
-        """The same node over other arguments."""
+        """The same node with other arguments."""
         return self
 
     def symbols(self) -> frozenset[str]:
@@ -44,10 +44,10 @@ class Tree(Record):
 
 
 def fold(tree: Tree, rows: Mapping[type[Tree], Callable[..., T]]) -> T:
-    """What a table makes of an expression or condition, from the leaves up: one row for each kind of node.
+    """The result that a table gives for an expression or condition, from the leaves up: one row for each kind of node.
 
-    A row takes the node and then what was made of each of its arguments: `Sum: lambda node, *terms: sum(terms)`.
-    Raises KeyError for a kind that has no row.
+    A row takes the node and the results of its arguments: `Sum: lambda node, *terms: sum(terms)`. Raises KeyError for a
+    kind without a row.
     """
     return rows[type(tree)](tree, *[fold(a, rows) for a in tree.args()])
 
@@ -56,7 +56,7 @@ class IntExpr(Tree):
     """An integer expression."""
 
     def evaluate(self, env: Mapping[str, int]) -> int:
-        """The value where every symbol has one in `env`. Raises KeyError for a missing symbol."""
+        """The value for the symbols' values in `env`. Raises KeyError for a missing symbol."""
         raise TypeError(type(self))
 
     def substitute(self, replacement: Mapping[str, IntExpr]) -> IntExpr:

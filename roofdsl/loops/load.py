@@ -22,12 +22,12 @@ READERS: dict[str, Callable[[str, str | None], CheckedFile]] = {}
 
 
 def read_source(path: str | os.PathLike[str]) -> Source:
-    """The text of a file. Raises CommandError where it cannot be read, InputError where it is not UTF-8 text."""
+    """The text of a file. Raises CommandError if it cannot be read, InputError if it is not UTF-8 text."""
     return decode(_read(Path(path)), os.fspath(path))
 
 
 def decode(data: bytes, name: str) -> Source:
-    """Bytes (of standard input, say) as a source. Raises InputError where they are no UTF-8 text."""
+    """Bytes (of standard input, for example) as a source. Raises InputError if they are not UTF-8 text."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         source = Source(name, data.decode("utf-16", "replace"))
         message = "this text is in UTF-16, as some Windows programs write it"
@@ -46,9 +46,9 @@ def decode(data: bytes, name: str) -> Source:
 
 
 def standard_input() -> Source:
-    """What standard input holds; of more than a file may have, no more than tells so.
+    """The content of standard input, cut off just above the size that a file may have.
 
-    Raises InputError where it is not UTF-8 text, CommandError where it is closed.
+    Raises InputError if it is not UTF-8 text, CommandError if standard input is closed.
     """
     if sys.stdin is None:
         raise CommandError("there is no standard input", "give the name of a file")
@@ -68,26 +68,26 @@ def _load_used(path: str) -> str:
 
 
 def load_file(path: str | os.PathLike[str] | Source) -> CheckedFile:
-    """The checked file of a path or of a text; files it uses are looked for beside it.
+    """The checked file of a path or of a text; files that it uses are looked up next to it.
 
-    Raises CommandError where the file cannot be read, InputError with all errors of its text.
+    Raises CommandError if the file cannot be read, InputError with all errors of its text.
     """
     return check(path if isinstance(path, Source) else read_source(path), _load_used)
 
 
 def kernels(checked: CheckedFile, settings: Mapping[str, int] | None = None) -> dict[str, Kernel]:
-    """The kernels that the file itself defines, in order; a file of `use` lines alone gives those it brings in.
+    """The kernels that the file itself defines, in order; those it imports if it consists of `use` lines alone.
 
-    `settings` gives numbers to `const` parameters. Raises CommandError where one has none.
+    `settings` gives numbers to `const` parameters. Raises CommandError if one has none.
     """
     names = checked.own_kernels or (() if checked.own else tuple(checked.kernels))
     return {name: lower(checked.kernels[name], settings or {}) for name in names}
 
 
 def kernel(checked: CheckedFile, name: str | None, settings: Mapping[str, int] | None = None) -> Kernel:
-    """The kernel of that name, own or brought in; without a name, the only one of the file.
+    """The kernel of that name, defined here or imported; without a name, the only one of the file.
 
-    Raises CommandError for an unknown name, and for no name where there are several kernels or none.
+    Raises CommandError for an unknown name, and without a name if there are several kernels or none.
     """
     if name is None:
         own = checked.own_kernels or (() if checked.own else tuple(checked.kernels))

@@ -34,14 +34,14 @@ from roofdsl.loops.model import (
 def lower(checked: CheckedKernel, settings: Mapping[str, int]) -> Kernel:
     """The kernel, its directives not yet applied; `settings` gives the `const` parameters their numbers.
 
-    Raises CommandError where a `const` parameter has no value, or one that is not a positive integer; InputError
-    where the numbers bring out a fault of the text, such as a step of zero.
+    Raises CommandError if a `const` parameter has no value, or one that is not a positive integer; InputError if the
+    numbers reveal an error in the text, such as a step of zero.
     """
     return _Lowering(checked, settings).kernel()
 
 
 def default_of(parameter: tree.Parameter) -> int | None:
-    """The number a parameter has where nothing else is said."""
+    """The value of a parameter if no other is given."""
     if parameter.default is None:
         return None
     value = Integers(tree.Source("", ""), {}).lower(parameter.default)

@@ -32,14 +32,17 @@ MAX_FACTORS = 1000
 
 
 class Integers:
-    """Lowers what the checker found right; what only the numbers of `const` parameters show is an InputError."""
+    """Lowers integer expressions that the checker accepted.
+
+    Raises InputError for errors that only the values of `const` parameters reveal.
+    """
 
     def __init__(self, source: Source, constants: Mapping[str, int]) -> None:
         self.source = source
         self.constants = constants
 
     def fail(self, code: str, message: str, span: Span, help: str = "") -> InputError:
-        """The error for a fault that the constants bring out; names them."""
+        """The error for a fault that the constants reveal; it names them."""
         given = ", ".join(f"{name} = {value}" for name, value in self.constants.items())
         shown = f"{message} (with {given})" if given else message
         return InputError(self.source, [Diagnostic(code, shown, span, help)])
@@ -64,14 +67,14 @@ class Integers:
                 raise TypeError(f"no integer expression: {expression}")
 
     def binary(self, op: str, a: IntExpr, b: IntExpr, span: Span) -> IntExpr:
-        """`a op b`, constants folded; `b` of a power is a Const."""
+        """`a op b`, constants folded; for a power, `b` is a Const."""
         if op in ("//", "%"):
             return self._divide(op, a, b, span)
         if op == "**":
             if not isinstance(b, Const):
                 raise TypeError("an exponent is a number")
             if not isinstance(a, Const) and _factors(a) * b.value > MAX_FACTORS:
-                message = f"an integer is a product of at most {MAX_FACTORS} factors, and this of more"
+                message = f"an integer is a product of at most {MAX_FACTORS} factors, but this one of more"
                 raise self.fail("exponent", message, span)
             result = Const(a.value**b.value) if isinstance(a, Const) else mul(*[a] * b.value)
         elif op == "*":

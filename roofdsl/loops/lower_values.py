@@ -36,7 +36,7 @@ class Values:
         self.lets: dict[str, ElementType] = {}
 
     def lower(self, expression: tree.Expr) -> Expr:
-        """The value with names resolved and constants in place. Raises InputError as `Integers.lower` does."""
+        """The value with names resolved and constants substituted. Raises InputError as `Integers.lower` does."""
         span = expression.span
         match expression:
             case tree.Number(_, value):
@@ -109,7 +109,7 @@ def _integer(value: IntExpr, span: Span) -> Expr:
 
 
 def type_of(value: Expr) -> ElementType | None:
-    """The type of a value by rule 6; None for one made of numbers, parameters and loop variables alone."""
+    """The type of a value by rule 6; None if it consists of numbers, parameters and loop variables alone."""
     match value:
         case Element(array) | ScalarRef(array):
             return array.type
@@ -131,7 +131,7 @@ def type_of(value: Expr) -> ElementType | None:
 
 
 def widest_of(types: Iterable[ElementType | None]) -> ElementType | None:
-    """The widest of the types that are there."""
+    """The widest of the types that are not None."""
     known = [t for t in types if t is not None]
     return reduce(widest, known) if known else None
 
@@ -141,7 +141,7 @@ def type_of_plain_let(
 ) -> ElementType:
     """The type of a `let` of plain numbers: the real type of what its first use in `rest` combines it with.
 
-    So `let h = 0.5` makes no f64 of an f32 kernel. An integer type is not taken for a fraction.
+    So `let h = 0.5` does not turn an f32 kernel into f64. A fraction never gets an integer type.
     """
     found = _met(let.name.text, rest, arrays, lets, 0)
     if found is None:

@@ -20,7 +20,7 @@ Traffic = Literal["once", "load_store", "write_allocate"]
 
 
 class Parameter(Record):
-    """A positive integer; `default` is None where the file gives none."""
+    """A positive integer; `default` is None if the file gives none."""
 
     name: str
     default: int | None
@@ -28,7 +28,7 @@ class Parameter(Record):
 
 
 class Array(Record):
-    """A declared array, or a scalar where `dims` is empty. Row-major unless `column_major`."""
+    """A declared array, or a scalar if `dims` is empty. Row-major unless `column_major`."""
 
     name: str
     type: ElementType
@@ -53,7 +53,7 @@ class Array(Record):
 
 
 class Number(Record):
-    """A literal. Takes the type of what it meets, so it has none of its own."""
+    """A literal. It has no type of its own, but takes that of the value it is combined with."""
 
     value: float | int
     span: Span = field(compare=False, repr=False)
@@ -176,17 +176,17 @@ class For(Record):
 
     @property
     def starts(self) -> tuple[IntExpr, ...]:
-        """What `var` is at least: the terms of a start that is a maximum."""
+        """Lower bounds of `var`: the terms of a start that is a maximum."""
         return self.start.terms if isinstance(self.start, Max) else (self.start,)
 
     @property
     def stops(self) -> tuple[IntExpr, ...]:
-        """What `var` is less than: the terms of a stop that is a minimum."""
+        """Exclusive upper bounds of `var`: the terms of a stop that is a minimum."""
         return self.stop.terms if isinstance(self.stop, Min) else (self.stop,)
 
     @property
     def bounds(self) -> tuple[Compare, ...]:
-        """What holds of `var` in the body, but for the step."""
+        """What holds for `var` in the body, apart from the step."""
         var = Sym(self.var)
         return (*(Compare(">=", var, e) for e in self.starts), *(Compare("<", var, e) for e in self.stops))
 
@@ -222,10 +222,10 @@ class Order(Record):
 class Kernel(Record):
     """A checked kernel.
 
-    `body` is as written; `directives` are the tile and order lines not yet applied
-    (`roofdsl.loops.transform.apply` gives the kernel with its directives applied and none left).
-    `costs` are `cost CLASS N` overrides of the file; `unit` is "tensor" where the kernel asks for matrix units;
-    `compute_type` is tf32 where an f32 kernel names it. `constants` records the `const` parameters given.
+    `body` is as written; `directives` are the tile and order lines not yet applied (`roofdsl.loops.transform.apply`
+    returns the kernel with its directives applied and none left). `costs` are the file's `cost CLASS N` lines; `unit`
+    is "tensor" if the kernel asks for matrix units; `compute_type` is tf32 if an f32 kernel names it. `constants`
+    records the given values of `const` parameters.
     """
 
     name: str

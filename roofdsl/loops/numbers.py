@@ -14,7 +14,7 @@ from roofdsl.loops.model import Kernel
 
 
 def with_numbers(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
-    """The kernel with these numbers wherever the parameters stand; they remain its parameters.
+    """The kernel with these numbers wherever the parameters occur; they remain its parameters.
 
     The kernel's directives must have been applied.
     """
@@ -37,10 +37,10 @@ def _changed(part: Any, numbers: Mapping[str, IntExpr]) -> Any:
 
 
 def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True) -> dict[str, int]:
-    """The kernel's parameters with a number: given, else (where `complete`) the file's default.
+    """The values of the kernel's parameters: given, or else (if `complete`) the file's defaults.
 
-    Raises CommandError for an unknown parameter, one that is not positive, a missing one (where `complete`), and
-    sizes that break an assumption of the kernel.
+    Raises CommandError for an unknown parameter, one that is not positive, a missing one (if `complete`), and sizes
+    that violate an assumption of the kernel.
     """
     names = [p.name for p in kernel.parameters]
     whose = f"kernel {kernel.name}"
@@ -67,14 +67,14 @@ def check_names(whose: str, given: Iterable[str], known: Sequence[str]) -> None:
 
 
 def its_parameters(names: Sequence[str]) -> str:
-    """What a message adds about a name that is not among the parameters `names`: `its parameters are n, b`."""
+    """What a message adds about a name that is not one of the parameters `names`: `its parameters are n, b`."""
     if not names:
         return "it has none"
     return f"its parameters are {few(names)}" if len(names) > 1 else f"its only parameter is {names[0]}"
 
 
 def check_complete(whose: str, names: Iterable[str], values: Mapping[str, int]) -> None:
-    """Raises CommandError where some of the parameters `names` have no value."""
+    """Raises CommandError if some of the parameters `names` have no value."""
     missing = [n for n in names if n not in values]
     if missing:
         give = ",".join([*(f"{n}=..." for n in missing[:SHOWN]), *(["..."] if len(missing) > SHOWN else [])])
@@ -87,6 +87,6 @@ SHOWN = 8
 
 
 def few(names: Sequence[str]) -> str:
-    """`a, b, c`, and of many the first ones and how many more there are."""
+    """`a, b, c`; if there are many, the first ones and the number of the others."""
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more

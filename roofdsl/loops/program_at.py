@@ -25,7 +25,7 @@ class Launched(Record):
 
     @property
     def parameters(self) -> tuple[tuple[str, int], ...]:
-        """Numbers of all its parameters, `const` ones first, as predictions and measurements have them."""
+        """The values of all its parameters, `const` ones first, as predictions and measurements list them."""
         return (*self.kernel.constants, *self.arguments)
 
 
@@ -47,9 +47,9 @@ class Exchanged(Record):
 class ProgramAt(Record):
     """A program whose parameters are all numbers.
 
-    launched: kernels at the sizes at which they run, each once, in order of their first launch. steps: places in
-    `launched` in the order in which the launches run, with what repeats them. texts: the program and those it runs.
-    exchanges: its collectives, in the order of their lines.
+    launched: kernels with their sizes, each once, in the order of their first launch. steps: indices into `launched` in
+    the order in which the launches run, with their repetitions. texts: the program and those it runs. exchanges: its
+    collectives, in the order of their lines.
     """
 
     name: str
@@ -64,23 +64,23 @@ class ProgramAt(Record):
         return sum(part.times for part in self.launched)
 
     def order(self) -> Iterator[int]:
-        """Places in `launched`, launch by launch."""
+        """Indices into `launched`, launch by launch."""
         return _unrolled(self.steps)
 
 
 class ProgramOf:
-    """A program of a file, at no sizes yet."""
+    """A program of a file, without sizes so far."""
 
     def __init__(self, checked: CheckedFile, name: str) -> None:
         self.checked, self.name = checked, name
 
     def at(self, settings: Mapping[str, int]) -> ProgramAt:
-        """The program at these numbers of its parameters, and defaults; raises as `program_at`."""
+        """The program at these values of its parameters, and defaults; raises as `program_at`."""
         return program_at(self.checked, self.name, settings)
 
 
 class RepeatedAt(Record):
-    """Steps done `times` times over."""
+    """Steps repeated `times` times."""
 
     times: int
     steps: tuple[int | RepeatedAt, ...]
@@ -151,7 +151,7 @@ def _exchanged(name: str, e: Exchange, sizes: Mapping[str, int]) -> Exchanged:
 def program_sizes(
     checked: CheckedFile, lowered: LoweredProgram, settings: Mapping[str, int], free: str | None = None
 ) -> dict[str, int]:
-    """Numbers of all parameters but `free`. Raises CommandError for one that is missing or that there is not."""
+    """The values of all parameters except `free`. Raises CommandError for one that is missing or unknown."""
     whose = f"program {lowered.name}"
     check_names(whose, [*settings, *([free] if free is not None else [])], checked.programs[lowered.name].names)
     values = {p.name: settings.get(p.name, p.default) for p in lowered.parameters if p.name != free}

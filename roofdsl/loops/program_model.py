@@ -41,7 +41,7 @@ class Exchange(Record):
 
 
 class Repeated(Record):
-    """Steps done `times` times over."""
+    """Steps repeated `times` times."""
 
     times: IntExpr
     steps: tuple[Step, ...]
@@ -52,9 +52,9 @@ Step = int | Repeated
 
 
 class LoweredProgram(Record):
-    """A program; each `run` of a kernel is one Launch, in order, those of the programs it runs in their place.
+    """A program; each `run` of a kernel is one Launch, in order; those of programs it runs are in their place.
 
-    steps: the same launches in the order in which they run, with what repeats them. exchanges: its collectives.
+    steps: the same launches in the order in which they run, with their repetitions. exchanges: its collectives.
     """
 
     name: str
@@ -65,11 +65,10 @@ class LoweredProgram(Record):
 
 
 def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None = None) -> LoweredProgram:
-    """The program of that name, own or brought in by `use`.
+    """The program of that name, defined here or imported by `use`.
 
-    `settings` and defaults give numbers to the program's parameters where a `const` parameter of a kernel needs one.
-    Raises CommandError for an unknown name, for a `const` parameter without a number, and for more than MAX_RUNS
-    launches.
+    `settings` and defaults give values to the program's parameters if a `const` parameter of a kernel needs one. Raises
+    CommandError for an unknown name, for a `const` parameter without a value, and for more than MAX_RUNS launches.
     """
     if name not in checked.programs:
         known = ", ".join(checked.programs)
@@ -161,6 +160,6 @@ class _Lowering:
 
 
 def _bound(parameters: Sequence[tree.Parameter], arguments: Sequence[IntExpr]) -> dict[str, IntExpr]:
-    """Parameters with their arguments by position; what is left out at the end has its default."""
+    """Parameters with their arguments by position; those left out at the end have their defaults."""
     rest = [Const(default_of(p) or 1) for p in parameters[len(arguments) :]]
     return {p.name.text: value for p, value in zip(parameters, [*arguments, *rest], strict=True)}

@@ -13,7 +13,7 @@ from roofdsl.loops.transform import apply
 class Sized(Record):
     """A kernel with its directives applied, and a number for every parameter.
 
-    What takes it need not ask for either; `sized` makes it of a kernel as the file has it.
+    A function that takes it need not check either; `sized` makes it from a kernel as written in the file.
     """
 
     kernel: Kernel
@@ -25,6 +25,6 @@ class Sized(Record):
 
 
 def sized(kernel: Kernel, params: Mapping[str, int]) -> Sized:
-    """`kernel` at `params`, else at the file's defaults. Raises what `numbers` and `apply` raise."""
+    """`kernel` at `params`, or else at the file's defaults. Raises what `numbers` and `apply` raise."""
     values = numbers(kernel, params)
     return Sized(apply(kernel), values)

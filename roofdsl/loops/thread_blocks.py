@@ -49,16 +49,17 @@ class Launch(Record):
 
 
 def _threads_along(loop: For) -> int:
-    """Threads along a loop inside a tile or chunk: its iterations in a whole one."""
+    """Threads along a loop inside a tile or chunk: the iterations of a full one."""
     step = loop.step.evaluate({})
     ends = [e.evaluate(dict.fromkeys(e.symbols(), 0)) for e in loop.stops]
     return max(1, -(-min(ends) // step))
 
 
 def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> Launch | None:
-    """The launch of `kernel` at `values`; None where it does not begin with `parallel for`, or bounds depend on others.
+    """The launch of `kernel` at `values`; None if it does not begin with `parallel for`, or if bounds depend on other
+    loops.
 
-    block_threads: threads of a block where no tiles say so.
+    block_threads: threads of a block if no tiles determine them.
     """
     plain = with_numbers(apply(kernel), dict(kernel.constants) | dict(values))
     if len(plain.body) != 1:
@@ -98,7 +99,7 @@ def _is_inside(loop: For, over: For) -> bool:
 
 
 def _shape(dimensions: int, threads: int) -> tuple[int, ...]:
-    """Threads of a block along the innermost loops, outermost first: a warp along the last of several."""
+    """Threads of a block along the innermost loops, outermost first: a warp along the last one if there are several."""
     across = max(1, threads // WARP)
     if dimensions == 1 or across == 1:
         return (threads,)
@@ -111,10 +112,10 @@ def block_by_block(launch: Launch) -> Kernel:
 
 
 def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
-    """What one multiprocessor does, block after block, each with arrays of its own: so none finds another's data.
+    """What one multiprocessor does, block after block, each with arrays of its own, so that none finds another's data.
 
-    Counting the traffic of this kernel through a cache counts every block cold, and flushed at its end. Arrays begin on
-    lines of `line_bytes` for every block.
+    Counting the traffic of this kernel through a cache starts every block cold and flushes at its end. For every block,
+    arrays begin on lines of `line_bytes`.
     """
     body = block_by_block(launch).body
     copies = {a.name: _per_block(a, launch.blocks, line_bytes) for a in launch.kernel.arrays if not a.is_scalar}
@@ -125,7 +126,7 @@ def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
 
 
 def in_waves(launch: Launch, resident: int) -> Kernel:
-    """The order in which `resident` blocks at a time reach what they share: whole rows of blocks, or parts of one."""
+    """The order in which `resident` blocks at a time reach a shared cache: whole rows of blocks, or parts of one."""
     inner: list[For] = []
     outer = list(launch.blocks)
     room = resident
@@ -166,7 +167,7 @@ def _nest(loops: Sequence[For], body: tuple[Node, ...]) -> tuple[Node, ...]:
 
 
 def _together(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
-    """The body done by all threads together: loops stay outside the threads where their bounds are the same for all."""
+    """The body done by all threads together: loops stay outside the threads if their bounds are the same for all."""
     names = {loop.var for loop in threads}
     found: list[Node] = []
     straight: list[Node] = []
@@ -190,7 +191,7 @@ def _together(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _per_block(array: Array, blocks: Sequence[For], line_bytes: int | None) -> Array:
-    """The array with a copy for each block, each a whole number of lines long."""
+    """The array with a copy for each block, each of a whole number of lines."""
     stops = tuple(loop.stop for loop in blocks)
     dims = [d.evaluate({}) for d in array.dims]
     per_line = max(1, (line_bytes or 0) // array.type.bytes)

@@ -15,9 +15,9 @@ from roofdsl.loops.model import For, If, Kernel, Let, Node, Order, Tile
 
 
 def apply(kernel: Kernel) -> Kernel:
-    """The kernel with its directives applied, in their order, and none left.
+    """The kernel with its directives applied in order, and none left.
 
-    Raises InputError where a directive names no perfect nest, or where the bounds do not allow it.
+    Raises InputError if a directive names no perfect nest, or if the bounds do not allow it.
     """
     for directive in kernel.directives:
         change = _Tiling(kernel, directive) if isinstance(directive, Tile) else _ordering(kernel, directive)
@@ -29,7 +29,7 @@ Change = Callable[[list[For]], list[For]]
 
 
 def repeated(kernel: Kernel, times: int) -> Kernel:
-    """The kernel, directives applied, with its body run `times` over as one launch: caches keep what they hold."""
+    """The kernel, directives applied, with its body run `times` times in one launch: caches keep their content."""
     plain = apply(kernel)
     taken = {*(p.name for p in kernel.parameters), *_names(plain.body)}
     name = next(n for n in (f"again{k}" for k in count()) if n not in taken)
@@ -38,12 +38,12 @@ def repeated(kernel: Kernel, times: int) -> Kernel:
 
 
 def nests(body: Sequence[Node]) -> list[tuple[For, ...]]:
-    """The loops of every maximal perfect nest, outermost first; those around others come before them."""
+    """The loops of every maximal perfect nest, outermost loop first; outer nests come before inner ones."""
     return [tuple(_nest(root)) for root in _roots(body)]
 
 
 def _in_nest(kernel: Kernel, directive: Tile | Order, change: Change) -> tuple[Node, ...]:
-    """The body with the one perfect nest that has the directive's loops changed."""
+    """The body, with the only perfect nest that has the directive's loops changed."""
     wanted = set(directive.loops)
     roots = [root for root in _roots(kernel.body) if wanted <= {loop.var for loop in _nest(root)}]
     word = "tile" if isinstance(directive, Tile) else "order"
@@ -124,10 +124,11 @@ def _ordering(kernel: Kernel, order: Order) -> Change:
 
 
 class _Tiling:
-    """Strip-mines the named loops and puts the loops over tiles outside the nest.
+    """Strip-mines the named loops and moves the loops over tiles outside the nest.
 
-    The range of a loop over tiles covers the ranges of the loop it tiles for all values of the loops it is hoisted
-    over; the inner loop keeps its own bounds beside those of the tile, so that each iteration is done once.
+    The range of a loop over tiles covers the ranges of the loop that it tiles for all values of the loops that it is
+    moved over; the inner loop keeps its own bounds in addition to those of the tile, so that each iteration is done
+    once.
     """
 
     def __init__(self, kernel: Kernel, tile: Tile) -> None:
@@ -178,7 +179,7 @@ class _Tiling:
         return self._multiple(affine(sub(loop.stop, loop.start)).expression(), size)
 
     def _multiple(self, whole: IntExpr, part: IntExpr) -> bool:
-        """Whether `whole` is a multiple of `part`: by numbers, or by an assumption that says so."""
+        """Whether `whole` is a multiple of `part`: by numbers, or by an assumption."""
         if part == Const(1) or whole == part:
             return True
         if isinstance(whole, Const):

@@ -28,7 +28,7 @@ _TEXT: dict[Kind | None, Callable[[Any], str]] = {
 
 
 def settings(machine: Machine) -> list[tuple[str, str, str]]:
-    """The word, the value and the source of each of a machine's own attributes that it states."""
+    """The word, the value and the source of each of the machine's own attributes that it states."""
     rows = []
     for word, attribute in attributes("machine").items():
         value = getattr(machine, attribute.field)
@@ -39,9 +39,9 @@ def settings(machine: Machine) -> list[tuple[str, str, str]]:
 
 
 def options(of: Record, place: Place, *before: str) -> str:
-    """`before` and the attributes of a cache, memory or multiprocessor, with commas between.
+    """`before` and the attributes of a cache, memory or multiprocessor, separated by commas.
 
-    Attributes whose values are those of a line that does not state them are left out.
+    Attributes with the value that they have if they are not stated are left out.
     """
     parts = list(before)
     for attribute in attributes(place).values():
@@ -58,7 +58,7 @@ def options(of: Record, place: Place, *before: str) -> str:
 
 
 def written(place: Place, fields: Mapping[str, object]) -> str:
-    """Options as a file states them, each after a comma; `fields` are those of the model, None is not stated."""
+    """Options as a file states them, each after a comma; `fields` are those of the model, None means not stated."""
     text = ""
     for field, value in fields.items():
         for attribute in attributes(place).values():
@@ -72,12 +72,12 @@ def written(place: Place, fields: Mapping[str, object]) -> str:
 
 
 def _is_said(attribute: Attribute, value: object) -> bool:
-    """Whether a word alone, or with a share, says this value."""
+    """Whether a word alone, or with a share, states this value."""
     return value is attribute.value or (attribute.share and isinstance(value, Fraction))
 
 
 def _share(value: object, attribute: Attribute) -> str:
-    """A share after its word; empty for anything else."""
+    """A share, to be written after its word; empty for anything else."""
     return f" {float(value):g}" if attribute.share and isinstance(value, Fraction) else ""
 
 
@@ -87,7 +87,7 @@ def numbers(of: Record) -> dict[str, Any]:
 
 
 def setting_numbers(machine: Machine) -> dict[str, Any]:
-    """A machine's own attributes for JSON, in plain units; None where it does not state them."""
+    """A machine's own attributes for JSON, in plain units; None if not stated."""
     return {a.field: _number(getattr(machine, a.field)) for a in attributes("machine").values()}
 
 

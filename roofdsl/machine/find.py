@@ -35,9 +35,9 @@ class Target(Record):
 
 
 def models_folder() -> Path:
-    """Where the shipped models lie: `models/` of a checkout, `roofdsl/_models` in a wheel.
+    """The folder of the shipped models: `models/` of a checkout, `roofdsl/_models` in a wheel.
 
-    Raises CommandError where there is neither (a broken installation).
+    Raises CommandError if neither exists (a broken installation).
     """
     for folder in (_PACKAGE.parent / "models", _PACKAGE / "_models"):
         if (folder / "machines").is_dir():
@@ -51,7 +51,7 @@ def shipped(kind: str) -> dict[str, Path]:
 
 
 def shipped_names(kind: str) -> dict[str, Path]:
-    """What the files under models/`kind` define, by name, and the file of each; `kind` as in `shipped`.
+    """The names defined in the files under models/`kind`, with the file of each; `kind` as in `shipped`.
 
     The texts are searched, not parsed: a command that looks for one name should not pay for all files.
     """
@@ -61,10 +61,11 @@ def shipped_names(kind: str) -> dict[str, Path]:
 
 
 def shipped_model(text: str) -> Target | None:
-    """The shipped kernel or program that NAME, GROUP/NAME, STEM:NAME or GROUP/STEM:NAME speaks of, None where none is.
+    """The shipped kernel or program that NAME, GROUP/NAME, STEM:NAME or GROUP/STEM:NAME refers to; None if there is
+    none.
 
-    STEM is a file's name without its suffix. A name that several groups have is the first group's; the others' are
-    told apart by their group in front: `lu`, `polybench/lu`.
+    STEM is a file's name without its suffix. If several groups have a name, it refers to the first group's; the group
+    in front selects another: `lu`, `polybench/lu`.
     """
     target = split_target(text)
     group, slash, name = target.path.rpartition("/")
@@ -81,9 +82,9 @@ def shipped_model(text: str) -> Target | None:
 
 
 def find_model(text: str) -> Target:
-    """The file that a FILE stands for: a path, or the name of a kernel or program among the shipped models.
+    """The file that FILE refers to: a path, or the name of a kernel or program among the shipped models.
 
-    Raises CommandError where there is neither.
+    Raises CommandError if there is neither.
     """
     target = split_target(text)
     path = target.path
@@ -100,7 +101,7 @@ def find_model(text: str) -> Target:
 
 
 def shipped_models() -> dict[str, Target]:
-    """Every shipped kernel and program by the shortest text that `shipped_model` takes for it, group by group."""
+    """Every shipped kernel and program by the shortest text that `shipped_model` accepts for it, group by group."""
     found: dict[str, Target] = {}
     for kind in GROUPS:
         for name, path in shipped_names(kind).items():
@@ -120,7 +121,7 @@ def standard_sizes(group: str = "polybench") -> dict[str, dict[str, dict[str, in
 
 
 def split_target(text: str) -> Target:
-    """FILE or FILE:NAME. A colon belongs to a path that exists as it stands; `./-:NAME` is from standard input."""
+    """FILE or FILE:NAME. A colon belongs to the path if that path exists; `./-:NAME` is read from standard input."""
     head, colon, tail = text.rpartition(":")
     if colon and head and tail.isidentifier() and not Path(text).exists():
         return Target("-" if head == "./-" else head, tail)
@@ -128,9 +129,9 @@ def split_target(text: str) -> Target:
 
 
 def load_machine(text: str) -> Machine:
-    """The machine that NAME, FILE or FILE:NAME speaks of; a FILE ends in `.roof` or has a folder in front.
+    """The machine that NAME, FILE or FILE:NAME refers to; a FILE ends in `.roof` or has a folder in front.
 
-    Raises CommandError for a machine or file that is not there, InputError for one with errors.
+    Raises CommandError if the machine or file does not exist, InputError if it has errors.
     """
     target = split_target(text)
     if target.path == "-" or "/" in target.path or target.path.endswith(SUFFIX) or target.name is not None:
@@ -143,7 +144,7 @@ def load_machine(text: str) -> Machine:
 
 
 def machine_of(checked: CheckedFile, name: str | None) -> Machine:
-    """The machine of that name in a file, or its only one. Raises CommandError where that names none or several."""
+    """The machine of that name in a file, or its only one. Raises CommandError if there is none or several."""
     if name is not None:
         if name not in checked.machines:
             help = did_you_mean(name, checked.machines, _has(checked.own_machines))
@@ -170,7 +171,7 @@ def shipped_machines() -> dict[str, Machine]:
 def checked_file(path: str, name: str | None = None) -> CheckedFile:
     """A file, read and checked with what it uses; `-` is a `.roof` file on standard input.
 
-    `name`: the only definition that is wanted, of a file in another language. Raises CommandError where the file cannot
+    `name`: the only definition that is wanted from a file in another language. Raises CommandError if the file cannot
     be read, InputError with all errors of its text.
     """
     reader = READERS.get(os.path.splitext(path)[1])

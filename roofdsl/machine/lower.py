@@ -21,7 +21,7 @@ from roofdsl.machine.model import (
 
 
 def lower(block: CheckedMachine) -> Machine:
-    """The machine of a checked block; its numbers are exact and plain already (bytes, seconds, operations)."""
+    """The machine of a checked block; its numbers are already exact and in plain units (bytes, seconds, operations)."""
     lines = [entry for word in ("processor", "pipes", "transfers") for entry in block.all_of(word)]
     settings = dict(pair for entry in lines for pair in entry.fields.items())
     for word, attribute in attributes("machine").items():

@@ -19,7 +19,7 @@ DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction
 
 
 def operation(type_name: str) -> str:
-    """What operations on a type are counted in: OP for integers, FLOP for all else (rule 7)."""
+    """What operations on a type are counted in: OP for integers, FLOP for all other types (rule 7)."""
     return "OP" if TYPES[type_name].kind == "int" else "FLOP"
 
 
@@ -33,21 +33,23 @@ class Peak(Record):
 
 
 class Cache(Record):
-    """One cache level. `size_bytes` is one copy's, the bandwidth is of all copies together.
+    """One cache level. `size_bytes` is the size of one copy, the bandwidth that of all copies together.
 
-    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is that
-    of the lines begun by stores that ordinary code loads first: the expected time counts it. The bound counts no such
-    load then, since stores can bypass the cache.
-    `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
-    `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads; only the expected time uses it.
-    `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
-    then add to its own; None where it delivers as if they did not. The bound never takes less than the bandwidth for
-    it, since one after the other is always possible.
-    `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None where they do not.
-    `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from the one before to be
-    fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time. `restart_s`:
-    what a stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
-    Only expected times use these four.
+    `write_allocate`: None if the machine does not state it; predictions then assume load_store (rule 11). A share is
+    the fraction of the lines first touched by a store that ordinary code loads before it. The expected time counts
+    these loads; the bound does not, since stores can bypass the cache.
+    `duplex`: loads from the level and stores to it run at the same time, each at the full bandwidth.
+    `stores_bytes_per_s`: the bandwidth of stores, if it is lower than that of loads; only the expected time uses it.
+    `beside_bytes_per_s`: the rate at which the level delivers while lines from farther levels pass through it; the
+    times of those levels then add to its own. None if the level delivers as if they did not. The bound never assumes
+    less than the bandwidth, since the transfers can always take turns.
+
+    Only expected times use the following.
+    `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None if they do not.
+    `strided_bytes_per_s`: the rate of lines if every load takes a new line, too far from the previous one to be
+    prefetched. `strided_stores_bytes_per_s`: the rate at which stores to such lines add to the time.
+    `restart_s`: the time that a stream from the level loses at each page of 4 KiB while the core computes, because
+    prefetching stops at the end of a page.
     """
 
     name: str
@@ -69,9 +71,9 @@ class Cache(Record):
 
 
 class Memory(Record):
-    """A memory; the first of a machine is its last level, any other is reached through links only.
+    """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    `duplex`, the rates of stores and of strided walks, and `restart_s` are as for caches.
+    `duplex`, the rates of stores and of strided accesses, and `restart_s` are as for caches.
     """
 
     name: str
@@ -87,9 +89,9 @@ class Memory(Record):
 
 
 class ComputeCeiling(Record):
-    """A named ceiling under the peak of `type`, in operations per second; `cls` narrows it to a peak class.
+    """A named ceiling below the peak of `type`, in operations per second; `cls` narrows it to one class.
 
-    One of the class "special" is over all special functions together.
+    A ceiling of the class "special" applies to all special functions together.
     """
 
     name: str
@@ -100,7 +102,7 @@ class ComputeCeiling(Record):
 
 
 class BandwidthCeiling(Record):
-    """A named ceiling under the bandwidth of the cache or memory `level`."""
+    """A named ceiling below the bandwidth of the cache or memory `level`."""
 
     name: str
     level: str
@@ -120,10 +122,11 @@ class Link(Record):
 
 
 class Multiprocessor(Record):
-    """What one of a machine's `units` holds at a time; None where the machine does not say.
+    """What one of a machine's `units` can hold at a time; None for what the machine does not state.
 
-    warp: threads that execute together; warps and blocks resident at most; block_threads: most threads of one block;
-    registers of 32 bits; shared_bytes of shared memory; schedulers: parts that registers and warps are dealt to.
+    warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
+    of one block; registers: number of 32-bit registers; shared_bytes: shared memory; schedulers: the partitions to
+    which registers and warps are assigned.
     """
 
     warp: int
@@ -137,14 +140,14 @@ class Multiprocessor(Record):
 
 
 class Instruction(Record):
-    """What one instruction of a class costs a core, in cycles, while its data are in the nearest cache.
+    """What one instruction of a class costs a core, in cycles, if its data are in the nearest cache.
 
     cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
-    latency: from its operands to its result; throughput: cycles from one to the next where nothing waits.
+    latency: from the operands to the result; throughput: from one instruction to the next if nothing waits.
     p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
-    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
-    none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
-    that a load, a store or arithmetic beside them takes of what all of these share.
+    Of loads and stores: `split` is the throughput of accesses across two lines, `page` across two pages, `apart` to a
+    line that none of the last few accesses touched; `forward` is the time from a store to a load of the same bytes.
+    mixed: the cycles that a load, a store or arithmetic takes of what all of these share.
     """
 
     cls: str
@@ -165,18 +168,20 @@ class Instruction(Record):
 
 
 class Core(Record):
-    """How a core executes out of order.
+    """How a core executes out of order; times are in cycles.
 
-    dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
-    those of them that wait for operands; loading, storing, registers: loads, stores and results in vector registers
-    under way, 0 where that is not known; refill: cycles from the end of an instruction to the start of one that takes
-    its place; taken: cycles from one taken jump to the next; redirect: cycles of dispatch lost by each, on average over
-    where loops lie in memory; mispredict: cycles lost by a jump predicted wrong; indexed: what vector arithmetic with
-    an indexed address counts as; closes: whether 512-bit vectors close the units that they do not use to narrower ones;
-    predicted: the most iterations of a short inner loop whose end is predicted, `varied` where their number differs
-    from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a load waits for stores of
-    parts of its bytes; pages: of 4 KiB, whose addresses the core keeps; walk: cycles that an access to another page
-    takes.
+    dispatch: instructions per cycle.
+    window: instructions between the oldest and the newest in flight; waiting: those of them that wait for operands.
+    loading, storing, registers: loads, stores and results in vector registers in flight; 0 if unknown.
+    refill: from the end of an instruction to the start of the one that takes its place.
+    taken: from one taken branch to the next; redirect: the dispatch that each one costs, on average over the addresses
+    of loops; mispredict: the cost of a mispredicted branch.
+    indexed: how many instructions a vector operation with an indexed address counts as.
+    closes: whether 512-bit vectors block the units that they do not use for narrower ones.
+    predicted: the most iterations of a short inner loop whose end is predicted, `varied` if their number changes from
+    time to time; left: the cost of leaving a loop even then.
+    blocked: how long a load waits for stores to parts of its bytes.
+    pages: the number of 4 KiB pages whose addresses the core caches; walk: the cost of an access to any other page.
     """
 
     dispatch: int
@@ -203,9 +208,9 @@ class Core(Record):
 class Sustained(Record):
     """The bandwidth of a level that a stream in one direction ("read", "write" or "mixed") approaches.
 
-    A launch with L bytes in flight gets `(F**-p + B**-p)**(-1/p)` of it, with F = L / `latency_s`, B the bandwidth
-    and p the `exponent`. Both are those of the stream's threads, each of which starts, loads, stores and ends, so the
-    latency is longer than that of a single load.
+    A launch with L bytes in flight reaches `(F**-p + B**-p)**(-1/p)` of it, where F = L / `latency_s`, B is the
+    bandwidth and p the `exponent`. The latency and the bandwidth are those of the stream's threads, each of which
+    starts, loads, stores and ends, so the latency is longer than that of a single load.
     """
 
     level: str
@@ -217,14 +222,14 @@ class Sustained(Record):
 
 
 class Rate(Record):
-    """Operations per second, and in words what was assumed to get them (empty where the machine states it)."""
+    """Operations per second, and in words what was assumed to get them (empty if the machine states the rate)."""
 
     per_s: Fraction
     assumptions: tuple[str, ...] = ()
 
 
 class MatrixUnitsOnly(CommandError):
-    """A type that only the matrix units of a machine compute in, and they were not asked for."""
+    """Only the matrix units of the machine compute in this type, and the kernel did not ask for them."""
 
 
 class Machine(Record):
@@ -276,7 +281,7 @@ class Machine(Record):
 
     @property
     def one_sequence(self) -> bool:
-        """Whether all arithmetic takes turns; otherwise some runs beside other, and compute time is a maximum."""
+        """Whether all arithmetic takes turns; otherwise some of it overlaps, and compute time is a maximum."""
         return not (self.pipes_separate or self.pipes_by_unit)
 
     @property
@@ -285,13 +290,13 @@ class Machine(Record):
         return tuple(dict.fromkeys(p.type for p in self.peaks))
 
     def stated(self, type_name: str, cls: str) -> Peak | None:
-        """The peak as the machine states it; None where it does not."""
+        """The peak as the machine states it; None if it does not."""
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
 
     def peak(self, type_name: str, unit: str | None = None) -> Rate:
-        """The highest rate of a type: fused where there is fused multiply-add, or that of a matrix unit.
+        """The highest rate of a type: fused if the machine has fused multiply-add, or that of a matrix unit.
 
-        Raises CommandError where the machine does not have the type (or the unit for it).
+        Raises CommandError if the machine does not have the type (or the unit for it).
         """
         if unit is not None:
             return self.rate(type_name, unit)
@@ -300,10 +305,10 @@ class Machine(Record):
     def rate(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None = None) -> Rate:
         """Operations per second of `cls` on `type_name` (docs/rules.md, rule 12).
 
-        `cls` is a class of `peak` lines, or "add" or "mul" for unfused ones. `costs` are a kernel file's own
-        `cost CLASS N`, which go before what the machine states. A special function without anything of its own has
-        the rate of "special". Where pairs are asked for and the machine has no fused multiply-add, a pair runs as an
-        add and a mul. Raises CommandError for a missing type.
+        `cls` is a class of `peak` lines, or "add" or "mul" for unfused ones. `costs` are the `cost CLASS N` lines of a
+        kernel's file, which take precedence over the machine's. A special function for which nothing is stated has the
+        rate of "special". If pairs are requested and the machine has no fused multiply-add, a pair runs as an add and a
+        mul. Raises CommandError if the machine does not have the type.
         """
         if cls in SPECIAL_FUNCTIONS and not self.has_own_rate(type_name, cls, costs):
             return self.rate(type_name, "special", costs)
@@ -335,8 +340,9 @@ class Machine(Record):
         return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
 
     def has_own_rate(self, type_name: str, function: str, costs: Mapping[str, Fraction] | None = None) -> bool:
-        """Whether a special function has another rate than the class "special": by a kernel file's `cost`, else by the
-        machine's `peak` or `cost`. A file's `cost special` is of all functions that the file gives no cost of its own.
+        """Whether a special function has another rate than the class "special": by the `cost` of a kernel's file, or by
+        the machine's `peak` or `cost`. The `cost special` of a file applies to all functions for which the file has no
+        cost of their own.
         """
         given = costs or {}
         if function in given or "special" in given:

@@ -29,18 +29,20 @@ ProgramLike = Program | str | Path
 
 
 def kernel(source: str | Path, name: str | None = None, *, sizes: Sizes | None = None, **constants: int) -> Kernel:
-    """A checked kernel: of a shipped model's name ("gemv", "polybench/lu"), a file ("mine.roof", "mine.roof:axpy"), or
-    the text of a file (anything with a line break in it).
+    """A checked kernel: the name of a shipped model ("gemv", "polybench/lu"), a file ("mine.roof", "mine.roof:axpy"),
+    or the text of a file (anything with a line break in it).
 
-    name: which kernel, where there are several. constants, sizes: numbers of its `const` parameters.
-    Raises InputError for a text with errors, CommandError for a kernel that is not there.
+    name: which kernel, if there are several. constants, sizes: numbers for its `const` parameters. Raises InputError
+    for a text with errors, CommandError if the kernel does not exist.
     """
     checked, found = checked_source(source)
     return lowered(checked, name or found, {**(sizes or {}), **constants})
 
 
 def program(source: str | Path, name: str | None = None) -> Program:
-    """A program, named as kernels are. Raises InputError for a text with errors, CommandError for one not there."""
+    """A program, named in the same way as kernels. Raises InputError for a text with errors, CommandError if the
+    program does not exist.
+    """
     checked, found = checked_source(source)
     own = checked.own_programs or tuple(checked.programs)
     picked = name or found or (own[0] if len(own) == 1 else None)
@@ -54,7 +56,7 @@ def program(source: str | Path, name: str | None = None) -> Program:
 
 
 def checked_source(source: str | Path) -> tuple[CheckedFile, str | None]:
-    """The file, and the name that is picked in it."""
+    """The file, and the name that is selected in it."""
     text = str(source)
     if "\n" in text:
         return load_file(Source("<text>", text)), None
@@ -63,14 +65,14 @@ def checked_source(source: str | Path) -> tuple[CheckedFile, str | None]:
 
 
 def is_program(source: str | Path) -> bool:
-    """Whether a program is named; a file that has kernels and programs stands for its kernel."""
+    """Whether the name refers to a program; a file with kernels and programs refers to its kernel."""
     checked, name = checked_source(source)
     return name in checked.programs if name is not None else not checked.own_kernels and bool(checked.own_programs)
 
 
 def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:
-    """The kernel, and the sizes that are its parameters; numbers of constants are in it. Unknown sizes are refused
-    where they are used.
+    """The kernel with its constants set, and those of the sizes that are its parameters. Unknown sizes are rejected
+    when they are used.
     """
     given = {**(sizes or {}), **more}
     own = source if isinstance(source, Kernel) else kernel(source, sizes=given)
@@ -79,7 +81,9 @@ def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tu
 
 
 def several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, dict[str, int]]]:
-    """Kernels, each with those sizes that are its parameters. Raises CommandError for sizes that are of none."""
+    """Kernels, each with those sizes that are its parameters. Raises CommandError for a size that is a parameter of
+    none.
+    """
     found: list[Kernel] = []
     for source in sources:
         if isinstance(source, Kernel):

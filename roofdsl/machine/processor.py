@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def processor_name() -> str:
-    """As the system reports it; a vague word where it reports none."""
+    """The processor's name as the system reports it; a general word if it reports none."""
     try:
         info = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -17,7 +17,7 @@ def processor_name() -> str:
 
 
 def name_in(info: str) -> str:
-    """The name in the text of /proc/cpuinfo, else what Python knows."""
+    """The name in the text of /proc/cpuinfo, or else the one that Python knows."""
     for key in ("model name", "Model", "cpu"):
         match = re.search(rf"^{key}\s*:\s*(\S.*)$", info, re.MULTILINE)
         if match:

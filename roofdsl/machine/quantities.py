@@ -51,7 +51,7 @@ def show_bytes(count: Number, digits: int = 4) -> str:
 
 
 def show_size(count: Number) -> str:
-    """A capacity, in binary multiples where they come out with few digits: `6 MiB`, else decimal ones."""
+    """A capacity, in binary multiples if they have few digits, `6 MiB`, or else in decimal ones."""
     x = Fraction(count)
     factor, unit = next(((f, u) for f, u in _BINARY if x >= f), (1, "B"))
     if (x / factor * 4).denominator == 1:
@@ -76,5 +76,5 @@ def show_time(seconds: Number, digits: int = 4) -> str:
 
 
 def group(count: int) -> str:
-    """An exact count with thousands apart: `33,554,432`."""
+    """An exact count with thousands separators: `33,554,432`."""
     return f"{count:,}"

@@ -19,10 +19,10 @@ _SHORTEST = 128
 
 
 def units_of(machine: Machine, type_name: str, cls: str) -> Units:
-    """The units of a class of operations on a type; empty where the machine states none.
+    """The units of a class of operations on a type; empty if the machine states none.
 
-    Types that are only storage formats are computed in f32. Where units differ by the vectors' width, those of the
-    width count at which the type has most, so that no code can have more.
+    Types that are only storage formats are computed in f32. If the units depend on the vector width, those of the width
+    with the most units for this type count, so that no code can have more.
     """
     own = _stated(machine, type_name)
     if not own and TYPES[type_name].kind == "float":

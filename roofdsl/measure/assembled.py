@@ -25,7 +25,7 @@ _CHAINS = 4
 
 
 def is_known() -> bool:
-    """Whether this processor's instructions are those that are measured here."""
+    """Whether this processor has the instructions that are measured here."""
     return platform.machine().lower() in ("x86_64", "amd64") and "avx2" in features() and "fma" in features()
 
 
@@ -36,10 +36,10 @@ def features() -> frozenset[str]:
 
 
 def loops(texts: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]]) -> dict[str, Loop]:
-    """Each text repeated in a loop, as a function. The buffer's address is in %rdi and the rounds are in %rsi, which
-    texts leave alone, as they do %rbx, %rbp and %r12 to %r15. `before` runs once, ahead of the loop.
+    """Functions that repeat each text in a loop.
 
-    Raises CommandError where this processor has no such instructions.
+    The buffer's address is in %rdi and the rounds are in %rsi, which texts must not change, nor %rbx, %rbp and %r12 to
+    %r15. `before` runs once, ahead of the loop. Raises CommandError if this processor lacks such instructions.
     """
     lines = [".text"]
     for name, text in texts.items():
@@ -86,11 +86,10 @@ def _engine(module: str) -> Any:
 
 
 class Stopwatch:
-    """Cycles of loops, reckoned by a chain of dependent additions (one cycle each) that runs beside each of them.
+    """Cycles of loops, measured by a chain of dependent additions (one cycle each) that runs beside each of them.
 
-    address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only
-    make a run longer. The chain runs before and after every run, so that a change of the clock's frequency does not
-    count.
+    address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only make
+    a run longer. The chain runs before and after every run, so that changes of the clock frequency do not matter.
     """
 
     def __init__(self, all_loops: Mapping[str, Loop], address: int, runs: int) -> None:
@@ -100,21 +99,21 @@ class Stopwatch:
         self._settle()
 
     def _settle(self) -> None:
-        """Run for a moment, so that the clock's frequency is up."""
+        """Runs for a moment, so that the clock frequency rises."""
         until = time.perf_counter() + 0.05
         while time.perf_counter() < until:
             self.clock(self.address, 1000)
 
     def cycles(self, name: str, estimate: float, rounds_for: float = 12_000) -> float:
-        """Cycles of one round, of which `estimate` is a guess: a run lasts about `rounds_for` cycles.
+        """The cycles of one round, with `estimate` as a guess: a run lasts about `rounds_for` cycles.
 
-        A long and a short run are subtracted, so that calling them does not count. A few runs go ahead, because a core
-        takes some microseconds to power up its widest units.
+        A long and a short run are subtracted, so that the calls do not count. A few runs go ahead, because a core takes
+        some microseconds to power up its widest units.
         """
         loop = self.loops[name]
         few = int(rounds_for / 4 / max(estimate, 1))
         many = 5 * few
-        if few < 4:  # long rounds: what it takes to call them is nothing beside
+        if few < 4:  # long rounds: the time of the call is negligible
             few, many = 0, max(1, int(rounds_for / max(estimate, 1)))
         until = time.perf_counter() + 50e-6
         while time.perf_counter() < until:
@@ -130,10 +129,10 @@ class Stopwatch:
         return (long - short) / (many - few) / self.cycle_ns
 
     def cycles_in_one(self, name: str, rounds: int) -> float:
-        """Cycles of one round where `rounds` of them, which take much longer than a call, are run at once.
+        """The cycles of one round if `rounds` of them, which take much longer than a call, run at once.
 
-        One run goes ahead, so that the loop finds its data where it left them. Cycles are those of the shortest chain
-        so far: after a long run other programs have their turn, during the chain beside it.
+        One run goes ahead, so that the loop finds its data where it left them. The shortest chain so far defines the
+        cycles: after a long run, other programs run during the chain beside it.
         """
         loop = self.loops[name]
         loop(self.address, rounds)

@@ -98,8 +98,8 @@ class Sweep:
         return replace(first, spread=min(first.spread, 1 - second.bytes_per_s / first.bytes_per_s))
 
     def merged(self, other: Sweep) -> Sweep:
-        """Both sweeps combined: of two points with the same pattern and working set the faster, or if equal the one
-        with less spread.
+        """Both sweeps combined: of two points with the same pattern and working set, the faster one, or if equal the
+        one with less spread.
         """
         found: dict[tuple[Pattern, int], Point] = {}
         for p in (*self.points, *other.points):
@@ -198,13 +198,12 @@ three loads long.
 
 
 def allocated_share(points: Sequence[Point]) -> float | None:
-    """The share of the written lines that are loaded before they are stored to; None if it is none or all of them, or
-    if the patterns do not agree on it.
+    """The share of the written lines that are loaded before they are stored to.
 
-    A triad and an update in place load two arrays and store one, and differ only in this: the update has loaded its
-    line. So an iteration of the triad takes longer by the share of a load. A copy takes longer than its load and the
-    update's store (the update without two loads) by the same share. On a duplex level this holds too, for stores take
-    no time beside the loads.
+    None if it is none or all of them, or if the patterns do not agree on it. A triad and an update in place load two
+    arrays and store one, and differ only in this: the update has loaded its line. So an iteration of the triad takes
+    longer by that share of a load. A copy takes longer than its load and the update's store (the update without two
+    loads) by the same share. On a duplex level this holds too, since stores take no time beside the loads.
     """
     times = {p.pattern: p.pattern.elements() / p.bytes_per_s for p in points if p.bytes_per_s}
     if not times.keys() >= {LOAD, COPY, TRIAD, UPDATE}:

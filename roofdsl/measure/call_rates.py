@@ -1,7 +1,8 @@
-"""What calls cost on this core: functions of the mathematical library as compiled loops call them, and launches.
+"""The costs of calls on this core: functions of the mathematical library as compiled loops call them, and launches.
 
-A function's throughput is the time of one element of a loop that does nothing else; its latency that of a loop whose
-calls each need the one before. Launches are timed with more and fewer arguments of each kind.
+A function's throughput is the time of one element of a loop that does nothing else. Its latency is the time of an
+element of a loop in which each call needs the result of the previous one. Launches are timed with more and fewer
+arguments of each kind.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from roofdsl.measure.timing import is_time
 ELEMENTS = 256
 RUNS = 60
 _INLINED = ("sqrt", "rsqrt", "abs")
-"""Functions that compilers make of instructions."""
+"""Functions that compilers replace by instructions."""
 
 
 class Launches(Record):
-    """Seconds that one argument of each kind adds to a call: an array, a numpy scalar, a Python integer."""
+    """The seconds that one argument of each kind adds to a call: an array, a numpy scalar, a Python integer."""
 
     array_s: float
     scalar_s: float
@@ -98,7 +99,7 @@ def _cycles(function: Any, arguments: tuple[Any, ...], cycle_ns: float) -> float
 
 
 def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> float:
-    """Nanoseconds of one call, the least of many on a core of one's own."""
+    """The nanoseconds of one call, the least of many on an unshared core."""
     function(*arguments)
     return undisturbed(lambda: _least(function, arguments, calls), time.monotonic() + PATIENCE_S)
 
@@ -126,7 +127,7 @@ _SIZES = (64, 1024)
 
 
 def block_rates(runs: int) -> list[Instruction]:
-    """Calls of `memset` and `memcpy` within the nearest cache: what a call takes, and what 64 bytes add."""
+    """Calls of `memset` and `memcpy` within the nearest cache: the time of a call, and of each 64 bytes."""
     import ctypes
 
     import numpy as np
@@ -155,7 +156,7 @@ _LAUNCHED = "def loop({names}):\n    pass\n"
 
 
 def launches() -> Launches:
-    """What arguments add to a call of a compiled function."""
+    """The time that arguments add to a call of a compiled function."""
     import numpy as np
 
     a, x = np.ones(8), np.float64(1.5)

@@ -59,9 +59,9 @@ class Level:
 class Characterization:
     """All measured data; machine_file.py writes it as a machine.
 
-    disturbed: a message about what other programs took meanwhile; empty if it is little or unknown.
-    facts: what instructions cost one core; None where this processor's are unknown. walks: what lines cost one core
-    that it takes one by one.
+    disturbed: a message about the processor time that other programs took meanwhile; empty if it is little or unknown.
+    facts: the costs of instructions on one core; None if this processor's are unknown. walks: the costs on one core of
+    lines that it takes one by one.
     """
 
     cpu: Cpu
@@ -219,8 +219,10 @@ def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effor
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
-    """The sweep after repeating the working sets that determine a level's bandwidth but whose samples spread, and those
-    around the end of the last cache if the curve does not fall where the system says that it ends.
+    """The sweep after repeating the doubtful working sets.
+
+    These are the working sets that determine a level's bandwidth but have spread samples, and those around the end of
+    the last cache if the curve does not fall where the system says that the cache ends.
     """
     levels, _ = find_levels(cpu, len(team), sweep, sweep)
     doubtful = {level.all_cores.working_set_bytes for level in levels if level.all_cores.spread > MOST_SPREAD}
@@ -243,8 +245,10 @@ def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:
 
 
 def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tuple[Level, ...], tuple[str, ...]]:
-    """The levels that the system reports, completed from the curve of one core; if it reports none, the levels of the
-    curve alone. Also notes for people. Raises ValueError for an empty sweep.
+    """The levels that the system reports, completed from the curve of one core.
+
+    If the system reports none, the levels of the curve alone. Also notes for people. Raises ValueError for an empty
+    sweep.
     """
     seen = seen_plateaus(alone)
     notes = []
@@ -365,7 +369,9 @@ def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
 
 def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:
     """(of all cores, of one core). All cores reach at least what one core reaches, since the others may idle: a slower
-    team was disturbed. The level nearest to the registers counts accesses, so nothing is loaded before a store.
+    team was disturbed.
+
+    At the level nearest to the registers, accesses count, so nothing is loaded before a store.
     """
     best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
     all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=first)

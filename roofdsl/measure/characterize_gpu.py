@@ -69,8 +69,10 @@ class GpuLevel:
 
 @dataclass(frozen=True)
 class GpuCharacterization:
-    """All measured data; gpu_machine.py writes it as a machine. launch_s: of one launch among many in a graph, as short
-    kernels are timed; stream_launch_s: of one that the host starts, among many.
+    """All measured data; gpu_machine.py writes it as a machine.
+
+    launch_s: of one launch among many in a graph, as short kernels are timed; stream_launch_s: of one among many that
+    the host starts.
     """
 
     device: dict[str, Any]
@@ -261,7 +263,7 @@ def _best(sweep: Sweep, low: float, high: float) -> Sequence[Point]:
 
 
 def _launch_s(device: Driver, samples: int, notes: list[str]) -> tuple[float, float]:
-    """Seconds of a launch in a graph and in a stream; the stream's for both, and a note, where there are no graphs."""
+    """The seconds of a launch in a graph and in a stream; without graphs, the stream's for both, and a note."""
     import numpy as np
 
     function = device.compile(stream_source())("nothing")

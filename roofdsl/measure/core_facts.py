@@ -1,4 +1,4 @@
-"""All that a characterization finds out about one core: instructions, calls, launches and the clock."""
+"""Everything that a characterization finds out about one core: instructions, calls, launches and the clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class CoreFacts(Record):
 
 
 def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) -> CoreFacts | None:
-    """Measure the core that the caller is pinned to, in under ten seconds; None where its instructions are unknown."""
+    """Measures the core that the caller is pinned to, in under ten seconds; None if its instructions are unknown."""
     if not is_known():
         return None
     rates = measure_core(quick, tell)

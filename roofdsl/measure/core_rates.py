@@ -109,7 +109,7 @@ def core_of(cycles: dict[str, float]) -> Core:
         if cycles[f"trips_{trips}"] - trips - entry > mispredict / 2:
             break
         predicted = trips
-    # Each of the three iterations takes a cycle, since their jumps are taken: the rest is lost where a loop is left.
+    # Each of the three iterations takes a cycle, since their jumps are taken: the rest is lost when a loop is left.
     left = cycles["nest_3"] / 32 - 3
     lost = {n: (cycles[f"triangle_{n}"] - n * (n + 1) / 2) / n for n in _NESTS}
     varied = max((n for n in _NESTS if lost[n] - lost[_NESTS[0]] < mispredict / 2), default=0)
@@ -130,8 +130,10 @@ def core_of(cycles: dict[str, float]) -> Core:
 def queue(
     texts: dict[str, list[str]], cycles: dict[str, float], core: Core, instructions: Sequence[Instruction]
 ) -> int:
-    """How many instructions wait at most: the number with which the model's own clock comes nearest to the series of
-    two chains with instructions between them that wait for the first.
+    """The number of instructions that can wait.
+
+    With this number, the model's own clock best reproduces the series of two chains with instructions between them that
+    wait for the first.
     """
     measured = {q: cycles[f"waiting_{q}"] for q in _QUEUED}
     near = _threshold(measured)
@@ -156,8 +158,9 @@ def _rows(links: int) -> list[str]:
 
 
 def refill(cycles: dict[str, float], core: Core, instructions: Sequence[Instruction]) -> Fraction:
-    """Cycles from an instruction's end to the start of one in its place: with these the model's own clock comes nearest
-    to chains in short rows.
+    """The cycles from an instruction's end to the start of one in its place.
+
+    With this number, the model's own clock best reproduces chains in short rows.
     """
 
     def error(after: int) -> float:
@@ -183,14 +186,14 @@ def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
 
 
 def _last_step(times: dict[int, float]) -> int:
-    """The size before the last step of the time: smaller ones, before it, come from the queue of what waits."""
+    """The size before the last step of the time; earlier, smaller steps come from the queue of waiting instructions."""
     sizes = sorted(times)
     least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}
     return max((a for a, b in itertools.pairwise(sizes) if least[b] > _STEP * least[a]), default=sizes[-1])
 
 
 def _threshold(times: dict[int, float]) -> int:
-    """The size before the steepest step of the time of a round: from there on the chains run one after another."""
+    """The size before the steepest step of a round's time; beyond it, the chains run one after the other."""
     sizes = sorted(times)
     # More instructions never take less time: a time above a later one was disturbed.
     least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}

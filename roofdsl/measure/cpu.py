@@ -26,7 +26,7 @@ VARIANTS = ("loops", "parallel", "library")
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is run. math: what its compiler may do. cores: on how many, None for all in the variant `parallel`.
+    """How a kernel is run. math: what its compiler may do. cores: their number, None for all in the variant `parallel`.
 
     cold: empty the caches before each sample, which is then a single call.
     """
@@ -111,7 +111,7 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
 
 
 def _check_cores(cores: int, variant: str) -> None:
-    """Raises CommandError for more cores than there are, and for a variant that does not run on so many."""
+    """Raises CommandError for more cores than there are, and for a variant that does not run on that number."""
     usable = len(usable_cores())
     if cores > usable:
         raise CommandError(

@@ -31,9 +31,11 @@ _COPIES = 64
 
 @dataclass(frozen=True)
 class GpuOptions:
-    """How a kernel is run. rotate: use so many copies of the arrays in turn that they exceed twice the L2 cache;
-    math_mode: that of the library, one of MATH_MODES. verify_s: seconds for the reference. known: what was verified
-    before, by the text of the code, which is then not run against the reference again at other sizes.
+    """How a kernel is run.
+
+    rotate: use the arrays in turn, in as many copies as exceed twice the L2 cache. math_mode: that of the library, one
+    of MATH_MODES. verify_s: seconds for the reference. known: earlier verifications, by the text of the code; such code
+    is not verified again at other sizes.
     """
 
     variant: str = "naive"
@@ -119,7 +121,7 @@ def copies_on(device: Driver, kernel: Kernel, values: Mapping[str, int], options
 
 
 def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]:
-    """Runs the code on arrays of the host, which it changes, by way of the device, as `verify` requires."""
+    """Runs the code on arrays of the host, which it changes, through copies on the device, as `verify` requires."""
 
     def run(arrays: dict[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
         there = {name: driver.put(array) for name, array in arrays.items()}
@@ -131,7 +133,7 @@ def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[
 
 
 def copies_of(size: int, l2_bytes: int) -> int:
-    """How many copies of the arrays are used in turn so that none is still in the L2 cache when its turn comes."""
+    """The number of copies of the arrays to use in turn, so that none is still in the L2 cache when its turn comes."""
     if size >= 2 * l2_bytes or size == 0:
         return 1
     return min(_COPIES, ceil(2 * l2_bytes / size) + 1)

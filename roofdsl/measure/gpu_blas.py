@@ -15,8 +15,8 @@ from roofdsl.lang.diagnostics import CommandError
 
 @dataclass(frozen=True)
 class Types:
-    """The numbers of cublas_api.h and library_types.h: of operands, of the target, and of what is computed in; the
-    numpy type of the factors alpha and beta.
+    """The numbers of cublas_api.h and library_types.h for the types of the operands, of the target, and of the
+    computation; and the numpy type of the factors alpha and beta.
     """
 
     operand: int
@@ -37,7 +37,7 @@ GPU_TYPES: Mapping[str, tuple[str, ...]] = {name: _TARGETS.get(name, (name,)) fo
 
 
 def types_of(operand: str, target: str, math_mode: str) -> Types:
-    """How a product of these element types is asked for."""
+    """The types for a product of these element types."""
     compute = _COMPUTE[operand]
     if math_mode == "tf32" and operand in ("f32", "c64"):
         compute = _TF32
@@ -48,7 +48,7 @@ def types_of(operand: str, target: str, math_mode: str) -> Types:
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix in memory: whether its rows, not its columns, are one after the other, and how far apart they are."""
+    """A matrix in memory: whether its rows are contiguous (otherwise its columns), and how far apart they are."""
 
     array: Any
     rows_first: bool

@@ -11,7 +11,7 @@ from roofdsl.measure.gpu_driver import Call
 
 @dataclass(frozen=True)
 class GpuCode:
-    """bind(arrays on the device, sizes) gives a call that starts all launches. `details` go into the record."""
+    """bind(arrays on the device, sizes) gives a call that starts all launches. `details` are for the record."""
 
     text: str
     compiler: str

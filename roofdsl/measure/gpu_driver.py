@@ -59,7 +59,7 @@ class Driver(Protocol):
         ...
 
     def captured(self, calls: Sequence[Call]) -> Call | None:
-        """What `calls` launch, as one graph: a call that replays it. None if something in them cannot be captured."""
+        """The launches of `calls` as one graph: a call that replays it. None if one of them cannot be captured."""
         ...
 
     def elapsed(self, calls: Sequence[Call]) -> float:
@@ -71,11 +71,11 @@ class Driver(Protocol):
         ...
 
     def profiled(self) -> AbstractContextManager[Any]:
-        """A context that a profiler looks at, if it was told to look at nothing else."""
+        """A context that a profiler examines, if it was told to examine nothing else."""
         ...
 
     def without_pool(self) -> None:
-        """From now on every array gets memory of its own, as a checker of accesses needs it."""
+        """From now on, every array gets its own memory, as a checker of accesses needs it."""
         ...
 
     def library(self, math_mode: str) -> AbstractContextManager[Any]:
@@ -102,7 +102,7 @@ _HELD = {
 
 
 def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
-    """What a multiprocessor can hold, by the options of a machine file; None where the device does not report it."""
+    """The limits of a multiprocessor, by the options of a machine file; None if the device does not report one."""
     warp, threads = (int(attributes.get(name, 0)) for name in ("WarpSize", "MaxThreadsPerMultiProcessor"))
     held = {name: int(attributes.get(known, 0)) for name, known in _HELD.items()}
     if not warp or not threads or not all(held.values()):
@@ -128,7 +128,7 @@ def find_driver() -> Driver:
 
 
 class CupyDriver:
-    """cupy's current device. What is timed runs in a stream of its own, which waits for nothing else."""
+    """cupy's current device. Timed work runs in a separate stream, which waits for nothing else."""
 
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
@@ -213,7 +213,7 @@ class CupyDriver:
     def launch(
         self, function: Any, grid: Sequence[int], block: Sequence[int], shared_bytes: int, values: Sequence[Any]
     ) -> None:
-        if shared_bytes > 48 << 10:  # more than a function gets without asking for it
+        if shared_bytes > 48 << 10:  # more than a function gets by default
             function.max_dynamic_shared_size_bytes = shared_bytes
         function(tuple(grid), tuple(block), tuple(values), shared_mem=shared_bytes)
 
@@ -242,7 +242,7 @@ class CupyDriver:
             try:
                 for call in calls:
                     call()
-            except Exception:  # whatever it is: outside of a graph it runs, or says why not
+            except Exception:  # whatever the error is: outside a graph, the call runs, or gives the reason
                 with suppress(Exception):
                     stream.end_capture()
                 return None
@@ -290,7 +290,7 @@ class CupyDriver:
         cublas = self.cupy.cuda.cublas
         one, two, to = product.first, product.second, product.target
         operations = [cublas.CUBLAS_OP_T if turned else cublas.CUBLAS_OP_N for turned in product.transposed]
-        factors = np.array([alpha, beta], types.factor)  # the host's: read when the call is made
+        factors = np.array([alpha, beta], types.factor)  # on the host: read when the call is made
         at = factors.ctypes.data
         shape = (product.m, product.n, product.k)
         handle = self.device.cublas_handle

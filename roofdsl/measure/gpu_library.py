@@ -63,7 +63,7 @@ def _gemm(driver: Driver, types: Any, views: tuple[Any, Any, Any], alpha: Any, b
 
 def _gemv(driver: Driver, types: Any, views: tuple[Any, Any, Any], alpha: Any, beta: int) -> Call:
     a, b, target = views
-    of_column = b.shape[-1] == 1  # otherwise a row times a matrix: the matrix turned, times a column
+    of_column = b.shape[-1] == 1  # otherwise a row times a matrix: the transposed matrix times a column
     product = gemv_of(a, b[:, 0], target[:, 0]) if of_column else gemv_of(b.T, a[0], target[0])
     return lambda: driver.gemv(product, types, alpha, beta)
 

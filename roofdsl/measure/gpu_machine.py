@@ -63,7 +63,7 @@ _DIRECTIONS = {"load": "read", "copy": "mixed"}
 
 
 def _probed(found: GpuCharacterization) -> Iterator[str]:
-    """Comments on what the language has no line for, or nothing on a device whose first cache has no known size."""
+    """Comments on results for which the language has no line; empty if the size of the first cache is unknown."""
     p = found.probes
     shared, l1 = show_bandwidth(p.shared.per_s), show_bandwidth(p.l1.per_s)
     yield f"# Shared memory: {shared} (spread {p.shared.spread:.0%}); L1: {l1} read (spread {p.l1.spread:.0%})."

@@ -1,5 +1,5 @@
-"""What limits a GPU besides its peaks and bandwidths: the first cache, shared memory, latencies, and how the bandwidth
-of the memory rises with the threads that wait for it.
+"""Limits of a GPU besides its peaks and bandwidths: the first cache, shared memory, latencies, and how the bandwidth of
+the memory rises with the number of waiting threads.
 """
 
 from __future__ import annotations
@@ -206,8 +206,10 @@ def _occupancy(  # noqa: PLR0917
 
 
 def fitted(points: Sequence[Occupancy]) -> Law:
-    """The law of operators/bandwidth.py that fits best: for every exponent p, latency^p and bandwidth^-p are linear in
-    rate^-p, and a least-squares fit of relative errors gives both.
+    """The law of operators/bandwidth.py that fits best.
+
+    For every exponent p, latency^p and bandwidth^-p are linear in rate^-p, and a least-squares fit of relative errors
+    gives both.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Timing launches on a GPU: by events, in a graph where launching would take longer than running."""
+"""Timing launches on a GPU: by events, in a graph if launching would take longer than running."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ launch, and a shorter launch would be timed as if it took that long.
 
 @dataclass(frozen=True)
 class Timed:
-    """The times of one execution, how its launches were started, and its median when the host starts them one by one
-    (None if that is how `times` were taken).
+    """The times of one execution, how its launches were started, and its median if the host starts them one by one
+    (None if `times` were taken that way).
     """
 
     times: Times
@@ -61,7 +61,7 @@ def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Cal
 
 
 class _Turn:
-    """Runs one after the other, beginning again after the last."""
+    """Runs one after the other, starting again after the last."""
 
     def __init__(self, runs: Sequence[Call]) -> None:
         self.runs, self.at = runs, 0
@@ -73,7 +73,7 @@ class _Turn:
 
 
 def _warm_up(driver: Driver, runs: Sequence[Call], plan: Plan) -> float:
-    """Seconds of the last of as many executions as the plan wants."""
+    """The seconds of the last of as many executions as the plan requires."""
     spent = taken = 0.0
     made = 0
     while made < max(3, len(runs)) or (spent < plan.warm_s and made < _LONGEST_SAMPLE):
@@ -87,7 +87,7 @@ def _samples(  # noqa: PLR0917
     driver: Driver, plan: Plan, prepare: Call, following: Callable[[], Sequence[Call]], calls: int,
     repeats: int | None = None,
 ) -> Times:  # fmt: skip
-    """Samples of `calls` executions each, which the calls that `following` gives make together."""
+    """Samples of `calls` executions each, which the calls that `following` returns make together."""
     wanted = plan.repeats if repeats is None else min(repeats, plan.repeats)
     seconds: list[float] = []
     spent, faults = 0.0, 0

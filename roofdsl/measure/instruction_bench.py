@@ -1,4 +1,4 @@
-"""Loops in assembly that are measured together; results are in cycles of one round."""
+"""Loops in assembly that are measured together; results are in cycles per round."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Bench:
         return (*_SETUP, *(_SETUP_512 if "avx512f" in self.has else ()))
 
     def add(self, name: str, text: Sequence[str], cycles: float, before: Sequence[str] = ()) -> None:
-        """A loop; `cycles` is about what one round takes."""
+        """Adds a loop; `cycles` is about what one round takes."""
         self.texts[name], self.lengths[name] = list(text), cycles
         self.before[name] = (*self.setup, *before)
 
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
-        """Cycles of one round of each loop."""
+        """The cycles of one round of each loop."""
         found = {}
         until = time.monotonic() + MOST_S
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
@@ -65,7 +65,7 @@ class Bench:
 
 
 def rounded(cycles: float) -> Fraction:
-    """To hundredths, or to a half or whole cycle that is within two per cent."""
+    """The value rounded to hundredths, or to a half or whole cycle that is within two percent."""
     for whole in (round(cycles), round(2 * cycles) / 2, round(3 * cycles) / 3):
         if whole and abs(cycles / whole - 1) < 0.02:
             return Fraction(round(1000 * whole), 1000)

@@ -1,4 +1,4 @@
-"""What was measured of a core's instructions, as lines of a machine file."""
+"""The measured facts about a core's instructions, as lines of a machine file."""
 
 from __future__ import annotations
 

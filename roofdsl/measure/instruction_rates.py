@@ -1,7 +1,8 @@
-"""What instructions cost on this core: latency, throughput and units of each class, and how the core executes.
+"""The costs of instructions on this core: latency, throughput and units of each class, and how the core executes.
 
 Every number is the shortest of many short runs, in cycles of a chain of dependent additions that runs beside it
-(`assembled.Stopwatch`). The loops stay within the nearest cache. For x86-64 with AVX2; 512 bits where it has them.
+(`assembled.Stopwatch`). The loops stay within the nearest cache. For x86-64 with AVX2, and with 512-bit vectors if the
+processor has them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ RUNS = {True: 12, False: 40}
 
 
 class CoreRates(Record):
-    """The instructions and the core as a machine states them, and the clock in hertz."""
+    """The instructions and the core in a machine's terms, and the clock in hertz."""
 
     instructions: tuple[Instruction, ...]
     core: Core
@@ -31,7 +32,7 @@ class CoreRates(Record):
 
 
 def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None = None) -> CoreRates:
-    """Measure one core in a few seconds. Raises CommandError where its instructions cannot be assembled."""
+    """Measures one core in a few seconds. Raises CommandError if its instructions cannot be assembled."""
     say = tell or (lambda part, what: None)
     bench = Bench(RUNS[quick])
     known = [t for t in templates() if t.needs in bench.has or t.needs == "avx2"]
@@ -52,8 +53,9 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
 
 
 def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
-    """Classes whose pairs are measured: those of f64, i32 and i16 at one width, and moves from general registers;
-    scalars are with 128 bits.
+    """The classes whose pairs are measured: those of f64, i32 and i16 at one width, and moves from general registers.
+
+    Scalars are measured with the 128-bit classes.
     """
     for bits in (128, 256, 512):
         yield [
@@ -64,7 +66,7 @@ def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
 
 
 def _ones(t: Template) -> tuple[str, ...]:
-    """Ones of single precision where a class computes with them; the setup's are doubles."""
+    """Ones in single precision if a class computes with them; those of the setup are doubles."""
     if t.type != "f32" or t.cls == "convert":
         return ()
     wide = ("vbroadcastsd %xmm15, %zmm15", *(f"vmovapd %zmm15, %zmm{k}" for k in range(15))) if t.bits == 512 else ()
@@ -116,9 +118,9 @@ def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Ins
 
 
 def _units(t: Template, sets: Sets) -> frozenset[int]:
-    """The units of a class; those of a like class where its own pairs were not measured."""
+    """The units of a class; those of a similar class if its own pairs were not measured."""
     if t.cls in ("div", "sqrt"):
-        return frozenset()  # they have a divider of their own
+        return frozenset()  # they have a separate divider
     likely = [t.key, t.key.replace("f32", "f64").replace("_32", "_64")]
     if t.type == "f16":
         likely = [f"convert_f64_{t.bits}"]

@@ -13,8 +13,10 @@ LOADS = {32: "movss", 64: "movsd", 128: "movupd", 256: "movupd", 512: "movupd"}
 
 
 class Template(Record):
-    """One class at one width. `chain`: instructions whose results each need the one before, and how many of the class
-    they are; empty where latency has another measure. needs: what the processor must have.
+    """One class at one width.
+
+    `chain`: instructions each of which needs the result of the previous one, and how many of the class they are; empty
+    if latency is measured otherwise. needs: the required features of the processor.
     """
 
     cls: str
@@ -31,7 +33,7 @@ class Template(Record):
 
 
 def register(bits: int, number: int) -> str:
-    """The vector register of that number at a width; scalars are in the shortest."""
+    """The vector register of that number at a width; scalars are in the shortest ones."""
     return f"%{LETTER.get(bits, 'x')}mm{number}"
 
 
@@ -138,7 +140,7 @@ def _packed(bits: int) -> list[Template]:
 
 
 def filled(text: str, bits: int, number: int, chain: bool = False) -> str:
-    """A template with registers: results go to register `number`, a chain goes through it."""
+    """A template with registers: results go to register `number`; a chain goes through it."""
     names = {"a": 14, "b": 15, "d": number, "c": number}
     wide = {key: register(bits, n) for key, n in names.items()}
     lower = {"h": register(bits // 2, 14), "e": register(bits // 2, number)}

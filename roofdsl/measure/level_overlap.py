@@ -76,7 +76,7 @@ def judged(near: Place, far: str, far_per_s: float, both_per_s: float) -> Beside
 
 
 def short_arrays(places: Sequence[Place], near: int) -> list[int]:
-    """Bytes of the short array: with what streams past, well inside its level and well outside the one before."""
+    """The bytes of the short array: with the streamed data, well inside its level and well outside the previous one."""
     below = places[near - 1].share_bytes if near else 0
     sizes = [places[near].share_bytes // part // 4096 * 4096 for part in SHARES]
     return [size for size in sizes if size >= 4096 and 2 * size >= 1.5 * below]

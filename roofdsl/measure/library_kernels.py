@@ -54,8 +54,8 @@ class Contraction:
 
 
 def recognize(kernel: Kernel, types: Mapping[str, tuple[str, ...]] = TYPES) -> Contraction:
-    """The contraction that a kernel computes (as written, before its directives), with operands of one of these
-    element types and a target of one that belongs to it.
+    """The contraction that a kernel computes (as written, before its directives), with operands of one of these element
+    types and a target of a matching one.
 
     Raises CommandError if the kernel computes no such contraction.
     """
@@ -91,7 +91,7 @@ def _none(kernel: Kernel, why: str) -> CommandError:
 
 
 def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) -> tuple[Operand, Expr, bool]:
-    """(target, what is added to it, True), for `T += e` and `T = T + e`."""
+    """(target, added value, True), for `T += e` and `T = T + e`."""
     statement = placed.statement
     assert isinstance(statement, Assign)
     target = statement.target
@@ -176,7 +176,7 @@ def _classified(
     scalars: tuple[Array, ...],
     accumulate: bool,
 ) -> Contraction:
-    """Which product it is, according to the subscripts that its arrays share."""
+    """The kind of the product, by the subscripts that its arrays share."""
     names = [loop.var for loop in main.loops]
     for loop in main.loops:
         if str(loop.step) != "1" or (loop.start.symbols() | loop.stop.symbols()) & set(names):
@@ -243,7 +243,7 @@ def library_runner(kernel: Kernel) -> Runner:
 
 
 def described(found: Contraction, work: bool = True) -> str:
-    """A description of the library call for the record. work: whether what it adds or scales is in a work array."""
+    """A description of the library call for the record. work: whether added or scaled values are in a work array."""
     factor = "".join(f"{a.name} * " for a in found.scalars)
     sign = "+=" if found.accumulate else "="
     if found.kind == "axpy":

@@ -184,7 +184,7 @@ def _levels(found: Characterization) -> Iterator[str]:
             options["ways"] = (level.reported.ways or None) if level.agrees is not False else None
             options["copies"] = copies if copies > 1 else None
         options["duplex"] = level.all_cores.counts == "duplex"
-        options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
+        options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are private to the core
         options["beside_bytes_per_s"] = beside.measured_per_s if beside is not None else None
         options |= _strided(found, level, first=not k)
         options["write_allocate"] = behind.counts != "no_write_allocate"
@@ -222,7 +222,7 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
 
 
 def _with_pages(found: Characterization) -> CoreFacts:
-    """The core with the pages whose addresses it knows."""
+    """The core with the number of pages in its TLB."""
     assert found.facts is not None
     if found.walks is None or found.walks.pages is None:
         return found.facts
@@ -246,7 +246,7 @@ def approximate_size(size: int) -> str:
 
 
 def about_bandwidth(width: Bandwidth) -> str:
-    """The rate that each pattern reaches, by what is counted there."""
+    """The rate of each pattern, counted as at this level."""
     loads = "loads alone: " if width.counts == "duplex" else ""
     beside = width.beside
     also = "" if beside is None else f"; beside {beside.far} it adds {show_bandwidth(beside.measured_per_s)}"

@@ -1,4 +1,4 @@
-"""The record of a measurement: what ran, where, and what follows from the kernel at its sizes."""
+"""The record of a measurement: the code, the place, and the properties of the kernel at its sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads, stores and gathers of this core: what each width costs within a line, across lines, and beside others."""
+"""Loads, stores and gathers of this core: the cost of each width within a line, across lines, and beside others."""
 
 from __future__ import annotations
 
@@ -99,9 +99,10 @@ def _among(known: Sequence[Template]) -> list[Template]:
 
 
 def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles: dict[str, float]) -> list[Instruction]:
-    """The instructions, with `mixed` for arithmetic on vectors: how long it occupies what loads and stores share.
+    """The instructions, with `mixed` for vector arithmetic: how long it occupies the resources that loads and stores
+    share.
 
-    It is measured in f64, and taken to be the same for all types of floats.
+    It is measured in f64, and assumed to be the same for all float types.
     """
     own = {(i.cls, i.type, i.bits): i for i in found}
     shares: dict[tuple[str, int], float] = {}
@@ -117,10 +118,10 @@ def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles:
 
 
 def share_of(load: Instruction, store: Instruction, operation: Instruction, times: dict[int, float]) -> float:
-    """Cycles z for which an operation occupies what loads and stores share.
+    """The cycles z for which an operation occupies the resources that loads and stores share.
 
-    It explains best the times of n loads, an operation and a store, max(n load, store, operation, n x + y + z); 0 if
-    the other terms explain them.
+    This z best explains the times of n loads, an operation and a store, max(n load, store, operation, n x + y + z); 0
+    if the other terms explain them.
     """
     x, y, most = float(load.mixed or 0), float(store.mixed or 0), float(operation.throughput or 1)
 
@@ -186,9 +187,11 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
 
 
 def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, float]:
-    """Cycles that a load and a store take of what both share: the least that explain the mixtures' times.
+    """The cycles for which a load and a store occupy their shared resources: the least that explain the mixtures'
+    times.
 
-    A mixture of n loads with a store takes max(n load, store, n x + y). Found by trying, to a fiftieth of a cycle.
+    A mixture of n loads with a store takes max(n load, store, n x + y). Found by trying, in steps of a fiftieth of a
+    cycle.
     """
     if all(t < 1.04 * max(n * load, store) for n, t in mixed.items()):
         return 0.0, 0.0

@@ -124,7 +124,7 @@ def _odd(step: str) -> str:
 
 _STREAMS = {
     LOAD: ("s = a.dtype.type(0)", "s += a[i]", "total += s", {"reassoc", "contract"}),
-    COPY: ("", "a[i] = q * b[i]", "", set()),  # a factor, because a plain copy would become a call to memcpy
+    COPY: ("", "a[i] = q * b[i]", "", set()),  # with a factor, because a plain copy would become a call to memcpy
     TRIAD: ("", "a[i] = b[i] + q * c[i]", "", {"contract"}),
     UPDATE: ("", "a[i] += q * b[i]", "", {"contract"}),
 }

@@ -123,9 +123,10 @@ def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: floa
 
 
 def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
-    """How often the loop has to run to last that long. The shortest of three runs counts: a run in which the core was
-    taken away would lead to samples that are far too short, in which stores have not left the core when the clock is
-    read.
+    """The number of rounds for which the loop lasts that long.
+
+    The shortest of three runs counts. A run that lost its core would lead to samples that are far too short, in which
+    stores have not left the core when the clock is read.
     """
     count = 1
     with pinned([core]):
@@ -143,7 +144,7 @@ def _seconds(loop: Callable[..., object], arguments: tuple[Any, ...], count: int
 
 
 def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) -> tuple[float, bool]:
-    """Seconds of one sample on the core that this thread is pinned to, and whether that was nobody else's."""
+    """The seconds of one sample on the core that this thread is pinned to, and whether nobody shared the core."""
     core = shared_core()
     if core is not None:
         core.wait(WAIT_S)
@@ -156,8 +157,8 @@ def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) 
 def _together(
     loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int]
 ) -> tuple[float, bool]:
-    """Seconds of one sample, and whether nothing disturbed it: all cores began and ended at about the same time, or
-    the only one was nobody else's.
+    """The seconds of one sample, and whether nothing disturbed it: all cores began and ended at about the same time, or
+    nobody shared the only core.
     """
     if len(arguments) == 1:
         with pinned([cores[0]]):

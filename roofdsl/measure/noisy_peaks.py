@@ -1,4 +1,4 @@
-"""Which numbers of a characterization are written: none that is too noisy (`timing.MOST_SPREAD`) to be trusted."""
+"""The numbers of a characterization that are written: those that are not too noisy (`timing.MOST_SPREAD`)."""
 
 from __future__ import annotations
 

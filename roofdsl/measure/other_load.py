@@ -18,8 +18,9 @@ SHORTEST_S = 0.5
 
 
 def seconds_of_others() -> float | None:
-    """Seconds that all cores have been busy so far, less those of this process and its ended children; None if the
-    system does not report it. Time taken by a virtual machine's host counts, too.
+    """The seconds that all cores have been busy so far, without those of this process and its ended children.
+
+    None if the system does not report it. Time taken by a virtual machine's host counts, too.
     """
     try:
         with open("/proc/stat", encoding="ascii") as file:
@@ -58,7 +59,9 @@ def taken_by_others(cores: float) -> str:
 def wait_until_calm(
     most_s: float = 5.0, others: Callable[[], Others] = Others, sleep: Callable[[float], object] = time.sleep
 ) -> bool:
-    """Wait, a second at a time, until others leave the machine alone or `most_s` is over; returns whether they do."""
+    """Waits, a second at a time, until other programs leave the machine alone or `most_s` is over; returns whether they
+    do.
+    """
     for _ in range(ceil(most_s)):
         meanwhile = others()
         sleep(1.0)

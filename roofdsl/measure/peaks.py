@@ -48,7 +48,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What cannot be right about some peaks, or spreads too much, as a message."""
+    """A contradiction between some peaks, or a spread that is too large, as a message."""
 
     keys: tuple[Key, ...]
     why: str
@@ -152,7 +152,7 @@ def settled(
         if not doubtful or clock() > end:
             break
         wait()
-        for key in sorted(doubtful, key=lambda key: key[1] != "fma"):  # what a machine cannot do without comes first
+        for key in sorted(doubtful, key=lambda key: key[1] != "fma"):  # required peaks come first
             if clock() > end:
                 break
             p, q = found[key], again(key)

@@ -1,9 +1,9 @@
-"""Which units of a core execute which classes of instructions, from how fast pairs of classes run together.
+"""The units of a core that execute each class of instructions, from the time of pairs of classes run together.
 
-A class that takes t cycles alone keeps w = t |S| cycles of work on its set S of units. Two instructions of a class and
-one of another take at least the largest of 2 w_a / |A|, w_b / |B| and (2 w_a + w_b) / |A or B|, and a core that deals
-them out well reaches that. (One of each would not tell whether a unit is shared: the rest of it may be idle.) The sets
-that explain all pairs best are sought, class by class from several starts.
+A class that takes t cycles alone occupies its set S of units for w = t |S| cycles of work. Two instructions of a class
+and one of another take at least the largest of 2 w_a / |A|, w_b / |B| and (2 w_a + w_b) / |A or B|, and a core that
+distributes them well reaches that. (One of each would not show whether a unit is shared: the other units may be idle.)
+The search finds the sets that explain all pairs best, class by class from several starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: floa
 
 
 def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float], units: int) -> Sets:
-    """The set of units of each class: those that reproduce the pairs' times best, the smaller where that is equal.
+    """The set of units of each class: the sets that best reproduce the pairs' times, and of equal ones the smaller.
 
     pairs: cycles of two instructions of the first class and one of the second.
     """
@@ -54,7 +54,7 @@ def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
 def _error(
     name: str, tried: frozenset[int], sets: Sets, alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
 ) -> float:
-    """How far a class's pairs are off with the set tried; sets that would need more than a whole unit are ruled out."""
+    """The deviation of a class's pairs with the set tried; sets that need more than a whole unit are ruled out."""
     work = alone[name] * len(tried)
     total = 1e-4 * len(tried) + (10.0 if work < 0.85 else 0.0)  # an instruction is one cycle of work at least
     total += 0.05 * abs(work - round(work))
@@ -71,11 +71,11 @@ def _error(
 
 
 def _in_order(sets: Sets, names: Sequence[str]) -> Sets:
-    """The same with units numbered by what they execute, so that the numbering does not depend on the search."""
+    """The same sets with units numbered by what they execute, so that the numbering does not depend on the search."""
     used = sorted({u for s in sets.values() for u in s})
 
     def key(unit: int) -> tuple[bool, ...]:
-        """Units of fused multiply-add first, of those the ones that do not add, then those that do not shuffle."""
+        """Units of fused multiply-add first; among those, units that do not add, then those that do not shuffle."""
         return tuple((unit in units) != (cls == "fma") for cls in ("fma", "add", "shuffle") for units in _of(sets, cls))
 
     order = {u: k for k, u in enumerate(sorted(used, key=lambda u: (key(u), u)))}
@@ -89,14 +89,14 @@ def matched(sets: Sets, narrower: Sets) -> Sets:
     """
     own = {name.rpartition("_")[0]: units for name, units in sets.items()}
     other: dict[str, frozenset[int]] = {}
-    for name, units in narrower.items():  # the last width stands, which is the nearest
+    for name, units in narrower.items():  # the last width counts, which is the nearest
         other[name.rpartition("_")[0]] = units
     used = sorted({u for units in sets.values() for u in units})
     if not other or not used:
         return sets
 
     def alike(order: tuple[int, ...]) -> float:
-        """Classes that few units execute say most about which unit is which."""
+        """Classes that few units execute say most about the identity of a unit."""
         numbered = dict(zip(used, order, strict=False))
         return sum(
             1 / (len(units) * len(other[name]))

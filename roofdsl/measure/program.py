@@ -27,10 +27,10 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ready:
-    """One kernel at one size, verified and with its arrays: it only has to be called, on one copy or another.
+    """One kernel at one size, verified and with its arrays, ready to be called on one copy or another.
 
     arrays: kept alive as long as `calls` are made, because compiled C only knows their addresses. note: why it is not
-    in the variant asked for.
+    in the requested variant.
     """
 
     launched: Launched
@@ -169,4 +169,4 @@ def program_record(
 def _part(part: Ready, seconds: list[float], setup: Setup) -> Measurement:
     ran = replace(part.ran, details={**part.ran.details, **({"note": part.note} if part.note else {})})
     found = recorded(ran, setup, Times(tuple(max(s, 1e-12) for s in seconds), part.launched.times))
-    return replace(found, warnings=())  # the program's own record has them
+    return replace(found, warnings=())  # they are in the program's own record

@@ -28,12 +28,12 @@ def measure_program_cpu(
     tell: Tell | None = None,
     clock: Clock = time.perf_counter,
 ) -> Measurement:
-    """Time executions of `program` on the processor after comparing the results of each of its kernels.
+    """Times executions of `program` on the processor after comparing the results of each of its kernels.
 
     A kernel that does not have the variant (`library` if it is not a product, `parallel` without a parallel loop) runs
-    as `loops`, and the record says so. Warm by default: every launch finds in the caches what those before it left.
-    With `options.cold` the caches are emptied before every launch, and the time of the program is the sum of its
-    launches'.
+    as `loops`, and the record says so. Warm by default: every launch finds in the caches the data that earlier ones
+    left. With `options.cold`, the caches are emptied before every launch, and the time of the program is the sum over
+    its launches.
 
     Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches.
     """
@@ -80,7 +80,7 @@ def measure_program_cpu(
 
 
 def _ready(part: Launched, options: CpuOptions, built: dict[Kernel, tuple[Runner, str]]) -> Ready:
-    """One kernel, compiled once for all its sizes, verified at this one, bound to arrays of its own."""
+    """One kernel, compiled once for all its sizes, verified at this one, bound to its own arrays."""
 
     kernel, values = part.kernel, dict(part.arguments)
     if kernel not in built:

@@ -16,9 +16,9 @@ Call = Callable[[], object]
 class Runner:
     """bind(arrays, sizes) gives a call without arguments that runs the code on these arrays, which it changes.
 
-    variant, compiler: what it is and what made it, with its flags. threads: how many it uses. text: the source that
-    runs, whose hash the record keeps. details: further data for the record. use_threads: sets how many threads the code
-    uses from now on, and returns how many it used before; None for code of one thread.
+    variant, compiler: its kind, and the compiler with its flags. threads: the number that it uses. text: the source
+    that runs, whose hash the record keeps. details: further data for the record. use_threads: sets the number of
+    threads that the code uses from now on, and returns the previous number; None for single-threaded code.
     """
 
     variant: str
@@ -31,7 +31,7 @@ class Runner:
 
     @contextmanager
     def on_threads(self) -> Iterator[None]:
-        """The code uses its number of threads meanwhile."""
+        """Inside the context, the code uses its number of threads."""
         if self.use_threads is None:
             yield
             return

@@ -1,10 +1,10 @@
-"""Whether another hardware thread shares this core at the moment: then all code on it is up to twice as slow.
+"""Whether another hardware thread shares this core at the moment. All code on it is then up to twice as slow.
 
-Many processors run two threads on one core. In a virtual machine the other one may belong to somebody else, whom no
-counter of this system shows. What it takes shows in the instructions that a core dispatches in a cycle. So two loops
-tell: independent instructions, as many as the core takes in, beside a chain of dependent additions, which runs at one a
-cycle either way. The ratio of their times is steady on a core of one's own, and 1.4 to 2 times as high on a shared one.
-The clock's frequency changes both times alike, so it does not count.
+Many processors run two threads on one core. In a virtual machine, the other one may belong to somebody else, and no
+counter of this system shows it. Its use of the core shows in the number of instructions that the core dispatches per
+cycle. So two loops detect it: independent instructions, as many as the core can take in, beside a chain of dependent
+additions, which runs at one per cycle either way. The ratio of their times is steady on an unshared core, and 1.4 to 2
+times as high on a shared one. The clock frequency changes both times alike, so it does not matter.
 """
 
 from __future__ import annotations
@@ -58,13 +58,13 @@ class SharedCore:
 
     @property
     def lowest(self) -> float:
-        """The ratio on a core of one's own, as far as known."""
+        """The ratio on an unshared core, as far as known."""
         return self.ratios[min(max(LEAST - 1, int(PART * len(self.ratios))), len(self.ratios) - 1)]
 
     def is_shared(self) -> bool:
         """Whether the core is shared at this moment.
 
-        What a shared core shows is not kept: a neighbor that stays for long must not become the usual state.
+        Ratios of a shared core are not kept: a neighbor that stays for long must not become the usual state.
         """
         found = self.probe()
         if found > SHARED * self.lowest:
@@ -75,7 +75,7 @@ class SharedCore:
         return False
 
     def wait(self, most_s: float) -> float:
-        """Wait until the core is not shared, for `most_s` at most; the seconds that it took, 0 without waiting."""
+        """Waits until the core is not shared, for at most `most_s`; returns the seconds spent, 0 without waiting."""
         waited = 0.0
         while waited < most_s and self.is_shared():
             self.sleep(APART_S)
@@ -83,8 +83,10 @@ class SharedCore:
         return waited
 
     def disturbances(self) -> int:
-        """A count that is the same before and after a sample only if nothing disturbed it: no other program took this
-        core (`switches`), and none was on its other hardware thread at the start or end.
+        """A count that is the same before and after a sample only if nothing disturbed it.
+
+        No other program then took this core (`switches`), and none was on its other hardware thread at the start or
+        end.
         """
         if not self.is_shared():
             return self.times + switches()
@@ -93,7 +95,7 @@ class SharedCore:
 
 
 class PatientWatch:
-    """For `timing.time_calls`: before each sample, wait for the core, up to PATIENCE_S in all."""
+    """For `timing.time_calls`: before each sample, waits for the core, up to PATIENCE_S in total."""
 
     def __init__(self, core: SharedCore) -> None:
         self.core, self.left_s = core, PATIENCE_S
@@ -109,17 +111,17 @@ class PatientWatch:
 
 
 def watch(*, alone: bool) -> Watch:
-    """What `timing.time_calls` is to watch.
+    """The watch for `timing.time_calls`.
 
     alone: the samples run on the one core that the calling thread is pinned to. For several cores, and on processors
-    whose instructions are not known, only the system's count of lost cores is taken.
+    whose instructions are unknown, only the system's count of lost cores is used.
     """
     core = shared_core() if alone else None
     return Switches() if core is None else PatientWatch(core)
 
 
 def undisturbed(measure: Callable[[], float], until: float) -> float:
-    """The first result of `measure` that nobody shared the core with; the least of a few where that does not happen.
+    """The first result of `measure` during which nobody shared the core; if there is none, the least of a few.
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
@@ -140,7 +142,7 @@ def undisturbed(measure: Callable[[], float], until: float) -> float:
 
 @cache
 def shared_core() -> SharedCore | None:
-    """The one of this process; None where its loops cannot be assembled. It takes 100 ms the first time."""
+    """The watcher of this process; None if its loops cannot be assembled. It takes 100 ms the first time."""
     try:
         probe = _probe()
     except (ImportError, CommandError):

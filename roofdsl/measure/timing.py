@@ -321,7 +321,9 @@ def _warm_up(runs: Sequence[Call], plan: Plan, clock: Clock) -> float:
 
 
 def _wants_more(plan: Plan, calm: int, disturbed: int, spent: float) -> bool:
-    """Whether to repeat: until enough samples were calm, but not forever; out of time, only to the least number."""
+    """Whether to take another sample: until enough were calm, but not forever; when time is up, only up to the least
+    number.
+    """
     if calm >= plan.repeats or calm + disturbed >= MOST * plan.repeats:
         return False
     return spent < plan.budget_s or calm + disturbed < min(LEAST_REPEATS, plan.repeats)

@@ -1,8 +1,8 @@
 """The cost of lines that a loop takes one by one: lines that come into the first cache, strided walks, other pages.
 
-A walk goes through a part of a buffer at a stride, one load or store a line, and begins anew at its end. All of its
-lines then lie in one level: too many to stay in the nearer one, whose sets get more of them than they have ways, and
-few enough for this one. Hardware does not prefetch them, or not all, as it does streams.
+A walk goes through a part of a buffer at a stride, with one load or store per line, and starts again at its end. All of
+its lines are then in one level: too many to stay in the nearer level, whose sets get more of them than they have ways,
+and few enough for this one. Hardware does not prefetch them, or not all of them, as it does streams.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ PAGE_LINES = PAGE // LINE
 
 
 class Walked(Record):
-    """Bytes a second of lines that loads take one by one, and what storing to them adds, in the same unit or None.
+    """The bytes per second of lines that loads take one by one, and the time that stores add, as a rate, or None.
 
-    restart_s: what each page of a stream adds to the longer of the stream and a computation beside it; None if nothing.
+    restart_s: the time that each page of a stream adds to the longer of the stream and a computation beside it; None if
+    nothing.
     """
 
     loads_per_s: float
@@ -56,10 +57,11 @@ class Walked(Record):
 
 
 class WalkRates(Record):
-    """fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its loads meanwhile.
+    """The results. fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its
+    loads meanwhile.
 
-    levels: by name, the first cache left out. pages, walk_cycles: of 4 KiB that the core knows, and what another one
-    takes; None where the times do not show it.
+    levels: by name, without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of
+    another one; None if the times do not show it.
     """
 
     fill_per_s: float | None
@@ -69,10 +71,10 @@ class WalkRates(Record):
 
 
 class Span(Record):
-    """A part of the buffer, in bytes, that is walked at STRIDE; the level in which its lines then lie.
+    """A part of the buffer, in bytes, that is walked at STRIDE; its lines are then in a known level.
 
-    passes: how many walks there are before the lines of the first one come again, each at the lines behind those of
-    the one before.
+    passes: the number of walks before the lines of the first one come again, each at the lines after those of the
+    previous one.
     """
 
     level: str
@@ -85,9 +87,9 @@ class Span(Record):
 
 
 def spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
-    """Where to walk in each level behind the first, given (name, bytes), nearest first, the memory last.
+    """The span to walk for each level behind the first, given (name, bytes), nearest first, the memory last.
 
-    room: bytes of the buffer. A level is left out where no walk's lines lie in it alone.
+    room: bytes of the buffer. A level is left out if no walk's lines are in it alone.
     """
     found = []
     for k, (name, size) in enumerate(capacities[1:], 1):
@@ -110,7 +112,7 @@ def _whole(span: int, stride: int) -> int:
 def sweep(line: Sequence[str], stride: int, span: int, shift: int = 0) -> list[str]:
     """A round of a loop over `span` bytes: `line` at 8 places, whose address it writes as `{at}(%rdi,%rax)`.
 
-    At the end of the span the loop begins again, `shift` bytes further than before.
+    At the end of the span, the loop starts again, `shift` bytes further than before.
     """
     text = [one.format(at=k * stride) for k in range(_UNROLLED) for one in line]
     step = (f"addq ${_UNROLLED * stride}, %rax", f"leaq {shift - span}(%rax), %rcx")
@@ -134,9 +136,9 @@ def walk_rates(
     quick: bool,
     tell: Callable[[float, str], None] = lambda part, what: None,
 ) -> WalkRates | None:
-    """Measure on the core that the caller is pinned to, in a buffer of `room` bytes at `address`, which it overwrites.
+    """Measures on the core that the caller is pinned to, in a buffer of `room` bytes at `address`, which it overwrites.
 
-    capacities: (name, bytes) of the caches and the memory, nearest first. None where this processor's instructions are
+    capacities: (name, bytes) of the caches and the memory, nearest first. None if this processor's instructions are
     unknown.
     """
     if not is_known() or len(capacities) < 2:
@@ -163,9 +165,11 @@ def walk_rates(
     watch = Stopwatch(loops(texts, dict.fromkeys(texts, _BEGIN)), begin, _RUNS[quick])
 
     def cycles(name: str, lines: int) -> float:
-        """Cycles of a line; a run goes over all lines a whole number of times, and takes at least some microseconds."""
+        """The cycles of a line; a run goes over all lines a whole number of times, and takes at least some
+        microseconds.
+        """
         tell(list(texts).index(name) / len(texts), name.replace("_", " "))
-        times = -(-_LEAST_LINES // lines)  # once for a walk of several passes, which would go on beyond the buffer
+        times = -(-_LEAST_LINES // lines)  # once for a walk of several passes, which would run beyond the buffer
         return watch.cycles_in_one(name, times * lines // _UNROLLED) / _UNROLLED
 
     fill = cycles("filled_behind", behind // LINE) - cycles("filled_near", near // LINE)
@@ -189,7 +193,8 @@ def walk_rates(
 
 
 def knee(by_pages: Mapping[int, float]) -> tuple[int | None, Fraction | None]:
-    """(pages that the core knows, cycles for another one) from the cycles of a walk by its pages; (None, None) if none.
+    """(pages in the TLB, cycles for another page) from the cycles of a walk by its pages; (None, None) if there is no
+    knee.
 
     The pages are the most whose walk takes less than half way from the shortest to the longest.
     """

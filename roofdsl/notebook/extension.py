@@ -50,7 +50,7 @@ def load(shell: Any) -> None:
 
 
 def unload(shell: Any) -> None:
-    """Takes everything back."""
+    """Removes everything again."""
     shell.magics_manager.magics["cell"].pop("roof", None)
     html, latex, plain = _formatters(shell)
     for place in rich.RESULTS:
@@ -88,7 +88,9 @@ def _printed(show: Callable[[Any], str], titled: bool = True) -> Callable[[Any, 
 
 
 def _record(of: Record) -> str | None:
-    """A record's own way of showing itself, else its fields. A formatter of a type goes before the type's method."""
+    """A record's own way of showing itself, or else its fields. A formatter of a type takes precedence over the type's
+    method.
+    """
     own = getattr(of, "_repr_html_", None)
     if own is not None:
         return str(own())
@@ -100,7 +102,7 @@ def _record(of: Record) -> str | None:
 def _tell(
     shell: Any, kind: type[BaseException], error: BaseException, trace: TracebackType | None, tb_offset: Any = None
 ) -> list[str]:
-    """What is shown in place of a traceback: where the text is wrong, or what could not be done."""
+    """What is shown in place of a traceback: the place of the error in the text, or what could not be done."""
     from IPython.display import display
 
     if isinstance(error, InputError):

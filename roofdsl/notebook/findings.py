@@ -58,7 +58,7 @@ def of_error(error: InputError) -> Findings:
 
 
 def _line(number: int, text: str, found: list[Diagnostic]) -> str:
-    """A line with its findings underlined, and under it what they say."""
+    """A line with its findings underlined, and their messages below it."""
     marks: dict[int, str] = {}
     for d in found:
         end = d.span.end_column if d.span.end_line == number else len(text) + 1

@@ -52,7 +52,9 @@ def settings_of(line: str) -> dict[str, int]:
 
 
 def read(cell: str, settings: dict[str, int]) -> tuple[Definitions, Findings]:
-    """What a cell defines, and warnings about it. Raises InputError with all its errors, CommandError as `load`."""
+    """What a cell defines, and warnings about it. Raises InputError with all errors of the text, CommandError as
+    `load`.
+    """
     source = Source("<cell>", cell)
     checked = load_file(source)
     found = Definitions(
@@ -64,7 +66,7 @@ def read(cell: str, settings: dict[str, int]) -> tuple[Definitions, Findings]:
 
 
 def run(shell: Any, line: str, cell: str) -> Definitions:
-    """`%%roof`: reads the cell, shows warnings, and gives what it defines to the notebook under its names."""
+    """`%%roof`: reads the cell, shows warnings, and adds its definitions to the notebook under their names."""
     found, warnings = read(cell, settings_of(line))
     if warnings.diagnostics:
         from IPython.display import display

@@ -24,7 +24,7 @@ class Figure(Record):
         return self.svg
 
     def save(self, path: str) -> None:
-        """Writes the SVG. Raises CommandError where that cannot be done."""
+        """Writes the SVG. Raises CommandError if it cannot be written."""
         write_whole(Path(path), self.svg)
 
 
@@ -42,5 +42,5 @@ class Page(Record):
         return f'<iframe title="roofdsl explore" sandbox="allow-scripts" style="{style}" srcdoc="{framed}"></iframe>'
 
     def save(self, path: str) -> None:
-        """Writes the page. Raises CommandError where that cannot be done."""
+        """Writes the page. Raises CommandError if it cannot be written."""
         write_whole(Path(path), self.text)

@@ -76,7 +76,7 @@ def _points(of: Any) -> list[Block]:
 
 
 RESULTS: dict[str, Callable[[Any], list[Block]]] = {
-    "roofdsl.predict.time:Prediction": _prediction,
+    "roofdsl.predict.prediction:Prediction": _prediction,
     "roofdsl.predict.program:ProgramPrediction": _program,
     "roofdsl.machine.model:Machine": _machine,
     "roofdsl.advise.advise:Advised": _advised,
@@ -88,12 +88,12 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
 """Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
 
 TITLED = frozenset(
-    ("roofdsl.predict.time:Prediction", "roofdsl.predict.program:ProgramPrediction", "roofdsl.machine.model:Machine",
-     "roofdsl.advise.advise:Advised")
+    ("roofdsl.predict.prediction:Prediction", "roofdsl.predict.program:ProgramPrediction",
+     "roofdsl.machine.model:Machine", "roofdsl.advise.advise:Advised")
 )  # fmt: skip
 """Those whose first line says what they are of."""
 
-LATEX = {**RESULTS, "roofdsl.predict.time:Prediction": _prediction_latex}
+LATEX = {**RESULTS, "roofdsl.predict.prediction:Prediction": _prediction_latex}
 """The same blocks; of a prediction its terms as formulas too."""
 
 
@@ -172,7 +172,7 @@ def _table_of(found: Sequence[Any]) -> Block:
 
 
 def _values(of: Any) -> dict[str, Any]:
-    """The fields of a record or dataclass, without what says where it stands in a file."""
+    """The fields of a record or dataclass, without those that give its place in a file."""
     names = of.__match_args__ if isinstance(of, Record) else [f.name for f in fields(of)]
     return {n: v for n in names if not isinstance(v := getattr(of, n), (Source, Span)) and not n.startswith("_")}
 
@@ -189,7 +189,7 @@ def _is_record(value: Any) -> bool:
 
 
 def shown(name: str, value: Any) -> str:
-    """A value in words, its unit taken from the ending of its name."""
+    """A value in words, with the unit from the ending of its name."""
     match value:
         case None:
             return ""

@@ -18,7 +18,7 @@ from roofdsl.plot.board import Window
 from roofdsl.plot.roofline_points import differing_sizes, labels_of
 from roofdsl.plot.roofs import Roof, Slope, require_roof, roofs_of, slopes_of
 from roofdsl.predict.measured_times import MeasuredTimes, measured_times
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.measured_points import Points
 from roofdsl.validate.compare import Comparison
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from roofdsl.machine.quantities import group
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.measured_points import Points
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.compare_points import PointCheck

@@ -14,7 +14,7 @@ from roofdsl.machine.model import UNFUSED, BandwidthCeiling, Cache, ComputeCeili
 from roofdsl.machine.quantities import show_bandwidth, show_number, show_rate
 from roofdsl.plot.roofline_points import Point
 from roofdsl.predict.level_traffic import is_first_level
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 
 @dataclass(frozen=True)

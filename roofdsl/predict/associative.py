@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets
 
 LONGEST = 300_000_000
-"""Accesses up to which a level is simulated with its sets."""
+"""A level with at most this many accesses is simulated with its sets."""
 
 HASHED_BYTES = 128 << 10
 """Ways of this many bytes or more: such caches select sets by a hash of the address instead of some of its bits."""
 
 
 class WithSets(Record):
-    """Levels whose bytes include the sets of the caches before them, with notes on what was done and what was not."""
+    """Levels whose bytes include the effect of the sets of the caches in front, and notes on which levels do."""
 
     levels: tuple[LevelTime, ...]
     assumptions: tuple[str, ...] = ()

@@ -82,7 +82,7 @@ def break_even(
 
 
 def _powers(value: Quasi, parameter: str) -> dict[int, Quasi]:
-    """The coefficients of the powers of `parameter`; -1 stands for any power of a floor with it."""
+    """The coefficients of the powers of `parameter`; -1 stands for any power of a floor that contains it."""
     found: dict[int, dict[Monomial, Fraction]] = {}
     for monomial, c in value:
         power = dict(monomial).get(parameter, 0)
@@ -94,13 +94,13 @@ def _powers(value: Quasi, parameter: str) -> dict[int, Quasi]:
 
 
 def _reduced(value: Quasi, parameter: str) -> Quasi:
-    """Without the powers that all terms share: the parameter is positive."""
+    """The polynomial without the power that all terms share, since the parameter is positive."""
     least = min((dict(m).get(parameter, 0) for m, _ in value), default=0)
     return value * Quasi.symbol(parameter, -least) if least else value
 
 
 def _limit(top: Quasi, bottom: Quasi) -> Fraction | None:
-    """top / bottom as all parameters grow in proportion; None where it depends on how, or has no limit."""
+    """top / bottom as all parameters grow in proportion; None if it depends on the proportion, or has no limit."""
     highest = [_highest(part) for part in (top, bottom)]
     if highest[0].degree(highest[0].names()) != highest[1].degree(highest[1].names()):
         return None
@@ -114,19 +114,19 @@ def _highest(value: Quasi) -> Quasi:
 
 
 def _intervals(excess: Quasi, parameter: str) -> tuple[Interval, ...] | None:
-    """The sizes at which excess >= 0; None where it has other names or floors."""
+    """The sizes at which excess >= 0; None if it contains other names or floors."""
     powers = _powers(excess, parameter)
     if excess.names() - {parameter} or -1 in powers:
         return None
     exact = {k: q.constant_value() for k, q in powers.items()}
     scale = lcm(*(c.denominator for c in exact.values()))
     coefficients = [int(exact.get(k, 0) * scale) for k in range(max(exact, default=0) + 1)]
-    coefficients[0] += 1  # of integers, p >= 0 is p + 1 > 0
+    coefficients[0] += 1  # for integers, p >= 0 is p + 1 > 0
     return tuple(positive_intervals(coefficients, 1))
 
 
 def _counting(sizes: tuple[Interval, ...], limits: Iterable[tuple[Interval, ...] | None]) -> tuple[Interval, ...]:
-    """`sizes` among those that every one of `limits` allows; limits of several intervals are not looked at."""
+    """The part of `sizes` that every one of `limits` allows; limits with several intervals are ignored."""
     low, high = 1, None
     for limit in limits:
         if limit is not None and len(limit) == 1:

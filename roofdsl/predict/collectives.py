@@ -57,7 +57,7 @@ class Collective(Record):
 
     @property
     def way(self) -> str:
-        """How it is done, in words."""
+        """The algorithm, in words."""
         return {
             "ring": "around a ring",
             "two way ring": "both ways around a ring",

@@ -57,7 +57,7 @@ def statement_seconds(
     costs: Mapping[str, Fraction] | None = None,
     ceilings: Sequence[ComputeCeiling] = (),
 ) -> Largest:
-    """T_comp in executions of statements: count `0` for the first one, `1` for the next, ...
+    """T_comp in terms of executions of statements: count `0` for the first one, `1` for the next, ...
 
     Raises what `compute_time` raises.
     """
@@ -71,7 +71,7 @@ def seconds_in(
     unit: str | None,
     ceilings: Sequence[ComputeCeiling] = (),
 ) -> Largest:
-    """T_comp in counts other than operations: one of the count `name` stands for `made[name]`."""
+    """T_comp in terms of other counts: one unit of the count `name` stands for the operations `made[name]`."""
     kinds = {part.count: part for parts in made.values() for part in parts}
     operations = {name: {part.count: part.operations for part in parts} for name, parts in made.items()}
     return compute_seconds(tuple(kinds.values()), machine, unit, ceilings).made_of(operations)
@@ -103,7 +103,7 @@ def _parts_of(
     costs: Mapping[str, Fraction],
     notes: list[str],
 ) -> list[ComputePart]:
-    """The parts of one type; what the rates assume goes to `notes`."""
+    """The parts of one type; the assumptions behind their rates are added to `notes`."""
     if unit is not None:
         total = work.by_type[type_name]
         return [ComputePart(type_name, unit, total, machine.rate(type_name, unit).per_s)]
@@ -126,7 +126,7 @@ def _parts_of(
 
 
 def _functions_apart(work: WorkAt, type_name: str, machine: Machine, costs: Mapping[str, Fraction]) -> dict[str, int]:
-    """The operations of special functions that have a rate, or a ceiling, of their own."""
+    """The operations of special functions that have their own rate or ceiling."""
     capped = {(c.type, c.cls) for c in machine.ceilings if isinstance(c, ComputeCeiling)}
     return {
         f: n
@@ -137,7 +137,7 @@ def _functions_apart(work: WorkAt, type_name: str, machine: Machine, costs: Mapp
 
 
 def _pipe_notes(part: ComputePart, machine: Machine) -> tuple[str, ...]:
-    """Which pipe takes a class whose rate the machine does not state, and at what cost."""
+    """The pipe that runs a class whose rate the machine does not state, and at what cost."""
     cost = pipe_cost(part, machine)
     if cost is None or part.cls in ("add", "mul"):
         return ()

@@ -1,11 +1,11 @@
 """How the time inside the core and the transfers of all levels combine: the Execution-Cache-Memory rule of a machine.
 
 T = max(T_OL, T_nOL + the transfers' times) (Stengel, Treibig, Hager, Wellein, "Quantifying performance bottlenecks of
-stencil computations using the Execution-Cache-Memory model", ICS 2015). T_OL is what runs beside transfers (arithmetic,
-chains), T_nOL the loads and stores between registers and the nearest cache. On newer processors transfers may overlap
-with these and with each other (Laukemann, Hager, Wellein, "Microarchitectural comparison and in-core modeling of
-state-of-the-art CPUs", arXiv:2409.08108: they do on Genoa and Grace, and not on Sapphire Rapids). The machine says
-which (`transfers`).
+stencil computations using the Execution-Cache-Memory model", ICS 2015). T_OL is the work that runs beside transfers
+(arithmetic, chains), T_nOL the loads and stores between registers and the nearest cache. On newer processors, transfers
+may overlap with these and with each other (Laukemann, Hager, Wellein, "Microarchitectural comparison and in-core
+modeling of state-of-the-art CPUs", arXiv:2409.08108: they do on Genoa and Grace, and not on Sapphire Rapids). The
+machine says which (`transfers`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from roofdsl.predict.levels_in_turn import in_turn
 
 
 def combined(times: Sequence[Fraction], overlap: Fraction | None) -> Fraction:
-    """The time of loads and transfers together: their sum where none overlap (0), the longest where all do (1, None).
+    """The time of loads and transfers together: their sum if none overlap (0), the longest if all do (1, None).
 
-    In between, that part of what could overlap does: max + (1 - overlap) (sum - max).
+    In between, this share of what could overlap does: max + (1 - overlap) (sum - max).
     """
     longest, together = max(times), sum(times, Fraction(0))
     return longest if overlap is None else longest + (1 - overlap) * (together - longest)
@@ -39,7 +39,7 @@ def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
 
 
 def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of a level's transfers, with stores at their own rate where the machine states one."""
+    """The time of a level's transfers, with stores at their own rate if the machine states one."""
     part = next((part for part in machine.hierarchy if part.name == level.name), None)
     slow = None if part is None else part.stores_bytes_per_s
     if part is None or slow is None or level.loads_bytes is None or level.stores_bytes is None:
@@ -56,11 +56,14 @@ def nearest_first(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTi
 
 
 def is_nearest(level: LevelTime) -> bool:
-    """Whether it is the cache next to the registers, whose accesses are in-core time."""
+    """Whether the level is the cache next to the registers, whose accesses are part of the in-core time."""
     return level.kind == "cache" and level.nearer == "registers"
 
 
 def _without_registers(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
-    """The levels that may take turns; the accesses to the nearest cache are the in-core time's, unless it states so."""
+    """The levels that may take turns.
+
+    Accesses to the nearest cache are part of the in-core time, unless that cache states a `beside` rate.
+    """
     takes_turns = {cache.name for cache in machine.caches if cache.beside_bytes_per_s is not None}
     return [level for level in levels if not is_nearest(level) or level.name in takes_turns]

@@ -17,7 +17,7 @@ from roofdsl.loops.program_at import Exchanged
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.collectives import Collective, Kind, Network, Topology, collective, network_of
-from roofdsl.predict.time import LinkTime, Prediction
+from roofdsl.predict.prediction import LinkTime, Prediction
 
 
 def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:
@@ -73,7 +73,7 @@ def network(e: Exchanged, machine: Machine) -> Network:
     try:
         found = network_of(machine, e.devices, topology=topology, link=None if step.link is None else step.link.text)
     except CommandError as error:
-        if step.topology is None or not names:  # without links no topology helps
+        if step.topology is None or not names:  # without links, no topology helps
             raise _wrong(e, error.message, step.span, error.help) from None
         help = f"omit `by {step.topology.text}`: a ring works with this link"
         raise _wrong(e, error.message, step.topology.span, help) from None

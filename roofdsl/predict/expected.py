@@ -1,9 +1,8 @@
 """The expected time of code, and the causes that put it above the bound.
 
-It is made of the time inside the core and of the transfers of all levels, combined by the machine's own rule (`ecm`).
-
-The roofline's bound comes first, and one cause after the other is added. The shares of the causes are the differences,
-so they add up to the expected time minus the bound.
+It combines the time inside the core and the transfers of all levels by the machine's own rule (`ecm`). Starting from
+the roofline's bound, one cause after the other is added. The shares of the causes are the differences, so they add up
+to the expected time minus the bound.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moving, delays, re
 
 
 class Cause(Record):
-    """Why the code takes longer than the bound: seconds of one or several launches, and what would remove them.
+    """A reason why the code takes longer than the bound: its seconds for one or several launches, and the remedy.
 
-    share_s is negative for what the bound counts and the code does not do.
+    share_s is negative for work that the bound counts and the code does not do.
     """
 
     cause: str
@@ -35,7 +34,7 @@ class Cause(Record):
 
 
 class Rung(Record):
-    """One step from the bound to the expected time: what one launch takes with this cause and those before it."""
+    """One step from the bound to the expected time: the time of one launch with this cause and those before it."""
 
     cause: str
     remedy: str
@@ -43,12 +42,12 @@ class Rung(Record):
 
 
 class Expected(Record):
-    """The expected time of one launch, or of several (they can be added and multiplied), and what it is made of.
+    """The expected time of one launch, or of several (they can be added and multiplied), and its parts.
 
     causes: they add up to expected_s minus the bound. core_s, loads_s: T_OL and T_nOL. transfers: seconds of each level
-    behind the nearest cache, nearest first. data_s: loads and transfers together, by the machine's rule. launch_s: what
-    launches add. overlap: the part of what could overlap that does, None where the machine does not say. core: of one
-    launch, what it was made from. relaxed_s: the expected time with relaxed math, where that is a remedy. ladder: of
+    behind the nearest cache, nearest first. data_s: loads and transfers together, by the machine's rule. launch_s: the
+    time that launches add. overlap: the share of what could overlap that does, None if the machine does not say. core:
+    for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy. ladder: for
     one launch, the causes in the order in which they were added, the launch last.
     """
 
@@ -86,7 +85,7 @@ class Expected(Record):
         )
 
     def __mul__(self, times: int) -> Expected:
-        """The same launch `times` over."""
+        """The same launch, `times` times."""
         return Expected(
             self.expected_s * times,
             self.model,
@@ -102,7 +101,7 @@ class Expected(Record):
         )
 
     def remedies(self) -> list[dict[str, Any]]:
-        """What helps, with the expected time under it, for JSON."""
+        """The remedies, with the expected time under each, for JSON."""
         if self.relaxed_s is None or not self.relaxed_s:
             return []
         speedup = float(self.expected_s / self.relaxed_s)
@@ -110,14 +109,14 @@ class Expected(Record):
 
 
 def _relaxed(one: Expected, other: Expected) -> Fraction | None:
-    """Of both together: a part that relaxed math does not help takes its time."""
+    """The relaxed time of both together: a part that relaxed math does not help keeps its time."""
     if one.relaxed_s is None and other.relaxed_s is None:
         return None
     return sum((p.expected_s if p.relaxed_s is None else p.relaxed_s for p in (one, other)), Fraction(0))
 
 
 def joined(causes: Sequence[Cause]) -> tuple[Cause, ...]:
-    """Equal causes as one, the largest share first; causes without a share are left out."""
+    """Equal causes merged, the largest share first; causes without a share are left out."""
     total: dict[tuple[str, str], Fraction] = {}
     for c in causes:
         total[c.cause, c.remedy] = total.get((c.cause, c.remedy), Fraction(0)) + c.share_s
@@ -135,10 +134,10 @@ def expected(
     as_compiled: bool = False,
     moving: Moving = AS_COUNTED,
 ) -> Expected:
-    """The expected time of one launch with this bound, these levels and launch time, and this in-core time.
+    """The expected time of one launch with this bound, these levels, this launch time and this in-core time.
 
-    as_compiled: the bound counts the accesses of compiled code, so nothing is faster than the bound. Otherwise it may
-    count accesses to the nearest cache that compiled code does not make. moving: what the hardware moves in addition.
+    as_compiled: the bound counts the accesses of compiled code, so nothing is faster than the bound. Otherwise, it may
+    count accesses to the nearest cache that compiled code does not make. moving: additional traffic of the hardware.
     """
     levels = nearest_first(levels, machine)
     behind = [level for level in levels if not is_nearest(level)]
@@ -157,7 +156,7 @@ def expected(
     # a launch comes before the work, not beside it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
-    # what no cause below changes: the launch, links, and levels that take turns in the bound already
+    # parts that no cause below changes: the launch, links, and levels that take turns already in the bound
     least = max([bound_s if as_compiled else Fraction(0), launch_s, *(level.time_s for level in behind)])
     ladder = _core_rungs(core, bound_s, max(least, turns_s(levels, machine)))
     if moving.levels is not None:
@@ -195,7 +194,7 @@ PASSING = "stores that bypass the caches (non-temporal)"
 def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:
     """The steps inside the core, while transfers still overlap with everything, as in the bound; none is below `least`.
 
-    The first step may be below the bound, which counts accesses that the code does not make.
+    The first step may be below the bound, which may count accesses that the code does not make.
     """
     ladder, before = [], bound_s
     for step in core.steps:
@@ -215,9 +214,9 @@ def _transfer_rungs(
     reached_s: Fraction,
     machine: Machine,
 ) -> list[Rung]:
-    """What stores load first, slower stores, delays, and then the rule by which transfers take turns or overlap.
+    """The steps of transfers: loads before stores, slower stores, delays, and then the machine's rule for overlap.
 
-    moved: the levels `behind` the nearest cache with what stores load first; transfers: the time of each of these.
+    moved: the levels `behind` the nearest cache, with the lines that stores load first; transfers: the time of each.
     """
     ladder = []
     loading = [level.name for level, own in zip(behind, moved, strict=True) if own.time_s > level.time_s]
@@ -231,21 +230,23 @@ def _transfer_rungs(
     for delay in delayed:
         reached_s = max(reached_s, delay.seconds_s)
         ladder.append(Rung(delay.cause, delay.remedy, reached_s))
-    # The cause before may hide what transfers take: then this one adds nothing, rather than a negative share.
+    # An earlier cause may hide the time of the transfers. This one then adds nothing, rather than a negative share.
     reached_s = max(reached_s, data_s)
     ladder.append(Rung(_taking_turns(behind, machine), NEARER, reached_s))
     return ladder
 
 
 def causes_of(bound_s: Fraction, ladder: Sequence[Rung]) -> tuple[Cause, ...]:
-    """What each rung adds to the one before, the first to the bound; together they reach the last rung."""
+    """The differences between successive rungs, the first from the bound; together they reach the last rung."""
     below = (bound_s, *(rung.reached_s for rung in ladder))
     steps = zip(ladder, below, strict=False)
     return joined([Cause(rung.cause, rung.reached_s - before, rung.remedy) for rung, before in steps])
 
 
 def _unnamed(now: Fraction, before: Fraction) -> str:
-    """The first step is the machine's peak, which differs from the bound where the code has other instructions."""
+    """The cause of the first step, to the machine's peak, which differs from the bound if the code has other
+    instructions.
+    """
     if now < before:
         return "values stay in registers, whose accesses the bound counts (`--accesses written`)"
     return "instructions at their own rates, below the stated peaks"

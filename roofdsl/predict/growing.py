@@ -19,7 +19,7 @@ from roofdsl.sets.quasi import Quasi
 
 
 class Growing(Record):
-    """Launches of a kernel; their arguments and number are expressions in the growing parameter only."""
+    """Launches of a kernel whose arguments and number are expressions in the growing parameter only."""
 
     kernel: Kernel
     arguments: tuple[tuple[str, IntExpr], ...]
@@ -40,12 +40,12 @@ class Sent(Record):
     times: IntExpr
 
     def seconds_at(self, values: Mapping[str, int], step_s: Fraction) -> Fraction:
-        """One of it at a size, where each step takes `step_s`."""
+        """The time of one execution at a size, if each step takes `step_s`."""
         sent, waited = self.bytes.evaluate(values) * self.share, self.steps * step_s
         return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": sent, "latency": waited})
 
     def seconds(self, step_s: Fraction) -> Quasi:
-        """One of it as a closed form. Raises NotExact."""
+        """The time of one execution as a closed form. Raises NotExact."""
         from roofdsl.predict.time_forms import in_closed_form
 
         sent, waited = as_quasi(self.bytes) * self.share, Quasi.constant(self.steps * step_s)
@@ -110,7 +110,7 @@ def closed_terms(
 
 
 def _forms(launch: Growing, machine: Machine, options: Options) -> tuple[Cases, Cases, Cases]:
-    """(compute time in seconds, W, compulsory bytes) of one launch in the parameter that grows. Raises NotExact."""
+    """(compute time in seconds, W, compulsory bytes) of one launch in the growing parameter. Raises NotExact."""
     from roofdsl.counts.computed_once import NoClosedForm
     from roofdsl.formulas.fact_text import facts_text
     from roofdsl.predict.time_forms import launch_forms
@@ -146,7 +146,7 @@ def _constant(value: int) -> Cases:
 
 
 def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
-    """The sum as one closed form; None where several of the summands have cases."""
+    """The sum as one closed form; None if several of the summands have cases."""
     total = Quasi.constant(0)
     split: tuple[Quasi, Cases] | None = None
     for factor, cases in pairs:

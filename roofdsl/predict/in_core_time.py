@@ -1,4 +1,4 @@
-"""Which in-core time a prediction takes, and the expected time with it."""
+"""The choice of the in-core time for a prediction, and the expected time that follows from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
 from roofdsl.predict.moving import AS_COUNTED, Moving
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]
 """compiled: from the assembly of the code that `measure` runs. stated: from the kernel and what the machine states.
@@ -22,7 +22,7 @@ llvm-mca, osaca: that tool on the innermost loops of the compiled code, where it
 
 
 class Code(Record):
-    """The code whose in-core time is wanted: where that comes from, and the compiler, with what it may do."""
+    """The code whose in-core time is wanted: the source of that time, and the compiler, with what it may do."""
 
     model: Model = "auto"
     compiler: Literal["numba", "cc"] = "numba"
@@ -45,7 +45,7 @@ def with_expected(
 ) -> Prediction:
     """The prediction of one launch with its expected time, or with the reason why there is none.
 
-    as_compiled: whether the bound counts the accesses of compiled code. moving: asked for only if there is an in-core
+    as_compiled: whether the bound counts the accesses of compiled code. moving: called only if there is an in-core
     time.
     """
     if code.model == "none":
@@ -69,7 +69,7 @@ def with_expected(
 def composed(
     prediction: Prediction, core: InCore, machine: Machine, *, as_compiled: bool = False, moving: Moving = AS_COUNTED
 ) -> Prediction:
-    """The prediction with the expected time that this in-core time gives; its assumptions name what that assumes."""
+    """The prediction with the expected time for this in-core time, whose assumptions it repeats."""
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
     found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled, moving=moving)
     notes = () if moving.walks is None else moving.walks.assumptions
@@ -97,7 +97,7 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
 
 
 def without_in_core(machine: Machine) -> str:
-    """Why no code has an expected time on this machine; empty if it states what that needs."""
+    """Why no code has an expected time on this machine; empty if the machine states what is needed."""
     if machine.multiprocessor is not None:
         return f"{machine.name} is a GPU; expected times are modeled for CPUs"
     if not machine.instructions:
@@ -106,7 +106,7 @@ def without_in_core(machine: Machine) -> str:
 
 
 def is_here(machine: Machine) -> bool:
-    """Whether the machine is the processor of this computer, by the name that its file states."""
+    """Whether the machine is the processor of this computer, by the name in its file."""
     from roofdsl.machine.processor import processor_name
 
     return machine.processor != "" and machine.processor == processor_name()

@@ -26,8 +26,8 @@ from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.moving import Moving
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
+from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
-from roofdsl.predict.time import LevelTime, Prediction
 from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
 
 if TYPE_CHECKING:
@@ -138,12 +138,12 @@ def predict(
 
 
 def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:
-    """What the hardware moves: by the machine's own policy, whatever the kernel says is to be counted."""
+    """The traffic of the hardware, by the machine's own policy, whatever the kernel's convention."""
     levels: tuple[LevelTime, ...] | None = None
     if options.traffic is None and kernel.traffic is not None and options.levels == "all" and not options.sets:
         own = replace(kernel, traffic=None)
         rates = {level.name: level.bandwidth_bytes_per_s for level in found.levels}  # under ceilings
-        with suppress(CommandError):  # what takes too long to count is as the bound counts it
+        with suppress(CommandError):  # if counting takes too long, the bound's count is used
             crossing = _crossing(own, values, machine, options, memory_boundary(own, machine))
             levels = tuple(
                 replace(level, bandwidth_bytes_per_s=rates[level.name])
@@ -154,7 +154,7 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
 
 
 def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:
-    """The occupancy, and the ceilings that the bytes in flight put on levels; each only if the options ask for it."""
+    """The occupancy, and the ceilings that the bytes in flight put on levels; each only if the options request it."""
     if options.block is None:
         return None, ()
     resident = occupancy(machine, options.block)
@@ -176,10 +176,10 @@ def _warnings(
 
 
 class _Crossing(Record):
-    """What crosses the boundaries of a hierarchy: those of the levels nearer than the memory, the memory's, and that of
-    the further memory in which the data lie, if there is one.
+    """The levels of a hierarchy: those nearer than the memory, the memory, and the further memory that holds the data,
+    if there is one.
 
-    in_sets: what is assumed of sets, which is said last.
+    in_sets: the assumptions about sets, which are listed last.
     """
 
     nearer: tuple[LevelTime, ...]
@@ -232,7 +232,7 @@ def _crossing(
 
 
 def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
-    """What crosses the memory's boundary, at the memory's bandwidth."""
+    """The traffic across the memory's boundary, at the memory's bandwidth."""
     memory = machine.main_memory
     return LevelTime(
         memory.name,
@@ -247,7 +247,7 @@ def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -
 
 
 def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str, ...]:
-    """What the prediction takes the machine to do, in words."""
+    """The assumed state of the machine, in words."""
     state: tuple[str, ...] = tuple(
         f"{level.name}: loads and stores move at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
         for level in prediction.levels
@@ -276,9 +276,9 @@ def _too_large(kernel: Kernel, machine: Machine, footprint: int) -> str:
 def _at_memory(
     orders: Orders, values: Mapping[str, int], machine: Machine, boundary: Boundary
 ) -> tuple[TrafficAt, Boundary, Orders]:
-    """What crosses the memory's boundary, that boundary, and the orders in which all boundaries are to be counted.
+    """The traffic across the memory's boundary, that boundary, and the orders in which all boundaries are counted.
 
-    Where the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
+    If the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
@@ -359,7 +359,7 @@ def _capped(level: LevelTime, ceilings: tuple[BandwidthCeiling, ...]) -> LevelTi
 def _ceilings(
     machine: Machine, names: tuple[str, ...], work: WorkAt, shown: set[str]
 ) -> tuple[tuple[ComputeCeiling, ...], tuple[BandwidthCeiling, ...], tuple[str, ...]]:
-    """The machine's ceilings of these names, those on compute and those on levels shown, and what to warn of."""
+    """The machine's ceilings of these names, on compute and on the levels shown, and warnings."""
     compute: list[ComputeCeiling] = []
     bandwidth: list[BandwidthCeiling] = []
     warnings = []

@@ -18,7 +18,7 @@ from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import positive_intervals
 
 MAX_PERIOD = 720
-"""Longest common period of floors for which every remainder is looked at."""
+"""The longest common period of floors for which every remainder is examined."""
 
 Summands = Sequence[tuple[Quasi, Cases]]
 """A sum of products, each of a polynomial and a closed form, in one symbol."""

@@ -1,6 +1,6 @@
-"""A kernel's loops as its generated CUDA has them: those that become threads outermost, and marked parallel.
+"""A kernel's loops as in its generated CUDA: those that become threads are outermost, and marked parallel.
 
-`codegen.threads` decides which loops these are, so that a prediction is one of the code that runs.
+`codegen.threads` decides which loops these are, so that a prediction is about the code that runs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from roofdsl.loops.transform import apply
 
 @lru_cache(maxsize=64)
 def as_launched(kernel: Kernel) -> Kernel | str:
-    """`kernel` with the loops of its threads outermost, the one along x last; or why the loops run as written.
+    """`kernel` with the loops of its threads outermost, the one along x last; or the reason why the loops run as
+    written.
 
-    A kernel that begins with `parallel for` is as it is. Otherwise the loops with independent iterations are found by
-    proof, for all sizes.
+    A kernel that begins with `parallel for` stays as it is. Otherwise, the loops with independent iterations are found
+    by proof, for all sizes.
     """
     plain = apply(kernel)
     if len(plain.body) != 1 or not isinstance(plain.body[0], For):

@@ -33,7 +33,7 @@ class LevelTime(Record):
     allocated_bytes: int = 0
 
     def with_allocated(self) -> LevelTime:
-        """The level with what ordinary stores load first."""
+        """The level including the lines that ordinary stores load first."""
         if not self.allocated_bytes or self.loads_bytes is None:
             return self
         loads = self.loads_bytes + self.allocated_bytes

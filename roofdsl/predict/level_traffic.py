@@ -17,8 +17,8 @@ from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.orders import Orders
+from roofdsl.predict.prediction import LevelTime
 from roofdsl.predict.thread_block_traffic import NEARER_ACCESSES
-from roofdsl.predict.time import LevelTime
 from roofdsl.predict.time_model import larger_direction
 
 if TYPE_CHECKING:
@@ -42,11 +42,12 @@ def nearer_levels(
     *,
     accesses: Literal["written", "compiled"] = "written",
 ) -> Hierarchy:
-    """The caches of `machine` as levels: what each delivers to the nearer level in one run of the kernel of `orders`.
+    """The caches of `machine` as levels: the bytes that each delivers to the nearer level in one run of the kernel of
+    `orders`.
 
     warm: right after another launch of it. accesses: whether the first cache serves the accesses as written, or those
-    of code that keeps in registers what inner loops do not change (`counts.registers`). A level whose exact traffic
-    takes too long is left out, with a warning. Raises CommandError as the analyses do.
+    of code that keeps values in registers that inner loops do not change (`counts.registers`). A level whose exact
+    traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
@@ -95,8 +96,9 @@ def nearer_levels(
 
 
 def allocated_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
-    """What ordinary stores load before they write, beyond what is `moved`: the stated share of all lines that stores
-    begin, in whole bytes. 0 where the machine states no share.
+    """The bytes that ordinary stores load before they write, in addition to `moved`.
+
+    It is the stated share of all lines that stores begin, in whole bytes; 0 if the machine states no share.
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
 
@@ -110,7 +112,7 @@ def allocated_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, mov
 def _from_registers(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
-    """(loaded, stored) bytes, bytes moved at a time, and what was assumed: by warps where the machine has them."""
+    """(loaded, stored) bytes, bytes moved at a time, and the assumptions: counted by warps if the machine has them."""
     from roofdsl.counts.registers import compiled_bytes_at
     from roofdsl.counts.sector_traffic import register_bytes_at
     from roofdsl.counts.warps import warp_bytes_at
@@ -128,9 +130,9 @@ def _from_registers(
 
 
 def is_first_level(cache: Cache) -> bool:
-    """Whether a machine's nearest cache is the one next to the registers, an L1 by its name.
+    """Whether a machine's nearest cache is the one next to the registers, by its name an L1.
 
-    A machine that defines only an L2 says nothing about what lies between that and the registers.
+    A machine that defines only an L2 says nothing about the levels between that and the registers.
     """
     return cache.name.upper().startswith("L1")
 

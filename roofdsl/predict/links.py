@@ -68,7 +68,9 @@ Edge = tuple[str, str, Carrier | None]  # from, to, what it stands for (None for
 
 
 def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> dict[Edge, Fraction]:
-    """Each node split in two by an edge of its bandwidth, so that it is used once; all capacities are finite."""
+    """Each node split in two by an edge of its bandwidth, so that its bandwidth limits all paths together; all
+    capacities are finite.
+    """
     everything = sum((link.bandwidth_bytes_per_s for link in machine.links), Fraction(1)) * 2
     edges: dict[Edge, Fraction] = {}
     memories = {m.name: m.bandwidth_bytes_per_s for m in machine.memories}
@@ -103,14 +105,14 @@ def _max_flow(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> Fra
 
 
 def _minimum_cut(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> tuple[str, ...]:
-    """What leads out of the nodes that a little more could still reach: full, and together as much as the flow."""
+    """The edges that leave the nodes which more could still reach: full, and together as much as the flow."""
     reached = _reached(flow, capacity)
     cut = [carrier for a, b, carrier in capacity if a in reached and b not in reached]
     return tuple(dict.fromkeys(carrier[1] for carrier in cut if carrier is not None))
 
 
 def _augmenting_path(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> list[tuple[Edge, bool]]:
-    """The edges (and whether each is taken forward) of a shortest path with room left; empty where none is."""
+    """The edges (and whether each is taken forward) of a shortest path with room left; empty if there is none."""
     reached = _reached(flow, capacity)
     path = []
     node = _SINK
@@ -122,7 +124,7 @@ def _augmenting_path(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction])
 
 
 def _reached(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> dict[str, tuple[Edge, bool] | None]:
-    """Every node that more can be sent to (up to the sink), and the edge by which it is reached first."""
+    """Every node to which more can be sent (up to the sink), and the edge that reaches it first."""
     reached: dict[str, tuple[Edge, bool] | None] = {_SOURCE: None}
     queue = deque([_SOURCE])
     while queue and _SINK not in reached:

@@ -1,8 +1,9 @@
-"""What the hardware moves in a launch beyond what the bound counts, and what that takes.
+"""The hardware's traffic in a launch beyond what the bound counts, and the time that it takes.
 
 The bound counts by a convention, and takes every level at its bandwidth. A core may move more (`traffic once` does not
-count that a line is loaded and stored), and slower: lines of strided walks, lines that come into the first cache while
-it should serve loads, first lines of pages that were not prefetched. Each has its own time, which causes are made of.
+count that a line is loaded and stored), and more slowly: lines of strided walks, lines that come into the first cache
+while it should serve loads, first lines of pages that were not prefetched. Each of these takes its own time, which
+becomes a cause.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ NEARER = "a working set that fits into a nearer cache"
 
 
 class Moving(Record):
-    """What is moved. levels: with the bytes that the hardware moves, None where they are those of the bound. walks: the
-    strided walks, None without any.
+    """The additional traffic. levels: with the bytes that the hardware moves, None if they are those of the bound.
+    walks: the strided walks, None without any.
     """
 
     levels: tuple[LevelTime, ...] | None = None
@@ -31,7 +32,7 @@ AS_COUNTED = Moving()
 
 
 class Delay(Record):
-    """What takes longer than the transfers alone: all transfers with this cause and those before it take seconds_s."""
+    """A cause that lengthens the transfers: all transfers with this cause and those before it take seconds_s."""
 
     cause: str
     remedy: str
@@ -60,7 +61,7 @@ def delays(
 def _walked(
     walks: Walks, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
 ) -> list[Delay]:
-    """What strided walks take: their lines, those that few sets lose, and the addresses of their pages."""
+    """The time of strided walks: their lines, those that few sets lose, and the addresses of their pages."""
     times = [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)]
     names = " and ".join(walks.arrays)
     lines_s, rest_s = strided_seconds(walks, walks.associative, times, machine)
@@ -75,9 +76,9 @@ def _walked(
 
 
 def restarts_s(levels: Sequence[LevelTime], machine: Machine) -> tuple[Fraction, str]:
-    """(seconds that pages of streams lose at their first lines while the core computes, the farthest such level).
+    """(the seconds that pages of streams lose at their first lines while the core computes, the farthest such level).
 
-    levels: those behind the first cache, nearest first. What comes from farther away is lost there.
+    levels: those behind the first cache, nearest first. Streams lose this time at the level they come from.
     """
     parts = {part.name: part for part in machine.hierarchy}
     lost, of, farther = Fraction(0), "", 0

@@ -15,7 +15,7 @@ from roofdsl.machine.model import BandwidthCeiling, Machine, Multiprocessor
 from roofdsl.machine.quantities import show_bytes
 
 REGISTERS_AT_A_TIME = 8
-"""Registers of a thread are given out in eights (NVIDIA, since Kepler: 256 of a warp)."""
+"""Registers of a thread are allocated in multiples of eight (NVIDIA, since Kepler: 256 for a warp)."""
 
 
 class Block(Record):
@@ -84,7 +84,7 @@ def occupancy(machine: Machine, block: Block) -> Occupancy:
 
 
 def _limits(own: Multiprocessor, block: Block, warps: int) -> tuple[tuple[str, int | None], ...]:
-    """(what is used up, blocks that it suffices for)."""
+    """(the limiting resource, the number of blocks for which it suffices)."""
     by_registers = None
     if own.registers is not None and block.registers:
         each = -(-block.registers // REGISTERS_AT_A_TIME) * REGISTERS_AT_A_TIME * own.warp

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from roofdsl.loops.thread_blocks import Launch
 
 DEFAULT_THREADS = 256
-"""Threads of a block where neither tiles nor the caller say so."""
+"""The threads of a block if neither tiles nor the caller state them."""
 
 
 class Orders(Record):
     """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
-    resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave. is_declared: the kernel says by
-    `parallel for` which loops its threads run.
+    resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave. is_declared: whether the kernel
+    states by `parallel for` which loops its threads run.
     """
 
     kernel: Kernel
@@ -35,7 +35,7 @@ class Orders(Record):
     is_declared: bool = True
 
     def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
-        """What to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
+        """The part to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
 
         Blocks that are resident together share their copy equally.
         """
@@ -85,5 +85,5 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
 
 
 def in_loop_order(kernel: Kernel, why: str) -> Orders:
-    """The order of the text, and why it is not that of the launch."""
+    """The order of the loops as written, and the reason why it is not that of the launch."""
     return Orders(kernel, assumptions=(f"accesses counted in loop order, as if sequential: {why}",))

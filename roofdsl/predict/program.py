@@ -15,7 +15,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 if TYPE_CHECKING:
     from roofdsl.loops.program_at import ProgramAt
@@ -124,7 +124,7 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
         from roofdsl.predict.exchanges import exchange, network
 
         for e in at.exchanges:
-            network(e, machine)  # what is wrong with links is said at once, not after all launches are counted
+            network(e, machine)  # errors in links are reported at once, not after all launches are counted
     units = Units(machine, options.unit)
     cold = replace(options, warm=False)
     launches = [

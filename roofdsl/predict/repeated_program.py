@@ -1,4 +1,4 @@
-"""A program that is executed repeatedly: what each of its launches still finds in the caches.
+"""A program that is executed repeatedly: the data that each of its launches still finds in the caches.
 
 Each kernel has one set of arrays for each size. Between two launches on the same arrays, the other launches touch their
 own. If they touch more than a strict LRU cache holds, nothing of the arrays is left. If nothing came in between, the
@@ -19,7 +19,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.levels_in_turn import in_turn
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 NOTE = "executed repeatedly: caches keep what the launches in between leave of the data"
 
@@ -74,7 +74,7 @@ def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, in
 
 
 def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine, *, as_compiled: bool) -> Prediction:
-    """The cold launch, but with the warm one's bytes behind those caches that still hold its arrays."""
+    """The cold launch, but with the warm launch's bytes behind those caches that still hold its arrays."""
     found = {level.name: level for level in warm.levels}
     levels = tuple(
         found[level.name] if level.nearer in held_by and level.name in found else level for level in cold.levels

@@ -17,10 +17,10 @@ from roofdsl.predict.collectives import Collective, Kind, cost
 from roofdsl.predict.links import check_ends, directions, stream_rate
 
 MOST_ORDERED = 7
-"""Devices up to which every order of a ring is tried; beyond, the order given is taken."""
+"""The most devices for which every order of a ring is tried; for more, the given order is used."""
 
 MOST_CUTS = 6
-"""The most devices for which the bound on all algorithms is found: a maximum flow for each way to divide them."""
+"""The most devices for which a bound on all algorithms is found: one maximum flow for each way to divide them."""
 
 Pairs = Mapping[tuple[str, str], Fraction]
 Resource = tuple[str, str]  # (what it is called, in which direction)
@@ -108,7 +108,7 @@ class _Network:
         return max(load.items(), key=lambda item: item[1] / self.capacity[item[0]])
 
     def route(self, start: str, end: str) -> tuple[Resource, ...]:
-        """The links and memories from `start` to `end`, both included; ways of fewest links, the widest of them."""
+        """The links and memories from `start` to `end`, both included: the widest path with the fewest links."""
         if (start, end) not in self.known:
             self.known[start, end] = self._search(start, end)
         return self.known[start, end]
@@ -138,7 +138,7 @@ class _Network:
 
 
 def _at_least(machine: Machine, kind: Kind, size: int, names: Sequence[str]) -> Fraction | None:
-    """The largest, over ways to part the devices in two, of what must cross over the flow that can."""
+    """The longest time over all divisions of the devices in two: the bytes that must cross, over the flow."""
     p = len(names)
     if p > MOST_CUTS:
         return None

@@ -17,15 +17,15 @@ from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
 from roofdsl.predict.ecm import measured_turns_s
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Cores, LevelTime, Prediction
+from roofdsl.predict.prediction import Cores, LevelTime, Prediction
 
 
 class Scaling(Record):
     """The expected time of one launch on 1, 2, ... cores.
 
-    single: the prediction for one core. times_s: for each of `cores`. shared: the level that all cores share and that
-    takes longest, with the seconds of its transfers; saturation: the cores from which on it is the limit, None if
-    nothing is transferred to it.
+    single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
+    the seconds of its transfers; saturation: the number of cores from which it is the limit, None if nothing is
+    transferred to it.
     """
 
     single: Prediction
@@ -102,12 +102,12 @@ def _shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str,
 
 
 def _saturation(found: Expected, shared: tuple[str, Fraction]) -> int | None:
-    """n_s, the cores that work as long as the shared level transfers; None if it transfers nothing."""
+    """n_s, the number of cores whose work takes as long as the shared level's transfers; None without transfers."""
     return max(1, ceil((found.expected_s - found.launch_s) / shared[1])) if shared[1] else None
 
 
 def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Expected:
-    """The expected time on this number of cores, with a ladder from their bound instead of that of one core."""
+    """The expected time on this number of cores, with a ladder that starts from their bound instead of one core's."""
     several = some_cores(machine, cores)
     levels = [_level_of(level, several) for level in single.levels]
     shared, shared_s = _shared(single, found, machine)
@@ -136,7 +136,7 @@ def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Ex
 
 
 def _level_of(level: LevelTime, machine: Machine) -> LevelTime:
-    """The level at the machine's rate; one that is reached over links stays."""
+    """The level at the machine's rate; a level that is reached over links stays as it is."""
     return replace(level, bandwidth_bytes_per_s=_rates(machine).get(level.name, level.bandwidth_bytes_per_s))
 
 
@@ -153,15 +153,15 @@ def shared_levels(machine: Machine) -> tuple[str, ...]:
 
 
 ONE_CORE = "one core, {level}"
-"""The name of the ceiling that `characterize` writes for what a single core gets from a level."""
+"""The name of the ceiling that `characterize` writes for the bandwidth of a level to a single core."""
 
 
 def some_cores(machine: Machine, cores: int) -> Machine:
-    """The machine with this number of cores, which have their part of the peaks and of the caches' bandwidths.
+    """The machine with this number of cores, with their share of the peaks and of the caches' bandwidths.
 
-    The memory gives each core what a single one gets, and all of them no more than it has. A machine of one core may
-    be asked for several like it. Raises CommandError if the machine has several cores and does not state what one of
-    them gets from the memory.
+    The memory gives each core what a single one gets, but never more in total than its bandwidth. A machine of one core
+    stands for several like it. Raises CommandError if the machine has several cores and does not state what one of them
+    gets from the memory.
     """
     all_cores, memory = machine.units or 1, machine.main_memory
     if cores == all_cores == 1:
@@ -179,7 +179,7 @@ def some_cores(machine: Machine, cores: int) -> Machine:
 
 
 def _one_core_gets(machine: Machine) -> Fraction:
-    """What a single core gets from the memory, in bytes per second. Raises CommandError if it is not stated."""
+    """The bandwidth of the memory to a single core, in bytes per second. Raises CommandError if it is not stated."""
     if machine.multiprocessor is not None:
         raise CommandError(f"{machine.name} is a GPU; expected times are modeled for CPUs")
     memory = machine.main_memory
@@ -198,7 +198,7 @@ def _slower_peak(peak: Peak, part: Fraction) -> Peak:
 
 
 def _slower_cache(cache: Cache, part: Fraction) -> Cache:
-    """The copy that serves one core, with the cores' part of all bandwidths."""
+    """The copy that serves one core, with the cores' share of all bandwidths."""
     return replace(
         cache,
         copies=1,

@@ -24,7 +24,7 @@ from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.time_model import bound_text, bounding, link_seconds
 from roofdsl.sets.quasi import Quasi
 
@@ -176,7 +176,7 @@ def _check_parameter(kernel: Kernel, name: str) -> None:
 
 
 def _check_loops(kernel: Kernel, parameter: str) -> None:
-    """Whether `parameter` is the extent of loops and dimensions that go together, and nothing else."""
+    """Checks that `parameter` is the extent of loops and dimensions that go together, and nothing else."""
 
     def refuse(why: str) -> CommandError:
         help = "a kernel with a separate parameter for each loop can be split along any of them"
@@ -213,10 +213,10 @@ def _check_loops(kernel: Kernel, parameter: str) -> None:
 
 
 def _summed(kernel: Kernel, parameter: str) -> set[str]:
-    """Arrays updated inside a loop over the parameter, without a dimension of it: sums over the devices.
+    """Arrays that are updated inside a loop over the parameter and lack its dimension: sums over the devices.
 
-    A temporary that every turn of the loop starts anew is each device's own. Raises CommandError where an array is
-    overwritten in each turn, and where sums are used before they could be added up.
+    A temporary that every iteration of the loop initializes is private to each device. Raises CommandError if an array
+    is overwritten in each iteration, and if sums are used before they could be added up.
     """
 
     def refuse(why: str) -> CommandError:
@@ -300,10 +300,10 @@ def _break_evens(
     *,
     parameter: str,
 ) -> tuple[BreakEven, ...]:
-    """From which `parameter` on the compute time of one device is at least its memory's, and its links'.
+    """The value of `parameter` from which the compute time of one device is at least its memory's, and its links'.
 
-    Closed forms in the parameters of the whole, exact values where `values` has the others. Latencies are a part of
-    the links' time. Raises CommandError where the terms have no closed form.
+    Closed forms in the parameters of the whole, exact values if `values` has the others. Latencies are part of the
+    links' time. Raises CommandError if the terms have no closed form.
     """
     from roofdsl.predict.time_forms import in_closed_form, quasi, terms_of
 

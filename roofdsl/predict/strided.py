@@ -1,9 +1,8 @@
 """Lines that a launch takes one by one: strided walks, which hardware does not prefetch as it does streams.
 
-`B[j, i]` with j innermost takes another line at every access. Where those lines come from decides the time: an LRU
-cache that is fully associative may hold them all, while the real one puts lines that lie a power of two apart into
-a few of its sets, and loses them. So the caches are simulated with their sets, and so are the pages whose addresses the
-core knows.
+`B[j, i]` with j innermost takes another line at every access. The time depends on the level that these lines come from.
+A fully associative LRU cache may hold them all, while a real one puts lines that are a power of two apart into a few of
+its sets, and loses them. So the caches are simulated with their sets, and so is the TLB with its pages.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets
 
 MOST_ACCESSES = 100_000_000
-"""Accesses (two seconds) up to which sets are simulated; beyond, a column is taken to fit as a whole or not at all."""
+"""Sets are simulated up to this many accesses (two seconds); beyond, a column fits as a whole or not at all."""
 
 PAGE = 4096
 
@@ -38,9 +37,11 @@ class Lines(Record):
 
 
 class Walks(Record):
-    """The strided walks of a launch. arrays: whose elements they take. associative, in_sets: their lines where caches
-    are fully associative, and with the sets that the machine states (the same where it states none, or where they
-    would take too long). pages: whose addresses have to be looked up.
+    """The strided walks of a launch.
+
+    arrays: the arrays that they access. associative, in_sets: their lines with fully associative caches, and with the
+    sets that the machine states (the same if it states none, or if the simulation would take too long). pages: the
+    number of page walks.
     """
 
     arrays: tuple[str, ...]
@@ -51,7 +52,7 @@ class Walks(Record):
 
 
 class _Reference(Record):
-    """An element as an innermost loop of `trips` iterations takes it, with the bytes to the next one."""
+    """An element as accessed by an innermost loop of `trips` iterations, with the distance in bytes to the next one."""
 
     array: Array
     executed: int
@@ -76,7 +77,7 @@ def walks_of(
         return None
     behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
     if [level.name for level in behind] != [part.name for part in machine.hierarchy[1:]]:
-        return None  # a level was left out, so nobody knows where its lines come from
+        return None  # a level was left out, so it is unknown where its lines come from
     at = sized(kernel, values)
     try:
         found = list(_references(at))
@@ -104,9 +105,9 @@ def walks_of(
 def strided_seconds(
     walks: Walks, lines: Sequence[Lines], levels: Sequence[tuple[LevelTime, Fraction]], machine: Machine
 ) -> tuple[Fraction, Fraction]:
-    """(seconds of the walks' lines, of what else passes the slowest level), given each level with its time.
+    """(seconds of the walks' lines, seconds of the other traffic of the slowest level), given each level with its time.
 
-    A line takes the time of the level that it comes from, and no more on its way through nearer ones.
+    A line takes the time of the level that it comes from, and no more on its way through nearer levels.
     """
     parts = {part.name: part for part in machine.hierarchy}
     total = rest = Fraction(0)
@@ -125,7 +126,7 @@ def strided_seconds(
 
 
 def pages_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """Seconds to look up the addresses of pages."""
+    """The seconds of page walks."""
     core = machine.core
     if core is None or core.walk is None or not machine.clock_hz:
         return Fraction(0)
@@ -139,7 +140,7 @@ def _directions(level: LevelTime) -> tuple[int, int]:
 
 
 def _references(at: Sized) -> Iterator[_Reference]:
-    """What innermost loops load and store, as compiled, with the bytes from iteration to iteration. Raises TooHard."""
+    """The loads and stores of innermost loops, as compiled, with their steps in bytes. Raises TooHard."""
     from roofdsl.incore.shape import loops_of
 
     for loop in loops_of(at):
@@ -152,7 +153,7 @@ def _references(at: Sized) -> Iterator[_Reference]:
 
 
 def _step_bytes(element: Element, var: str, at: Sized) -> int:
-    """Bytes from the element to that of the next value of `var`."""
+    """The bytes from the element to the one for the next value of `var`."""
     from roofdsl.loops.affine import affine
 
     pairs = zip(element.subscripts, element.array.strides(at.values), strict=True)
@@ -163,7 +164,9 @@ def _step_bytes(element: Element, var: str, at: Sized) -> int:
 def _share(
     crossing: Sequence[tuple[str, int, int]], strided: Sequence[_Reference], streams: Sequence[_Reference], line: int
 ) -> tuple[Lines, ...]:
-    """The walks' part of what crosses each boundary: all but the lines that streams take, at most one an access."""
+    """The walks' share of the traffic across each boundary: everything except the lines of streams, at most one line
+    per access.
+    """
     accesses = line * sum(r.executed for r in strided)
     written = line * sum(r.executed for r in strided if r.stored)
     streamed = sum(r.executed * abs(r.step_bytes) for r in streams)
@@ -173,13 +176,13 @@ def _share(
     for name, loaded, stored in crossing:
         stores = min(max(0, stored - kept), written)
         loads = min(max(0, loaded - streamed), accesses)
-        # a line is loaded before a part of it is stored, whether or not the machine's convention counts that
+        # a line is loaded before a part of it is stored, even if the machine's convention does not count that
         found.append(Lines(name, max(loads, stores) if only_stored else loads, stores))
     return tuple(found)
 
 
 def _held(step_bytes: int, sets: Sets) -> int:
-    """Lines that a cache holds of those that lie so many bytes apart: of as many sets as they fall into."""
+    """The lines that a cache holds of those that are this many bytes apart: those in the sets into which they fall."""
     apart = abs(step_bytes) // sets.line_bytes if step_bytes % sets.line_bytes == 0 else 1
     return sets.count // gcd(apart, sets.count) * sets.ways
 
@@ -187,8 +190,8 @@ def _held(step_bytes: int, sets: Sets) -> int:
 def _by_columns(
     lines: Sequence[Lines], strided: Sequence[_Reference], machine: Machine, line: int
 ) -> tuple[tuple[Lines, ...], int]:
-    """(lines, pages) where a loop that comes back to a column finds all of it, or nothing (LRU): if the column does not
-    fit into the sets that it uses, or into the pages that the core knows.
+    """(lines, pages) if a loop that returns to a column finds all of it or nothing (LRU): nothing if the column does
+    not fit into its sets, or its pages into the TLB.
     """
     from roofdsl.predict.associative import sets_of
 
@@ -212,7 +215,7 @@ def _by_columns(
 def _in_sets(
     at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
 ) -> list[tuple[str, int, int]]:
-    """What crosses each boundary with the sets of the caches that state their ways; the others as they were."""
+    """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs."""
     from roofdsl.predict.associative import sets_of
     from roofdsl.simulate.cache_levels import CacheLevel
     from roofdsl.simulate.hierarchy import simulate
@@ -237,7 +240,7 @@ def _in_sets(
 
 
 def _footprint(at: Sized, unit: int, room: int) -> tuple[int, int]:
-    """(bytes of all arrays, of those written) in whole units, where all of them fit into `room`; else nothing."""
+    """(bytes of all arrays, of the written ones) in whole units, if all arrays fit into `room`; else (0, 0)."""
     from roofdsl.loops.accesses import accesses, statements
 
     assigned = (p.statement for p in statements(at.kernel.body) if not isinstance(p.statement, Count))
@@ -253,7 +256,7 @@ def _footprint(at: Sized, unit: int, room: int) -> tuple[int, int]:
 
 
 def _pages(at: Sized, machine: Machine, warm: bool) -> int:
-    """Accesses to a page whose address the core does not know any more."""
+    """The number of accesses to a page that is not in the TLB."""
     from roofdsl.simulate.cache_levels import CacheLevel
     from roofdsl.simulate.hierarchy import simulate
 

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
 
 NEARER_ACCESSES = 300_000_000
-"""Accesses (a few seconds) up to which a level nearer than the memory is simulated where integer sets are too slow."""
+"""A level nearer than the memory is simulated up to this many accesses (a few seconds) if integer sets are too slow."""
 
 FEW_ACCESSES = 3_000_000
-"""Accesses up to which a launch is simulated if the kernel declares no `parallel for`: the generated code chose it."""
+"""A launch whose loops the generated code chose (no `parallel for`) is simulated up to this many accesses."""
 
 BY_SCOPES = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
 
@@ -25,9 +25,9 @@ BY_SCOPES = "bytes behind {} counted by blocks and waves: their distinct sectors
 def launch_transfers(
     orders: Orders, cache: Cache, values: Mapping[str, int], boundary: Boundary
 ) -> tuple[TrafficAt, Boundary]:
-    """The traffic of the launch of `orders` behind `cache`, and the boundary with what was assumed.
+    """The traffic of the launch of `orders` behind `cache`, and the boundary with the assumptions.
 
-    Raises CommandError as `transfers_at` does, OutOfReach among them.
+    Raises CommandError as `transfers_at` does, including OutOfReach.
     """
     from roofdsl.counts.histogram_at import NoAnswer
     from roofdsl.counts.sector_traffic import Transfers, transfers_at

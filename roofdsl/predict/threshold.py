@@ -32,10 +32,10 @@ from roofdsl.predict.time_model import LAUNCH
 from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096
-"""The largest value of the parameter that a search looks at, unless another is asked for."""
+"""The largest value of the parameter that a search examines by default."""
 
 MOST_STEPS = 10_000
-"""Values that are looked at, at most, to find one that the assumptions of a kernel allow."""
+"""The maximum number of values that are tried to find one that the assumptions of a kernel allow."""
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ def _bounds(grown: Grown, machine: Machine, question: Question, name: str, admis
 
 
 def _picked(terms: Mapping[str, T], names: Sequence[str], machine: Machine) -> dict[str, T]:
-    """The terms asked for, without the launches of a machine that has no launch time. Raises CommandError."""
+    """The requested terms, without the launches of a machine that has no launch time. Raises CommandError."""
     known = [n for n in terms if n != LAUNCH or machine.launch_s]
     wrong = next((n for n in names if n not in known), None)
     if wrong is not None:
@@ -169,9 +169,9 @@ def _picked(terms: Mapping[str, T], names: Sequence[str], machine: Machine) -> d
 def _searched(
     grown: Grown, machine: Machine, question: Question, admissible: Callable[[int], bool]
 ) -> tuple[Interval, ...]:
-    """Intervals from predictions at powers of two and bisection between those with other bounds.
+    """Intervals from predictions at powers of two, and bisection between those with different bounds.
 
-    What comes and goes between two neighbors is not seen. Ends early where a size is out of reach.
+    A bound that holds only between two neighboring sizes is missed. Ends early if a size is out of reach.
     """
     options = replace(question.options, unit=None)
 
@@ -207,7 +207,7 @@ def _searched(
     changes = [at[0]]
     for (low, before), (high, after) in pairwise(at):
         first, bound = low, before
-        while bound != after:  # the least value with another bound than `bound`, then on from there
+        while bound != after:  # the least value with a bound other than `bound`, then further from there
             a, b = first, high
             while b - a > 1:
                 middle = nearest((a + b) // 2)
@@ -244,7 +244,7 @@ def _admissible(launches: Sequence[Growing]) -> Callable[[int], bool]:
 def _allowed(
     intervals: Sequence[Interval], admissible: Callable[[int], bool], question: Question
 ) -> tuple[Interval, ...]:
-    """The intervals, their ends moved to values that are allowed; those without any are left out."""
+    """The intervals with their ends moved to allowed values; intervals without any are left out."""
     kept: list[Interval] = []
     for i in intervals:
         end = i.first + MOST_STEPS if i.last is None else min(i.last, i.first + MOST_STEPS)

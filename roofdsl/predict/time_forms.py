@@ -158,7 +158,7 @@ def kernel_terms(
     from roofdsl.loops.load import kernel
 
     found = kernel(checked, name, settings)
-    numbers(found, settings, complete=False)  # raises where they are none of its parameters
+    numbers(found, settings, complete=False)  # raises if they are not its parameters
     return _values(found.parameters, settings), (terms_of(found, machine, options),)
 
 
@@ -200,7 +200,7 @@ def program_terms(
 
 
 ANY = 5040
-"""A value of a parameter, with many divisors, with which a program is lowered where it is a symbol in all forms."""
+"""A value with many divisors for a parameter that is a symbol in all forms, used to lower a program."""
 
 
 def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: str) -> None:

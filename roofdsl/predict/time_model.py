@@ -24,7 +24,7 @@ from roofdsl.machine.model import UNFUSED, BandwidthCeiling, ComputeCeiling, Mac
 from roofdsl.machine.vector_units import Units, units_of
 
 SAME = Fraction(9, 10)
-"""Terms that are at least so large, relatively, are named with the largest (rule 15)."""
+"""Terms of at least this share of the largest are named with it (rule 15)."""
 
 COMPUTE, LAUNCH = "compute", "launch"
 """The terms that are named neither after a level nor after a link."""
@@ -32,7 +32,7 @@ COMPUTE, LAUNCH = "compute", "launch"
 LAUNCHES = "launches"
 
 Sum = tuple[tuple[str, Fraction], ...]
-"""Counts by name, each with what one of it adds."""
+"""Counts by name, each with the amount that one unit adds."""
 
 Counts = Mapping[str, int | Fraction]
 
@@ -55,9 +55,10 @@ class Largest(Record):
         return Largest(tuple(tuple((name, weight / rate) for name, weight in one) for one in self.sums))
 
     def made_of(self, parts: Mapping[str, Mapping[str, int]]) -> Largest:
-        """The same in other counts: `parts[name]` says what one of the new count `name` consists of, in the old counts.
+        """The same in other counts: `parts[name]` gives one unit of the new count `name` in the old counts.
 
-        A statement, say, is so many operations of each class. What adds nothing to a sum is left out of it.
+        A statement, for example, stands for its operations of each class. Counts that add nothing to a sum are left out
+        of it.
         """
         rows = {
             name: [sum((counts.get(n, 0) * weight for n, weight in one), Fraction(0)) for one in self.sums]
@@ -69,7 +70,7 @@ class Largest(Record):
 
     @property
     def only(self) -> Sum:
-        """The sum, where there is one alone. Raises ValueError for several."""
+        """The sum, if there is only one. Raises ValueError for several."""
         (one,) = self.sums
         return one
 
@@ -90,16 +91,16 @@ def terms_of_a_launch(compute: Largest, levels: Iterable[tuple[str, Largest]], m
 
 
 def bounding(seconds: Sequence[Fraction]) -> list[int]:
-    """Which terms bound the time: the places of the largest and of those within 10 % of it, the largest first.
+    """The terms that bound the time: the places of the largest and of those within 10 % of it, the largest first.
 
-    Equal ones stand in the order given; none bounds where all are 0.
+    Equal terms keep their order; if all are 0, none bounds.
     """
     near = [k for k, time_s in enumerate(seconds) if time_s and time_s >= SAME * max(seconds)]
     return sorted(near, key=lambda k: -seconds[k])
 
 
 def bound_text(names: Iterable[str]) -> str:
-    """What bounds, by the names of the terms: `HBM and compute`; `nothing` where nothing is done."""
+    """The bound, by the names of the terms: `HBM and compute`; `nothing` if nothing is done."""
     return " and ".join(names) or "nothing"
 
 
@@ -165,13 +166,13 @@ def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:
     return ceiling.type == part.type and (special or ceiling.cls in ("", part.cls))
 
 
-# Where the adder and the multiplier are two pipes, these run on the multiplier's; all else on the adder's.
+# If the adder and the multiplier are separate pipes, these classes run on the multiplier, all others on the adder.
 PIPES = ("add", "mul", "div")
 PIPE_NAMES = {"add": "adder", "mul": "multiplier", "div": "divider"}
 
 
 def _pipes(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
-    """Seconds that the adder, the multiplier and, where it is apart, the divider are busy."""
+    """The seconds that the adder, the multiplier and, if it is separate, the divider are busy."""
     busy: dict[str, list[tuple[str, Fraction]]] = {pipe: [] for pipe in PIPES[: 3 if machine.divider_separate else 2]}
     for part in parts:
         cost = pipe_cost(part, machine)
@@ -184,13 +185,12 @@ _DIVIDER = ("div", "sqrt", "rsqrt", "rcp")
 
 
 def _units(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
-    """Seconds that each set of vector units is busy with the operations that run on no other unit.
+    """The seconds that each set of vector units is busy with the operations that run on no other unit.
 
     Alone, a class runs at its rate r on all its units, so an operation takes one of k units k/r seconds. A set of s
-    units cannot do its own operations in less than the sum of these times over s. Only
-    unions of the sets of classes matter: any other set has the operations of a smaller one of these. The divider,
-    functions that are computed by code of their own, and every class whose units are not stated are taken to run beside
-    all of these.
+    units needs at least the sum of these times over s for its own operations. Only unions of the sets of classes
+    matter: any other set has the operations of a smaller one of these. The divider, functions that are computed by
+    separate code, and every class whose units are not stated are assumed to run beside all of these.
     """
     own = {p: units_of(machine, p.type, p.cls) for p in parts}
     sets: set[Units] = set()
@@ -219,7 +219,7 @@ def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:
 
 
 def _has_peak(part: ComputePart, machine: Machine) -> bool:
-    """Whether the part's rate is stated, by a `peak` of its own or, of a special function, by that of all of them."""
+    """Whether the part's rate is stated by its own `peak` or, for a special function, by that of all of them."""
     if machine.stated(part.type, part.cls) is not None:
         return True
     special = machine.stated(part.type, "special") if part.cls in SPECIAL_FUNCTIONS else None

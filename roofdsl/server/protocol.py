@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 ABOUT = """\
 roofdsl derives the work and the memory traffic of loop kernels as exact closed forms, and predicts their time on a
-machine. Read roofdsl://language for the kernel language. `sol` gives the least time that any code takes, and
-`validate_claim` judges a measured time.
+machine. Read roofdsl://language for the kernel language. `sol` gives the minimum time of any code, and `validate_claim`
+judges a measured time.
 """
 
 RESOURCES = {

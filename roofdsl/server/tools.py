@@ -72,7 +72,7 @@ TOOLS = (
         MACHINE, SIZES, TRAFFIC, UNIT,
         Parameter("warm", "--warm", "flag", "start with the caches as a previous launch left them"),
     )),
-    Tool("sol", "sol", "Find the least time that any code for the kernel takes on a machine.", (MACHINE, SIZES)),
+    Tool("sol", "sol", "Find the minimum time of any code for the kernel on a machine.", (MACHINE, SIZES)),
     Tool("validate_claim", "sol", "Judge whether a measured or claimed time is possible.", (
         MACHINE, SIZES, Parameter("time", "--measured", "text", "the claimed time, such as 3.96ms", needed=True),
     )),

@@ -7,11 +7,11 @@ from types import ModuleType
 
 
 def _load_islpy() -> None:
-    """Imports islpy without its question for its own version, which costs more than the rest of it.
+    """Imports islpy without the query for its own version, which takes longer than the rest of the import.
 
-    islpy asks importlib.metadata, which loads email, zipfile and csv and looks through all installed packages: 25 ms,
-    a sixth of `roofdsl predict`. Here it finds a stand-in instead; `islpy.version` and `islpy.__version__` are made
-    when somebody wants them. Should another islpy need more of that module, it gets the real one.
+    islpy asks importlib.metadata, which loads email, zipfile and csv and searches all installed packages: 25 ms, a
+    sixth of `roofdsl predict`. Here, islpy finds a stand-in instead; `islpy.version` and `islpy.__version__` are
+    computed on first use. If another version of islpy needs more of that module, it gets the real one.
     """
     name = "islpy.version"
     if "islpy" in sys.modules or name in sys.modules:

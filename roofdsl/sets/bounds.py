@@ -53,7 +53,7 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
         parts += [part] if part is not domain else []
         if part.params().is_disjoint(at):
             continue
-        # without its residues, which isl's bounds do not take; leading terms are the same
+        # without its residues, which isl's bounds do not support; the leading terms are the same
         polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
         low, high = (_candidates(bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
         if not low or not high:
@@ -103,7 +103,7 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
 
 
 def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
-    """Lower bounds of `value` over `domain` in the parameters, the least of which holds; none if one does not grow.
+    """Lower bounds of `value` over `domain` in the parameters, the least of which holds; empty if one does not grow.
 
     A bound grows if its only negative term is the constant.
     """
@@ -116,9 +116,9 @@ def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
 
 
 def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
-    """(isl parameter set, lower bound of `value` over `domain` on that set, in the parameters).
+    """(isl parameter set, a lower bound of `value` over `domain` on that set, in the parameters).
 
-    The least of the bounds that hold somewhere is a bound. None if the library gives none for some parameters.
+    Where several hold, the least is a bound. None if the library gives none for some parameters.
     """
     found: list[tuple[Any, Any]] = []
     bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda sizes, here: found.append((sizes, here)))
@@ -130,7 +130,7 @@ def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
 
 
 def _straight(value: Quasi) -> Quasi:
-    """`value` less negative terms outweighed by a term of the same or a higher power: n**2 - n is at least 0."""
+    """`value` without negative terms that a term of the same or a higher power outweighs: n**2 - n is at least 0."""
     total = value
     for monomial, c in value:
         if c >= 0 or not monomial:
@@ -150,7 +150,7 @@ def _divides(small: Any, large: Any) -> bool:
 def _candidates(fold: Any, at: Any | None) -> list[Quasi]:
     found: list[tuple[Any, Any]] = []
     fold.foreach_piece(lambda domain, here: found.append((domain, here)))
-    # nothing is computed in the call back: isl prints an exception that leaves one, a budget's end too
+    # the callback computes nothing, since isl prints any exception raised in it, even at the end of a budget
     pieces = [here for domain, here in found if at is None or not domain.params().is_disjoint(at)]
     return [quasi_value(polynomial, []) for here in pieces for polynomial in _each(here)]
 
@@ -162,10 +162,10 @@ def _each(fold: Any) -> list[Any]:
 
 
 def _polynomial(domain: Any, value: Quasi) -> Any:
-    """`value` on `domain` as isl.PwQPolynomial, in the dimensions that it depends on.
+    """`value` on `domain` as isl.PwQPolynomial, in the dimensions on which it depends.
 
-    Over the others it does not change, and a bound costs more with each. All are kept if leaving some out would leave
-    floors, which isl's bounds do not take.
+    It is constant along the others, and each makes a bound more expensive. All are kept if removing some would leave
+    floors, which isl's bounds do not support.
     """
     names = dimensions(domain)
     used = [name for name in names if name in value.names()]
@@ -191,5 +191,5 @@ def polynomial_text(value: Quasi) -> str:
 
 
 def _floor_text(atom: Floor) -> str:
-    denominator = lcm(*(c.denominator for _, c in atom.of))  # fractions within a floor are no isl text
+    denominator = lcm(*(c.denominator for _, c in atom.of))  # isl cannot read fractions within a floor
     return f"floor(({polynomial_text(atom.of * denominator)})/{denominator})"

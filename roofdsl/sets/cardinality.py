@@ -39,7 +39,7 @@ def cardinality(counted: Any, share: float = 1) -> Any:
     floors = max((p.dim(_DIV) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
-    if floors or not is_map:  # what is told in sizes has fewer cases where it is not cut
+    if floors or not is_map:  # symbolic counts have fewer cases if they are not cut
         return counted_as_it_is(counted, share)
     simple, others = list[Any](), list[Any]()
     for basic in _basics(counted.make_disjoint()):
@@ -54,16 +54,16 @@ def cardinality(counted: Any, share: float = 1) -> Any:
 
 
 def require_few_floors(relation: Any) -> None:
-    """Raises TooHard for an isl.Map with a basic map of more floors than are counted: a set made of it has them too."""
+    """Raises TooHard for an isl.Map with too many floors in a basic map; a set made from it would have them, too."""
     if max((p.dim(_DIV) for p in _basics(relation)), default=0) > MAX_FLOORS:
         raise TooHard("a set of accesses", MAX_OPERATIONS)
 
 
 def added(counts: Sequence[Any]) -> Any:
-    """The sum of isl.PwQPolynomials, two by two: sums of few pieces are merged before they meet others.
+    """The sum of isl.PwQPolynomials, in pairs: sums of few pieces are merged before they are added to others.
 
-    Those with floors come last and stay apart: merged, they have floors of loop variables, for which there are fewer
-    closed forms.
+    Those with floors come last and are not merged. Merged, they would have floors of loop variables, for which fewer
+    closed forms exist.
     """
     bent = [count for count in counts if most_floors(count)]
     straight = [count for count in counts if not most_floors(count)] if bent else list(counts)
@@ -79,14 +79,14 @@ Counted = Sequence[tuple[str, Any, Any]]
 
 
 def by_domain(count: Any) -> Counted:
-    """An isl.PwQPolynomial as `total_of` takes it."""
+    """An isl.PwQPolynomial in the form that `total_of` takes."""
     return [(str(domain), domain, value) for domain, value in count.get_pieces()]
 
 
 def total_of(counts: Iterable[Counted]) -> Any:
-    """The sum of many counts, of which most have domains in common; None where there is none.
+    """The sum of many counts, most of which have a domain in common with others; None if there are none.
 
-    What has one domain is added first, which costs nothing: sums of different domains are cut along all of them.
+    Counts on the same domain are added first, which costs nothing. Sums on different domains are cut along all of them.
     """
     together: dict[str, tuple[Any, Any]] = {}
     for text, domain, value in (piece for count in counts for piece in count):
@@ -115,7 +115,7 @@ def _points(basic: Any) -> Any:
 
 
 def _groups(basic: Any) -> Iterable[list[int]]:
-    """The dimensions that are counted, in groups that constraints tie together."""
+    """The counted dimensions, in groups that constraints connect."""
     group = {k: [k] for k in range(basic.dim(_OUT))}
     for constraint in basic.get_constraints():
         used = [k for k in group if constraint.involves_dims(_OUT, k, 1)]
@@ -127,7 +127,7 @@ def _groups(basic: Any) -> Iterable[list[int]]:
 
 
 def _factor(basic: Any, group: list[int]) -> Any | None:
-    """`basic` in the dimensions of a group alone, without what is said of others; None for one value of one of them."""
+    """`basic` in the dimensions of one group, without other constraints; None if they have only one value."""
     for k in reversed(range(basic.dim(_OUT))):
         if k not in group:
             basic = basic.drop_constraints_involving_dims(_OUT, k, 1).project_out(_OUT, k, 1)

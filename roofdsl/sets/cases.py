@@ -83,7 +83,9 @@ def closed_form_of(
 
 
 def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi]]:
-    """The pieces with as few polynomials as agree on them; 0 outside the pieces, which may be absorbed, too."""
+    """The pieces with as few polynomials as possible; the value outside them is 0, and these places may be absorbed,
+    too.
+    """
     groups: dict[Quasi, Any] = {}
     for anywhere, value in parts:
         domain = anywhere.intersect(context)
@@ -116,7 +118,7 @@ def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi
 
 
 FEW = 32
-"""Values of a parameter at which two polynomials are compared one by one, at most."""
+"""The maximum number of values of a parameter at which two polynomials are compared one by one."""
 
 
 def agrees(a: Quasi, b: Quasi, domain: Any) -> bool:
@@ -137,7 +139,7 @@ def agrees(a: Quasi, b: Quasi, domain: Any) -> bool:
 
 
 def _few_values(domain: Any, name: str) -> range:
-    """All values of parameter `name` on `domain`, where they are few; none otherwise."""
+    """All values of parameter `name` on `domain` if there are few of them; otherwise an empty result."""
     where = domain.find_dim_by_name(isl.dim_type.param, name)
     if where < 0:
         return range(0)
@@ -146,7 +148,7 @@ def _few_values(domain: Any, name: str) -> range:
     if not (one.dim_has_lower_bound(isl.dim_type.set, 0) and one.dim_has_upper_bound(isl.dim_type.set, 0)):
         return range(0)
     least, most = one.dim_min_val(0), one.dim_max_val(0)
-    if not (least.is_int() and most.is_int()):  # an empty set has neither
+    if not (least.is_int() and most.is_int()):  # an empty set has no minimum and no maximum
         return range(0)
     low, high = int(least.to_python()), int(most.to_python())
     return range(low, high + 1) if high - low < FEW else range(0)
@@ -183,7 +185,7 @@ def _freedom(domain: Any) -> int:
 
 
 def conditions(domain: Any, meaning: Mapping[str, Quasi] | None = None) -> tuple[tuple[Constraint, ...], ...]:
-    """The basic sets of an isl parameter set as constraints, in terms of what the isl parameters mean."""
+    """The basic sets of an isl parameter set as constraints, in terms of the meaning of the isl parameters."""
     meaning = meaning or {}
     out = []
     for basic in domain.coalesce().get_basic_sets():

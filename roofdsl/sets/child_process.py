@@ -18,7 +18,7 @@ from roofdsl.overtime import forking
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
 MOST_TASKS = 10_000
-"""Numbers of tasks that a pipe surely holds at once."""
+"""The maximum number of task numbers that a pipe certainly holds at once."""
 
 _NUMBER = struct.Struct("<I")
 
@@ -27,7 +27,7 @@ _RAISED = 3
 """Exit status of a child whose task raised an exception."""
 
 _NOT_REPRODUCIBLE = {4: reproducibility.decided_by_clock, 5: reproducibility.decided_by_chance}
-"""Exit statuses of a child whose answer is another one under other circumstances, and how that is told here."""
+"""Exit statuses of a child whose answer depends on the circumstances, and the function that reports this here."""
 
 
 class Stopped(Exception):
@@ -54,7 +54,7 @@ def in_children(
     """The texts that the tasks return, computed by as many forked copies as there are cores.
 
     A free copy takes the next task. Each task gets `seconds`, and all together get `together_s`. After a task that
-    returns the text `ends_all`, no other is begun; it stands for theirs. Raises as `in_child` does.
+    returns the text `ends_all`, no other task is started, and that text stands for theirs. Raises as `in_child` does.
     """
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
     if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:
@@ -69,7 +69,7 @@ def in_children(
             text = tasks[_NUMBER.unpack(number)[0]]().encode()
             done += [number, _NUMBER.pack(len(text)), text]
             if ends_all is not None and text == ends_all.encode():
-                while os.read(queue, _NUMBER.size):  # what is left in the queue is taken out of it
+                while os.read(queue, _NUMBER.size):  # remove the remaining tasks from the queue
                     pass
         return b"".join(done)
 
@@ -89,7 +89,7 @@ def in_children(
 
 
 def _one_by_one(tasks: Sequence[Callable[[], str]], ends_all: str | None) -> list[str]:
-    """The texts that the tasks return, as `in_children`, in this process."""
+    """The texts that the tasks return, as from `in_children`, computed in this process."""
     texts: list[str] = []
     for task in tasks:
         texts.append(task())
@@ -99,7 +99,7 @@ def _one_by_one(tasks: Sequence[Callable[[], str]], ends_all: str | None) -> lis
 
 
 def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[bytes]:
-    """What the tasks return, each computed in a forked copy of its own, all at once."""
+    """The texts that the tasks return, each computed in its own forked copy, all at once."""
     running: list[tuple[int, int]] = []
     answers: list[bytes] = []
     ends: set[int] = set()
@@ -139,11 +139,11 @@ def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[byt
 
 
 def _answer(task: Callable[[], bytes], seconds: float, writing: int) -> None:
-    """In the child: write the answer and end at once, without the parent's exit handlers and buffers."""
+    """In the child: write the answer and exit at once, without the parent's exit handlers and buffers."""
     code = _RAISED
     try:
-        faulthandler.disable()  # a crash here is the parent's to report
-        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # ends native code too, which a Python handler would not
+        faulthandler.disable()  # the parent reports a crash
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # also ends native code, which a Python handler would not
         signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         budget.forked(seconds)
         before = reproducibility.seen()

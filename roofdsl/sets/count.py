@@ -11,7 +11,7 @@ from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount, Part
 
 MAX_GRID = 60_000_000
-"""Points at which a curved condition is evaluated, at most."""
+"""The maximum number of points at which a curved condition is evaluated."""
 
 
 def number(piecewise: Any) -> int:

@@ -3,9 +3,11 @@
 See docs/rules.md, step S4. If all accesses of a piece have the same distance, their count gets the condition Z <
 distance, whatever its degree in the sizes. If the distance grows along one affine form of the loop variables, it passes
 Z at an integer root, which becomes an ordinary parameter of the count. A smaller part that depends on other variables
-(16*n*i + 8*j with 8*j < 16*n) matters only at the root itself; there, the rest of Z becomes another parameter. A
-distance that is nonlinear in two variables is summed over one of them (Haystack, PLDI 2019, counts the values of that
-variable one by one). That the distance grows, and that the smaller part is small, is proven first.
+(16*n*i + 8*j with 8*j < 16*n) matters only at the root itself. There, the part of Z that is left becomes another
+parameter. A distance that is nonlinear in two variables is summed over one of them (Haystack, PLDI 2019, counts the
+values of that variable one by one).
+
+It is proven first that the distance grows, and that the smaller part is small.
 """
 
 from __future__ import annotations
@@ -30,21 +32,23 @@ from roofdsl.sets.signs import least_value, nowhere_negative
 from roofdsl.sets.terms import Alternatives, Definition, Rest, Root, Span, Term
 
 MOST_AT_ROOT = 3
-"""Values of the main variable, from the root down, at which the rest of a distance may decide, at most."""
+"""The maximum number of values of the main variable, from the root down, at which the rest of a distance may decide."""
 
 Longest = tuple[Quasi, ...]
 """Distances of which the longest counts; none: infinite."""
 
 MADE = "_made_"
-"""Begins names that are made here."""
+"""The prefix of generated names."""
 
 _AT = "_at"
 """Stands for the variable of a root until it has a name."""
 
 
 class Region(Record):
-    """A part of a domain: the disjoint isl.Sets of its points beyond the limit, the isl parameters of roots and rests
-    in them, what is known of these (isl text), and the condition for all this.
+    """A part of a domain.
+
+    here: its points. beyond: the disjoint isl.Sets of its points that exceed the limit. names: the isl parameters of
+    roots and rests in them; known: isl text of what holds for these. threshold: the condition for all this.
     """
 
     here: Any
@@ -55,7 +59,11 @@ class Region(Record):
 
 
 class Course(Record):
-    """`of` (in _AT) rises or falls with `along`, affine in the dimensions, from `low` to `high`, in the parameters."""
+    """The part of a distance that rises or falls with `along`.
+
+    of: that part, as a function of _AT, the value of `along`. along: an affine form of the dimensions. low, high: its
+    range, in the parameters.
+    """
 
     along: Quasi
     of: Quasi
@@ -92,7 +100,8 @@ class Crossings:
     def terms(self, domain: Any, distances: Longest) -> list[Term]:
         """The number of points of `domain` (isl.Set) at which the longest of `distances` exceeds the limit.
 
-        Without any distance, it is infinite. Raises CannotCount if the distances are nonlinear in too many variables.
+        Without any distances, the distance counts as infinite. Raises CannotCount if the distances are nonlinear in too
+        many variables.
         """
         domain = domain.intersect_params(self.context)
         if domain.is_empty():
@@ -102,12 +111,12 @@ class Crossings:
         try:
             return self._all_counted(domain, distances, None)
         except CannotCount:
-            # At each value of one variable, which then is a parameter like a size, the others are counted as before:
-            # what was bent in two variables is bent in one of them there.
+            # For each value of one variable, which is then a parameter like a size, the others are counted as before. A
+            # distance that was nonlinear in two variables is then nonlinear in one.
             dims = frozenset(dimensions(domain))
             inside = dims & frozenset[str]().union(*(d.names() for d in distances))
             bent = {n: not all(_is_straight(d.split(dims - {n})[0]) for d in distances) for n in inside}
-            # a sum over one variable; first over those that leave a distance affine with numbers as coefficients
+            # a sum over one variable; first those that leave a distance affine with numbers as coefficients
             for name in sorted(inside, key=lambda n: (bent[n], n)):
                 try:
                     return self._summed(domain, distances, name)
@@ -133,8 +142,8 @@ class Crossings:
         alone = len(distances) == 1
         regions = self._regions(domain, distances[0], alone=alone)
         for other in distances[1:]:
-            # The longest exceeds the limit where one of them does: the parts of each are laid over those of the others,
-            # and what is beyond in either is beyond.
+            # The longest distance exceeds the limit where one of them does. The parts of each are intersected with
+            # those of the others, and a point is beyond if it is beyond in either.
             more = self._regions(domain, other, alone=alone)
             regions = [joined for a in regions for b in more if (joined := _joined(a, b)) is not None]
         return [term for region in regions for beyond in region.beyond for term in self._counted(beyond, region, span)]
@@ -142,13 +151,14 @@ class Crossings:
     # ---- shapes of distances ----
 
     def _regions(self, domain: Any, distance: Quasi, *, alone: bool) -> list[Region]:
-        """`domain` in parts, with what of each exceeds the limit. alone: no other distance is asked for.
+        """`domain` in parts, each with its points that exceed the limit. alone: there is no other distance.
 
         Raises CannotCount.
         """
         dims = frozenset(dimensions(domain)) & distance.names()
         inside, outside = distance.split(dims)
-        # A floor of loop variables jumps: along them the distance is no polynomial, and has no one root.
+        # A floor of loop variables jumps. Along these variables, the distance is not a polynomial and may have several
+        # roots.
         if any(not isinstance(a, str) for a in inside.atoms()):
             raise CannotCount("a reuse distance has a floor of loop variables")
         if _is_straight(inside):
@@ -161,33 +171,34 @@ class Crossings:
         raise CannotCount("a reuse distance is nonlinear in several loop variables")
 
     def _level(self, domain: Any, distance: Quasi, *, alone: bool) -> Region:
-        """`domain`, which exceeds the limit as a whole or not at all."""
-        # Distances and limits are whole, so that greater means at least 1 more. And no limit is below `least`: what is
-        # no farther never misses, and need not be parted from the rest.
+        """`domain`, all of whose points exceed the limit, or none."""
+        # Distances and limits are integers, so greater means at least 1 more. No limit is below `least`, so shorter
+        # distances never miss, and need no separate parts.
         excess = distance - self.limit - 1
         if distance.is_constant() and distance.constant_value() <= self.least:
             return Region(domain, ())
         if excess.is_constant():
             return Region(domain, (domain,) if excess.constant_value() >= 0 else ())
-        # Alone, the condition stands beside the term; among several, it is a parameter, 0 or 1, of the set counted.
+        # A single distance has its condition beside the term; one of several has a parameter, 0 or 1, in the counted
+        # set.
         if alone:
             intervals = _intervals(excess, self.context)
             if intervals is None:
                 return Region(domain, (domain,), threshold=(((excess, False),),))
             return Region(domain, (domain,) if intervals else (), threshold=intervals if any(intervals) else ())
         one = Quasi.constant(1)
-        # A Rest of which low and high are 1 has two values left.
-        name = self._name(Rest("", distance - self.limit, one, one))  # 1 where it exceeds the limit, else 0
+        # A Rest with low = high = 1 has only two possible values.
+        name = self._name(Rest("", distance - self.limit, one, one))  # 1 if it exceeds the limit, otherwise 0
         exceeds = domain.intersect(where(domain, f"{name} = 1", [name]))
         return Region(domain, (exceeds,), (name,), f"0 <= {name} <= 1")
 
     def _straight(self, domain: Any, inside: Quasi, outside: Quasi, *, alone: bool) -> list[Region]:
-        """The parts where the distance is `inside`, affine in the dimensions with numbers, plus `outside`."""
+        """The parts for a distance of `inside`, affine in the dimensions with plain numbers, plus `outside`."""
         if not inside:
             return [self._level(domain, outside, alone=alone)]
-        # 16*i + 8*j takes multiples of 8 only. The root is one of 2*i + j, which takes every value between its ends.
-        # Where all variables make the distance shorter it is turned round: the root is a value of 2*i + j then, too,
-        # which the distance falls along, and not of -2*i - j.
+        # 16*i + 8*j has only multiples of 8 as values. The root is a value of 2*i + j, which takes every value between
+        # its ends. If all variables make the distance shorter, the root is a value of 2*i + j, too, and not of -2*i -
+        # j; the distance then falls along it.
         scale, sign = gcd(*(int(c) for _, c in inside)), -1 if all(c < 0 for _, c in inside) else 1
         along, of = inside * _inverse(scale * sign), Quasi.symbol(_AT) * (scale * sign) + outside
         return [
@@ -196,10 +207,10 @@ class Crossings:
         ]
 
     def _along(self, domain: Any, distance: Quasi, name: str, *, alone: bool) -> list[Region]:
-        """The parts where the distance is bent along dimension `name` only. Raises CannotCount."""
+        """The parts for a distance that is nonlinear along dimension `name` only. Raises CannotCount."""
         dims = frozenset(dimensions(domain))
-        # bent: all terms with `name`, products such as i*j among them; straight: those of other variables; outside: of
-        # sizes.
+        # bent: all terms with `name`, including products such as i*j; straight: terms of other variables; outside:
+        # terms of sizes.
         bent, others = distance.split(frozenset((name,)))
         straight, outside = others.split(dims)
         if bent.names() & (dims - {name}) or not _is_straight(straight):
@@ -207,7 +218,7 @@ class Crossings:
         found: list[Region] = []
         variable, of = Quasi.symbol(name), bent.substitute({name: Quasi.symbol(_AT)}) + outside
         for part, sign, low, high in _monotone(domain, bent, name):
-            # Where it grows along `name` and has a straight rest, the rest may tip the balance at the root.
+            # If it grows along `name` and has a straight rest, the rest may decide at the root.
             if not sign:
                 found += self._straight(part, straight, outside, alone=alone)
             elif low == high:
@@ -215,8 +226,8 @@ class Crossings:
             elif not straight:
                 found.append(self._from(part, Course(variable, of, low, high, sign), alone=alone))
             else:
-                # The least value of the rest is given to the course. Then the rest is nowhere negative, and where the
-                # course alone exceeds the limit the distance does.
+                # The course gets the least value of the rest. The rest is then nowhere negative, and the distance
+                # exceeds the limit wherever the course alone does.
                 for here, least, most in extents(part, straight):
                     course = Course(variable, of + least, low, high, sign)
                     found.append(self._with_rest(here, course, straight - least, most - least))
@@ -224,19 +235,19 @@ class Crossings:
 
     def _from(self, here: Any, course: Course, *, alone: bool) -> Region:
         """The points of `here` beyond the root."""
-        # One value is passed as a whole or not at all: no root is needed.
+        # With a single value, all points exceed the limit or none does, so no root is needed.
         if course.low == course.high:
             return self._level(here, course.of.substitute({_AT: course.low}), alone=alone)
-        # The library takes the root for a parameter like any other. That it lies between the ends of the course, or
-        # just before them, is told it as `known`: else it would count cases that there are not.
+        # For the library, the root is a parameter like any other. `known` says that it lies between the ends of the
+        # course, or just outside them; otherwise the library would count impossible cases.
         root = self._name(Root(_AT, course.of, self.limit, course.low, course.high, course.sign > 0))
         beyond = here.intersect(where(here, course.beyond(root), [root]))
         return Region(here, (beyond,), (root,), course.known(root))
 
     def _with_rest(self, here: Any, course: Course, rest: Quasi, most: Quasi) -> Region:
-        """What is beyond the root, and what is near it where the `rest`, from 0 to `most`, decides."""
-        # Past the root the limit is exceeded whatever the rest is. At the root, and at few values before it, the rest
-        # has to be larger than what is left of the limit there: a parameter of its own.
+        """The points beyond the root, and those near it at which the `rest`, from 0 to `most`, decides."""
+        # Past the root, the limit is exceeded whatever the rest is. At the root, and at a few values before it, the
+        # rest must exceed the remainder of the limit there, which becomes another parameter.
         region = self._from(here, course, alone=True)
         beyond, names, known = region.beyond, region.names, region.known
         (root,) = names
@@ -245,8 +256,8 @@ class Crossings:
         for k in range(_window(here, course, rest) + 1):
             at = Quasi.symbol(root) - k * course.sign
             left = (self.limit - course.of.substitute({_AT: at})) * _inverse(scale)
-            # Clamped to what can decide: a rest from 0 to `most` is always greater than -1 and never than `most`. So
-            # the parameter lies between two ends, whatever the limit is.
+            # The remainder is clamped to the range that matters: a rest from 0 to `most` always exceeds -1 and never
+            # `most`. So the parameter is bounded, whatever the limit is.
             name = self._name(Rest("", left, Quasi.constant(0), most * _inverse(scale)))
             text = f"{affine_text(course.along)} = {affine_text(at)} and {rest_text} > {name}"
             beyond += (here.intersect(where(here, text, [root, name])),)
@@ -264,7 +275,7 @@ class Crossings:
         """The number of points of `counted`, a subset of the region."""
         if counted.is_empty():
             return []
-        # What holds wherever the region is not empty is said once, as `outer`, and taken for granted in the count.
+        # `outer` states once what holds wherever the region is not empty; the count then assumes it.
         context, gate = self.context, among.here.params()
         if span is not None:
             text = f"{affine_text(span.low)} <= {span.name} <= {affine_text(span.high)}"
@@ -279,7 +290,7 @@ class Crossings:
 
 
 def _intervals(excess: Quasi, context: Any) -> Alternatives | None:
-    """Where `excess` is at least 0, as bounds of its one isl parameter; None where it has another form."""
+    """Where `excess` is at least 0, as bounds of its only isl parameter; None for another form."""
     if (
         len(excess.names()) != 1
         or not excess.names() <= set(parameters(context))
@@ -296,7 +307,7 @@ def _intervals(excess: Quasi, context: Any) -> Alternatives | None:
 
 
 def _joined(a: Region, b: Region) -> Region | None:
-    """What two regions have in common, with what exceeds the limit in either; None where it is nothing."""
+    """The intersection of two regions, with the points that exceed the limit in either; None if it is empty."""
     here = a.here.intersect(b.here)
     if here.is_empty():
         return None
@@ -322,7 +333,7 @@ def _named(definition: Definition, name: str) -> Definition:
 
 
 def _is_straight(value: Quasi) -> bool:
-    """Whether `value` is affine with whole numbers as coefficients."""
+    """Whether `value` is affine with integer coefficients."""
     return all(len(m) == 1 and m[0][1] == 1 and isinstance(m[0][0], str) and c.denominator == 1 for m, c in value if m)
 
 
@@ -331,11 +342,14 @@ def _inverse(scale: int) -> Quasi:
 
 
 def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Quasi, Quasi]]:
-    """(part of `domain`, sign, low, high): on the part `bent` does not fall (sign 1) or not rise (-1) along dimension
-    `name`, which runs from low to high there, or does not depend on it (0). Raises CannotCount where none is shown.
+    """(part of `domain`, sign, low, high) for the parts on which `bent` is monotone along dimension `name`.
+
+    The dimension runs from low to high there. Sign 1: it does not fall; -1: it does not rise; 0: it does not depend on
+    the dimension. Raises CannotCount if monotonicity is not proven.
     """
     variable = Quasi.symbol(name)
-    # One step of `name`, from any value `_v` but the last: on the part it is nowhere negative, or nowhere positive.
+    # The change in one step of `name`, from any value `_v` except the last, is nowhere negative or nowhere positive on
+    # the part.
     growth = bent.substitute({name: variable + 1}) - bent
     steps = growth.substitute({name: Quasi.symbol("_v")})
     for here, low, high in extents(domain, variable):
@@ -345,8 +359,8 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
         elif nowhere_negative(inner, -steps):
             yield here, -1, low, high
         else:
-            # Neither everywhere: where its sign is that of an affine form, the part is cut by it. Such a form has one
-            # sign on either side of one value of `name`, so that each cut is again an interval along it.
+            # Neither holds everywhere. If the sign is that of an affine form, the part is cut along the form. The form
+            # has one sign on either side of some value of `name`, so that each piece is again an interval along it.
             text = sign_text(growth)
             if text is None:
                 raise CannotCount("it is not known in which direction a reuse distance grows")
@@ -364,11 +378,12 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
 def _window(here: Any, course: Course, rest: Quasi) -> int:
     """How far before the root the rest of a distance, which is not negative, may still decide. Raises CannotCount.
 
-    From k + 1 before the root on, of + rest is at most `of` at the root: no access exceeds the limit there.
+    From k + 1 before the root on, of + rest is at most the value of `of` at the root, so no access exceeds the limit
+    there.
     """
     along, text = course.along, affine_text(course.along)
     for k in range(MOST_AT_ROOT):
-        # Only where the step of k + 1 stays between low and high, since the course is known to rise there alone.
+        # Only where a step of k + 1 stays between low and high, since the course is known to rise only there.
         end = course.high - (k + 1) if course.sign > 0 else course.low + (k + 1)
         inner = where(here, f"{text} {'<=' if course.sign > 0 else '>='} {affine_text(end)}")
         growth = course.of.substitute({_AT: along + (k + 1) * course.sign}) - course.of.substitute({_AT: along})

@@ -76,7 +76,7 @@ def _range(domain: Any, i: int) -> tuple[int, int]:
 
 
 def _fibres(domain: Any, fixed: list[int], straight: Quasi) -> list[tuple[Any, Quasi]]:
-    """Count of the points over each value of the fixed dimensions (parameters d<i>) with straight + T > 0."""
+    """The number of points with straight + T > 0 over each value of the fixed dimensions (parameters d<i>)."""
     varies = bool(straight.names() & set(dimensions(domain)))
     for i in range(domain.dim(isl.dim_type.set)):
         domain = domain.set_dim_name(isl.dim_type.set, i, f"d{i}")
@@ -98,7 +98,7 @@ def _fibres(domain: Any, fixed: list[int], straight: Quasi) -> list[tuple[Any, Q
 
 
 def _constraints(basic: Any) -> list[tuple[Quasi, bool]]:
-    """(value, whether it must be 0 rather than at least 0) of every constraint."""
+    """(value, whether it must be 0 rather than at least 0) for every constraint."""
     out = []
     for constraint in basic.get_constraints():
         out.append((affine_value(constraint.get_aff()), constraint.is_equality()))
@@ -133,7 +133,7 @@ def _sum_over_grid(
 
 
 def _evaluate(value: Quasi, env: dict[str, Ints], length: int | None = None) -> Ints:
-    """Integer value at every point. Raises CannotCount where 64 bits may not do."""
+    """The integer value at every point. Raises CannotCount if 64 bits may be too few."""
     import numpy as np
 
     n = length if length is not None else len(next(iter(env.values())))

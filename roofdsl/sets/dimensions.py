@@ -20,7 +20,7 @@ def parameters(domain: Any) -> list[str]:
 
 
 def tuple_name(domain: Any) -> str:
-    """The name of its points; empty where they have none."""
+    """The name of its points; empty if they have none."""
     space = domain.get_space()
     return space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
 

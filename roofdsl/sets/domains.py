@@ -118,7 +118,7 @@ class LoopDims:
 
     @staticmethod
     def _counter(loop: For, starts: list[Pair], step: Pair, name: str) -> LoopDim:
-        """A dimension that counts iterations, or is the variable itself where the step is 1."""
+        """A dimension that counts iterations, or that is the variable itself if the step is 1."""
         if step.low.terms:
             needed = f"`assume ... % {loop.step} == 0`"
             raise NotAffine(f"the step {loop.step} of loop {loop.var} has no number and no {needed}")
@@ -129,9 +129,9 @@ class LoopDims:
         return LoopDim([name], starts[0] + Pair(Linear.of({name: step.low.constant})), [])
 
     def _digits(self, loop: For, starts: list[Pair], stops: list[Pair], step: Pair, name: str) -> LoopDim:
-        """Two digits of a variable that takes every value; one where the loop runs over exactly one tile.
+        """Two digits of a variable that takes every value; one if the loop runs over exactly one tile.
 
-        What that says of the bounds is taken out of `starts` and `stops`.
+        The bounds that this already implies are removed from `starts` and `stops`.
         """
         world = self.worlds[loop.var]
         if step.low != Linear.of({}, 1):
@@ -145,7 +145,7 @@ class LoopDims:
         stops[:] = [s for s in stops if not _is_next_tile(inner, [s])]
         return LoopDim([low], Pair(Linear.of({low: 1}) + inner.low, inner.high, world), constraints)
 
-    # ---- which loops and array dimensions run in digits of a symbolic tile size ----
+    # ---- the loops and array dimensions that are written in digits of a symbolic tile size ----
 
     def _worlds(self) -> tuple[dict[str, str], dict[tuple[str, int], str]]:
         worlds: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""How far an affine form reaches over a set, and a dimension of a set as a parameter."""
+"""The range of an affine form over a set, and a dimension of a set as a parameter."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from roofdsl.sets.quasi import Quasi
 def extents(domain: Any, along: Quasi) -> Iterator[tuple[Any, Quasi, Quasi]]:
     """(part of `domain`, low, high): `along`, affine in the dimensions, runs from low to high there, in parameters.
 
-    Raises CannotCount where an end is a fraction of a size.
+    Raises CannotCount if an end is a fraction of a size.
     """
     if domain.is_empty():
         return
     point = f"{tuple_name(domain)}[{', '.join(dimensions(domain))}]"
     to = isl.Map(f"[{', '.join(parameters(domain))}] -> {{ {point} -> [{affine_text(along)}] }}")
     values = domain.apply(to)
-    # Both ends are piecewise in the sizes. A pair of pieces has one form for each, on the sizes that both hold for.
+    # Both ends are piecewise in the sizes. A pair of pieces has one form for each end, for the sizes at which both
+    # hold.
     for where_low, low in values.dim_min(0).get_pieces():
         for where_high, high in values.dim_max(0).get_pieces():
             here = domain.intersect_params(where_low.params()).intersect_params(where_high.params())

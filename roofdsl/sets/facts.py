@@ -22,7 +22,7 @@ class Fact(Record):
     """One of the kinds below. Immutable; equality is structural."""
 
     def holds(self, env: Mapping[str, int]) -> bool | None:
-        """Whether it holds at these sizes (`Z` the cache's); None where no sizes decide it. Raises KeyError."""
+        """Whether it holds at these sizes (`Z` is the cache's); None if sizes do not decide it. Raises KeyError."""
         raise TypeError(type(self))
 
     def at(self, values: Mapping[str, int]) -> Fact:

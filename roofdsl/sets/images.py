@@ -16,7 +16,7 @@ import islpy as isl
 from roofdsl.sets.cardinality import added, cardinality
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
-"""Values of one dimension, and of all together, into which a set of images is cut, at most."""
+"""The maximum number of values of one dimension, and of all together, into which a set of images is cut."""
 
 _IN, _OUT, _PARAM = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.param
 
@@ -30,7 +30,7 @@ class Images:
         self._moved: dict[int, Any] = {}
 
     def relative(self, relation: Any) -> Any:
-        """`relation` from accesses, with or without their place in the text, to how far what they touch is away."""
+        """`relation` with locations relative to the access; accesses with or without their place in the text."""
         if relation.get_tuple_name(_IN) != self._touch.get_tuple_name(_IN):
             return relation  # from lines of the array
         relation = relation.set_tuple_name(_OUT, self._touch.get_tuple_name(_OUT))  # of an array that is touched alike
@@ -48,8 +48,8 @@ class Images:
         if relation.is_empty():
             return None
         domain = relation.domain().coalesce()
-        # What holds of every access of the domain is not said again. A loop variable that nothing is said of any more
-        # does not change how many locations there are: it is left out of the count and put back afterwards.
+        # Constraints that hold for every access of the domain are removed. A loop variable that is then unconstrained
+        # does not change the number of locations: it is left out of the count, and put back afterwards.
         relative = self.relative(relation).gist_domain(domain)
         unused = [i for i in range(relative.dim(_IN)) if not relative.involves_dims(_IN, i, 1)]
         here = domain
@@ -70,11 +70,12 @@ def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:
 
 
 def _moved(touch: Any, dims: int) -> Any:
-    """isl.Map: an access with a location -> the same access with how far that is from one that it touches, if it were
-    in the first place of the text. dims: dimensions of the access, all or only outer ones.
+    """isl.Map: an access with a location -> the same access with that location relative to one that it touches (as if
+    it were at the first place of the text).
 
-    Dimensions of the array that are no affine function of the loops stay as they are. Any map of `touch` serves:
-    whatever is subtracted, the images of an access stay as many.
+    dims: the dimensions of the access that count, all of them or only outer ones. Dimensions of the array that are not
+    affine functions of the loops stay as they are. Any map of `touch` serves: whatever is subtracted, the number of
+    images of an access stays the same.
     """
     space = touch.get_space()
     loops, places = [f"i{k}" for k in range(dims)], [f"o{k}" for k in range(touch.dim(_OUT))]
@@ -98,7 +99,7 @@ def _moved(touch: Any, dims: int) -> Any:
 
 
 def _slices(relation: Any) -> list[Any]:
-    """`relation` in disjoint parts, in each of which the dimensions of few values in its range have one value."""
+    """`relation` in disjoint parts, in each of which every range dimension with few values has a single value."""
     parts = [relation]
     images = relation.range()
     last = images.dim(isl.dim_type.set)

@@ -1,9 +1,10 @@
-"""Executions of statements, and pairs of them, as integer sets over parameters and loop variables, for yes or no.
+"""Executions of statements, and pairs of them, as integer sets over parameters and loop variables, for yes-or-no
+questions.
 
-Every set made here contains at least the executions in question. What has no affine form is left out or becomes a fresh
-parameter, and for a step of unknown size only the distance between its multiples is known. An empty set is therefore a
-proof. A point of a set is only a suspicion, which is confirmed by evaluating the kernel's own expressions there. If it
-is not confirmed, numbers in place of the parameters in `hard` make the sets exact (`decide`).
+Every set made here contains at least the executions in question. Expressions without an affine form are left out or
+become fresh parameters, and for a step of unknown size only the distance between its multiples is known. An empty set
+is therefore a proof. A point of a set is only a suspicion, which is confirmed by evaluating the kernel's own
+expressions there. If it is not confirmed, numbers in place of the parameters in `hard` make the sets exact (`decide`).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Encoder:
         self.numbers = dict(numbers or {})
         used = used_parameters(kernel)
         self.names = [n for n in used if n not in self.numbers]
-        self._free = {p.name: 1 for p in kernel.parameters if p.name not in used}  # any value does
+        self._free = {p.name: 1 for p in kernel.parameters if p.name not in used}  # any value will do
         self.hard: set[str] = set()
         self.exact = True
         self._fresh: dict[IntExpr, str] = {}
@@ -68,8 +69,8 @@ class Encoder:
         for assumption in conjuncts(kernel.assumptions):
             match assumption:
                 case Compare("==", Mod(Sym(n), Sym(b)), Const(0)) if n not in self.numbers and b not in self.numbers:
-                    # That n is a multiple of b is no affine condition while b has no number. That it is no smaller is
-                    # one, and `_loop` knows of the rest where it matters: no tile is cut off.
+                    # While b has no number, it is not an affine condition that n is a multiple of b. But n >= b is one,
+                    # and `_loop` uses the rest where it matters: no tile is cut off.
                     self._multiples.add((n, b))
                     self._facts.append(f"p_{n} >= p_{b}")
                     self._inexact({b})
@@ -119,7 +120,7 @@ class Encoder:
         return surroundings(placed, loop, self._said)[1]
 
     def _said(self, condition: Condition, names: Mapping[str, str]) -> list[str]:
-        """A condition as a constraint; nothing where it has no affine form."""
+        """A condition as a constraint; empty if it has no affine form."""
         try:
             return [self._condition(condition, names)]
         except NotAffine:
@@ -137,8 +138,8 @@ class Encoder:
                 if isinstance(loop.step, Sym) and self._is_multiple(sub(stop, loop.start), loop.step.name, outer):
                     constraints.append(f"{var} <= {self.expression(stop, names)} - p_{loop.step.name}")
         elif step > 1:
-            # The loop begins at the largest of its starts. A start that another one is known to reach is never needed,
-            # and each that is left multiplies the cases.
+            # The loop begins at the largest of its starts. A start that another one always reaches is not needed, and
+            # every start multiplies the cases.
             own = [t for t in starts if not any(_dominates(other, t, outer) for other in starts if other != t)]
             self._cases *= len(own)
             if self._cases > CASES:
@@ -149,7 +150,7 @@ class Encoder:
         return constraints
 
     def step(self, loop: For) -> int | None:
-        """The step of a loop, if it is a number."""
+        """The step of a loop if it is a number; otherwise None."""
         return loop.step.evaluate(self.numbers) if loop.step.symbols() <= self.numbers.keys() else None
 
     def _is_multiple(self, e: IntExpr, tile: str, loops: Mapping[str, For]) -> bool:
@@ -173,7 +174,7 @@ class Encoder:
         return pairs.project_out(isl.dim_type.set, dimensions, pairs.dim(isl.dim_type.set) - dimensions)
 
     def before(self, loop: For, first: str, second: str) -> str:
-        """Text: execution `first` is at an earlier iteration of the loop, and at the same one of the outer loops."""
+        """Text: execution `first` is in an earlier iteration of the loop, in the same one of the outer loops."""
         a, b = variable(first, loop.var), variable(second, loop.var)
         step = self.step(loop)
         return f"{a} + {f'p_{loop.step}' if step is None else step} <= {b}"
@@ -239,9 +240,9 @@ class Encoder:
     # ---- points ----
 
     def smallest(self, found: Any) -> dict[str, int] | None:
-        """A point: parameters by their names, dimensions by theirs; the parameters' sum is the least possible.
+        """A point: parameters and dimensions by name, with the least possible sum of the parameters.
 
-        None where fresh parameters stand for something: their values would mean nothing.
+        None if fresh parameters stand for expressions, because their values would mean nothing.
         """
         if self._fresh:
             return None
@@ -316,8 +317,7 @@ def _confirmed(
         if found.is_empty():
             continue
         clear = False
-        # A set that is not empty may be so only for what was left out of it: its point has to be one of the kernel
-        # itself.
+        # A set may be non-empty only because constraints were left out: its point has to be one of the kernel itself.
         point = encoder.smallest(found) if looked < POINTS else None
         looked += 1
         if point is not None and (confirmed := confirm(point)) is not None:

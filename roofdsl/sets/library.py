@@ -19,8 +19,8 @@ from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.quasi import Monomial, Quasi, floor
 
 MAX_OPERATIONS = 30_000_000
-"""Of the integer-set library, for one quantity, where there is no budget: half a minute or so. This many or more stand
-for as many as the budget of a command has time for.
+"""The operations of the integer-set library for one quantity if there is no budget: about half a minute. This many or
+more stand for as many as a command's budget has time for.
 """
 
 
@@ -39,7 +39,7 @@ class OverBudget(TooHard):
 
     def __init__(self, what: str) -> None:
         CommandError.__init__(self, f"{what}: {budget.leave_out(what)}", "")
-        reproducibility.decided_by_chance()  # what is found without it is not kept
+        reproducibility.decided_by_chance()  # results that depend on it are not kept
 
 
 class LibraryFailure(Exception):
@@ -63,11 +63,11 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
     except budget.Spent as error:
         raise OverBudget(what) from error
     except isl.Error as error:
-        if budget.left_s() <= 0:  # met in what the library called back
+        if budget.left_s() <= 0:  # raised in a callback of the library
             raise OverBudget(what) from error
         if "maximal number of operations" in str(error) or _is_aborted():
             raise _limit.error(what) from error
-        call = re.search(r"isl_\w+", str(error))  # what follows in its text are places in its source
+        call = re.search(r"isl_\w+", str(error))  # the rest of its text names places in its source
         raise LibraryFailure(f"the integer-set library failed on {what}{f', in {call[0]}' if call else ''}") from error
     finally:
         if outermost:
@@ -76,19 +76,21 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
 
 
 SIMPLE = 3
-"""Basic sets and floors together up to which a set is counted in this process; dimensions and floors up to which a
-polynomial is bounded in it."""
+"""A set with at most this many basic sets and floors is counted in this process; a polynomial with at most this many
+dimensions and floors is bounded in it.
+"""
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
-"""What the integer-set library does in a second, about, and where it is slow: turns limits of operations into time."""
+"""About how many operations the integer-set library does in a second, usually and at worst: turns limits into time."""
 
 LEAST_SECONDS, LEAST_OPERATIONS = 0.25, 100_000
-"""Of processor time that a child gets, however much others have spent; of operations that this process does."""
+"""The least processor time that a child gets, whatever others have spent, and the least operations of this process."""
 
 
 class _Limit:
-    """The limit in force: a number of operations, for which the processor time of child processes counts as well, or
-    what the command's budget has time for.
+    """The limit in force: a number of operations, or as many as the command's budget has time for.
+
+    The processor time of child processes counts as operations.
     """
 
     def __init__(self) -> None:
@@ -96,7 +98,7 @@ class _Limit:
         self.whole_s = MAX_OPERATIONS / OPERATIONS_PER_SECOND
 
     def begin(self, operations: int) -> None:
-        """A new limit is in force: what was spent until now does not count."""
+        """Set a new limit: what was spent before does not count."""
         self.operations = operations
         self.begun_s = os.times().children_user
         isl.DEFAULT_CONTEXT.reset_operations()
@@ -105,38 +107,40 @@ class _Limit:
 
     @property
     def by_budget(self) -> bool:
-        """Whether the budget alone says how long it may take."""
+        """Whether only the command's budget limits the time."""
         return self.operations >= MAX_OPERATIONS and budget.current() is not None
 
     def _in_library(self) -> int:
-        """The operations of the library until the next look at the clock, at most: nothing else ends a long call."""
+        """The maximum number of operations until the clock is next checked, since nothing else ends a long call."""
         left = max(0.0, budget.left_s())
         in_time = int(min(left, 1e9) * SLOW_OPERATIONS_PER_SECOND) + LEAST_OPERATIONS
         return in_time if self.by_budget else min(self.operations, in_time)
 
     def renew(self) -> None:
-        """In a budget, the operations until now count no longer: the time that they took does."""
+        """Under a budget, stop counting the operations so far: the time that they took counts instead."""
         context = isl.DEFAULT_CONTEXT
         if self.by_budget and context.get_max_operations() and not _is_aborted():
             context.reset_operations()
             context.set_max_operations(self._in_library())
 
     def seconds(self) -> float:
-        """What is left of it, in seconds."""
+        """The rest of the limit, in seconds."""
         if self.by_budget:
             return max(LEAST_SECONDS, budget.left_s())
         spent = os.times().children_user - self.begun_s
         return max(LEAST_SECONDS, min(self.operations / OPERATIONS_PER_SECOND - spent, budget.left_s()))
 
     def require_time(self, what: str) -> None:
-        """Raises OverBudget where the budget has no time for another child process, however short: each would get
-        LEAST_SECONDS, and there may be hundreds. In a child, which has no timer of the budget, nothing else sees it.
+        """Raises OverBudget if the budget has no time for another child process.
+
+        Each child gets at least LEAST_SECONDS, and there may be hundreds. In a child, which has no timer of the budget,
+        nothing else would notice.
         """
         if budget.left_s() <= 0:
             raise self.error(what)
 
     def error(self, what: str) -> TooHard:
-        """That `what`, or rather what is being done with it, needs more."""
+        """The error that `what`, or rather the command's current activity, needs more."""
         own = budget.current()
         what = own.doing[-1] if own and own.doing else what
         if self.by_budget or budget.left_s() <= LEAST_SECONDS:
@@ -148,15 +152,17 @@ _limit = _Limit()
 
 
 ONE_OF_MANY = 0.125
-"""Share of the limit for one of the many sets that a quantity is counted from: where one takes as long, the others are
-not counted within the rest either. Of the shipped kernels none takes a hundredth."""
+"""The share of the limit for one of the many sets of a quantity: if one takes that long, the rest of the limit does not
+suffice for the others. In the shipped kernels, none takes a hundredth.
+"""
 
 
 def counted_as_it_is(counted: Any, share: float = 1) -> Any:
-    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, as the library counts it.
+    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, counted directly by the
+    library.
 
     Its counting code crashes at the operation limit, and may run for hours without one. So simple sets are counted
-    without the limit, and all others in a child process. share: of the limit, for this set alone. Raises TooHard.
+    without the limit, and all others in a child process. share: of the limit, for this set. Raises TooHard.
     """
     parts = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
     if len(parts) + _most_floors(parts) <= SIMPLE:
@@ -182,10 +188,10 @@ def bound(polynomial: Any, kind: Any) -> Any:
 
 
 def first_images(relation: Any) -> Any:
-    """isl.Map: of each image under an isl.Map the lexicographically first, as `lexmin`. Raises TooHard.
+    """isl.Map: the lexicographically first of the images of each point, as `lexmin`. Raises TooHard.
 
-    With many floors, the library branches over their values in long steps, of which it counts few as operations. That
-    is done in a child process.
+    With many floors, the library branches over their values in long steps, few of which count as operations. This is
+    done in a child process.
     """
     parts = relation.get_basic_maps()
     if _most_floors(parts) * len(parts) <= MANY_FLOORS:
@@ -194,8 +200,9 @@ def first_images(relation: Any) -> Any:
 
 
 def _in_child(what: str, compute: Callable[[], Any], read: Callable[[str], Any], share: float = 1) -> Any:
-    """What `compute` finds, in a child process within a time that stands for the operation limit; `read` makes the
-    library's value of its text. Raises TooHard, naming `what`.
+    """The result of `compute` in a child process, within a time that stands for the operation limit.
+
+    `read` turns its text into the library's value. Raises TooHard, naming `what`.
     """
     _limit.require_time(what)
     with unlimited():
@@ -220,16 +227,17 @@ def _most_floors(parts: Sequence[Any]) -> int:
 
 
 MANY_FLOORS = 12
-"""Floors in all basic sets together up to which first images are found in this process."""
+"""First images of sets with at most this many floors, in all basic sets together, are found in this process."""
 
 MANY = 12
-"""Counts from which several processes are worth their start."""
+"""From this many counts on, several processes are worth their start-up time."""
 
 
 def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """The results of the tasks (isl.PwQPolynomials or None): in this process if they are few, else on all cores.
+    """The results of the tasks (isl.PwQPolynomials or None): in this process if there are few, otherwise on all cores.
 
-    Each task is bound by the rest of the current limit; the first one that is too hard ends all. Raises TooHard.
+    Each task is bound by the rest of the current limit; the first one that is too hard ends all of them. Raises
+    TooHard.
     """
     if len(tasks) < MANY:
         return [task() for task in tasks]
@@ -241,7 +249,7 @@ def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         raise _limit.error("sets of accesses") from error
     except Raised:
         return [task() for task in tasks]
-    if _BEYOND in texts:  # within a time of its own, or what was left of one
+    if _BEYOND in texts:  # within its own time, or the rest of one
         reproducibility.decided_by_clock()
         raise _limit.error("sets of accesses")
     with unlimited():
@@ -252,7 +260,7 @@ _BEYOND = "beyond the limit"
 
 
 def _text(task: Callable[[], Any]) -> str:
-    """What the task returns, as text; "" for None, and _BEYOND where it meets the limit of operations."""
+    """The result of the task, as text; "" for None, and _BEYOND if it reaches the limit of operations."""
     try:
         found = task()
         return "" if found is None else str(found)
@@ -277,7 +285,7 @@ def unlimited() -> Iterator[None]:
 
 
 def _is_aborted() -> bool:
-    """Whether the library refuses work because the limit was reached (it then reports all sorts of errors)."""
+    """Whether the library refuses to work because the limit was reached (it then reports all kinds of errors)."""
     try:
         isl.Set("{ [] }")
     except isl.Error:

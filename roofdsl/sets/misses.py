@@ -24,7 +24,7 @@ from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.roots import positive_in_one_parameter
 
 MAX_FRESH = 3
-"""Polynomials of several parameters that may stand as parameters of their own in one count, at most."""
+"""The maximum number of polynomials of several parameters that may become parameters themselves in one count."""
 
 
 class CannotCount(Exception):
@@ -107,7 +107,7 @@ class Fresh:
         return {name: polynomial for polynomial, name in self.names.items()}
 
     def context(self, least: int) -> Any:
-        """What is known of the names if every parameter is at least `least`, as an isl.Set of parameters.
+        """The known facts about the names if every parameter is at least `least`, as an isl.Set of parameters.
 
         The names are at least the chords of their polynomials, which excludes most of the impossible cases.
         """
@@ -122,10 +122,10 @@ class Fresh:
 
 
 def _chord(polynomial: Quasi, least: int, start: int) -> Quasi | None:
-    """An affine function nowhere above `polynomial` where its parameters are whole and at least `least`.
+    """An affine function nowhere above `polynomial` if its parameters are integers of at least `least`.
 
-    Powers are convex, so that the line through n**k at `start` and at start + 1 is nowhere above them at whole n;
-    n*m >= a*n + a*m - a**2, as (n - a)*(m - a) >= 0 for a = `least`. None where there are other terms.
+    Powers are convex, so the line through n**k at `start` and at start + 1 is nowhere above them at integer n; n*m >=
+    a*n + a*m - a**2, because (n - a)*(m - a) >= 0 for a = `least`. None if there are other terms.
     """
     total = Quasi.constant(0)
     for monomial, c in polynomial:
@@ -194,11 +194,11 @@ def missing(start: Any, distances: tuple[tuple[Any, Quasi], ...], rule: Rule) ->
 
 
 def _stored(reuse: ArrayReuse, rule: Rule, begun: Part) -> tuple[Part, ...]:
-    """Residencies with a write that end in a store, one point each.
+    """The residencies with a write that end in a store, one point each.
 
-    A write is the last of its residency, and that is stored, exactly when an access to its line after it, up to and
-    including the next write to it, misses. After the last write the flush at the end stores the line, but for `temp`
-    arrays only an eviction before the end does.
+    A write is the last of its residency, which is then stored, exactly if an access to its line after it, up to and
+    including the next write to it, misses. After the last write, the flush at the end stores the line. A line of a
+    `temp` array is stored then only if it is evicted before the end.
     """
     parts = [begun.within(reuse.lone_writes)]
     several = reuse.shared_windows

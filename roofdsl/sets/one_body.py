@@ -4,8 +4,10 @@ A stencil touches x[i + o] for some dozens of offsets o. Suppose that an access 
 after the previous access to its line. The window between the two consists of whole iterations, which are the same for
 all accesses that far apart, and of two parts: the rest of the first iteration and the beginning of the last. An element
 of these parts counts once, and only if no whole iteration touches it: that is a condition on the iteration, and takes
-no counting. The elements of some arrays do not move along, as those of a mask `M[k % 2, i]`. Such an array is counted
-once for all windows whose parts of iterations contain the same references to it.
+no counting.
+
+The elements of some arrays do not move along, such as those of a mask `M[k % 2, i]`. Such an array is counted once for
+all windows whose parts of iterations contain the same references to it.
 """
 
 from __future__ import annotations
@@ -28,12 +30,13 @@ _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
 @dataclass
 class OneBody:
-    """Counts what windows touch.
+    """Counts the bytes that windows touch.
 
-    boxes, first: array -> isl.Map from an iteration to all that it touches, and to what its first reference touches.
-    offsets: array whose references all move along with the iteration -> (place in the text, element relative to the
-    iteration) of each of them. others: each other array -> (place, isl.Map from an iteration to the element). alike:
-    array -> the first one whose elements are touched in the same iterations, which stands for it where counted.
+    boxes, first: array -> isl.Map from an iteration to everything that it touches, and to what its first reference
+    touches. offsets: array whose references all move along with the iteration -> (place in the text, element relative
+    to the iteration) for each of them. others: each other array -> (place, isl.Map from an iteration to the element).
+    alike: array -> the first array whose elements are touched in the same iterations, and which stands for it in
+    counts.
     """
 
     iterations: Any
@@ -47,8 +50,10 @@ class OneBody:
     _windows: dict[Offset, _Windows] = field(default_factory=dict)
 
     def bytes_since(self, previous: Any) -> Any | None:
-        """isl.PwQPolynomial on iterations: bytes touched from the previous access, included, up to the access; None
-        where that is not always as many iterations back. previous: an isl.Map of one basic map.
+        """isl.PwQPolynomial on iterations: the bytes touched from the previous access (included) to the access.
+
+        None if the previous access is not always the same number of iterations back. previous: an isl.Map of one basic
+        map.
         """
         after, before = _place(previous.range()), _place(previous.domain())
         back = _point(without_place(without_place(previous).reverse()).deltas())
@@ -66,9 +71,9 @@ def one_body(
     alike: Mapping[str, str],
     line_bytes: Mapping[str, int],
 ) -> OneBody | None:
-    """None where references are not all made in every iteration, or none moves along with it.
+    """The body; None if some references are not made in every iteration, or if none moves along with it.
 
-    boxes: array -> isl.Map from an iteration, at one place or at each, to all that it touches.
+    boxes: array -> isl.Map from an iteration, at one place or at each, to everything that it touches.
     """
     iterations: Any = None
     offsets: dict[str, list[tuple[int, Offset]]] = {}
@@ -109,19 +114,19 @@ class _Windows:
         self._unmoved: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Any] = {}
 
     def bytes_between(self, after: int, before: int) -> Any:
-        """From place `after` of the first iteration up to place `before` of the last."""
+        """The bytes from place `after` of the first iteration to place `before` of the last."""
         key = after, before
         if key not in self._known:
             counts = [self._whole] if any(self.back) and self._whole is not None else []
             counts += self._extra(self._touched(after, before))
             counts += [c for name in self.body.others if (c := self._other(name, after, before)) is not None]
             zero = isl.QPolynomial.zero_on_domain(self.body.iterations.get_space())
-            # Between two places of one iteration there may be nothing that moves along.
+            # Between two places of one iteration, there may be no reference that moves along.
             self._known[key] = added(counts or [isl.PwQPolynomial.from_qpolynomial(zero)])
         return self._known[key]
 
     def _touched(self, after: int, before: int) -> set[tuple[str, Offset]]:
-        """What the parts of iterations at both ends touch, relative to the last one."""
+        """The elements that the parts of iterations at both ends touch, relative to the last iteration."""
         found = set[tuple[str, Offset]]()
         for name, references in self.body.offsets.items():
             for place, offset in references:
@@ -135,7 +140,7 @@ class _Windows:
 
     @cached_property
     def _moved(self) -> dict[str, Offset]:
-        """array -> how far its elements move in as many iterations."""
+        """array -> how far its elements move from the first iteration to the last."""
         found = {}
         for name, references in self.body.offsets.items():
             earlier = self.body.images[name].relative(self.shift.apply_range(self.body.first[name]))
@@ -146,8 +151,9 @@ class _Windows:
 
     @cached_property
     def _relations(self) -> dict[str, Any]:
-        """array that moves along -> isl.Map from an iteration to what the whole iterations in its window touch; arrays
-        that others stand for are left out.
+        """array that moves along -> isl.Map from an iteration to what the whole iterations in its window touch.
+
+        Arrays that others stand for are left out.
         """
         firsts = dict.fromkeys(self.body.alike[name] for name in self.body.offsets)
         return {name: self._between.apply_range(self.body.boxes[name]) for name in firsts}
@@ -159,7 +165,7 @@ class _Windows:
         return self.shift.apply_range(isl.Map.lex_lt(space)).intersect(isl.Map.lex_gt(space)).coalesce()
 
     def _other(self, name: str, after: int, before: int) -> Any:
-        """Bytes of an array that does not move along, from place `after` to place `before`; None if there are none."""
+        """The bytes of an array that does not move along, from `after` to `before`; None if there are none."""
         references = self.body.others[name]
         if any(self.back):
             early = tuple(k for k, (place, _) in enumerate(references) if place >= after)
@@ -178,7 +184,7 @@ class _Windows:
 
     @cached_property
     def _whole(self) -> Any:
-        """Bytes that whole iterations touch; None where there are none."""
+        """The bytes that whole iterations touch; None if there are none."""
         counts = []
         for first, relation in self._relations.items():
             count = self.body.images[first].count(relation)
@@ -188,7 +194,9 @@ class _Windows:
         return added(counts) if counts else None
 
     def _extra(self, touched: Iterable[tuple[str, Offset]]) -> list[Any]:
-        """Bytes of elements that no whole iteration touches: one count for each set of iterations where that is so."""
+        """The bytes of elements that no whole iteration touches: one count for each set of iterations for which that is
+        so.
+        """
         weights: dict[str, int] = {}
         sets: dict[str, Any] = {}
         for name, offset in touched:
@@ -209,7 +217,7 @@ class _Windows:
         return self._news[name, offset]
 
     def _at(self, name: str, offset: Offset) -> Any:
-        """`_relative` of an array with numbers for its outer dimensions; elements share most of these."""
+        """`_relative` of an array, with numbers for its outer dimensions; elements share most of these."""
         if not offset:
             return self._relative[name]
         if (name, offset) not in self._cut:
@@ -223,7 +231,7 @@ class _Windows:
 
 
 def without_place(relation: Any) -> Any:
-    """An isl.Map from accesses as one from iterations: without the last dimension, a place in the text."""
+    """An isl.Map from accesses as one from iterations: without the last dimension, which is a place in the text."""
     last = relation.dim(_IN) - 1
     name = relation.get_tuple_name(_IN)
     return relation.project_out(_IN, last, 1).set_tuple_name(_IN, name)
@@ -235,12 +243,12 @@ def _loops(accesses: Any) -> Any:
 
 
 def _place(accesses: Any) -> int | None:
-    """The place in the text of all `accesses`; None where they are in several."""
+    """The place in the text of all `accesses`; None if they are at several places."""
     value = accesses.plain_get_val_if_fixed(_SET, accesses.dim(_SET) - 1)
     return int(value.to_python()) if value.is_int() else None
 
 
 def _point(values: Any) -> Offset | None:
-    """The one point of a set, in numbers; None where there are more."""
+    """The only point of a set, in numbers; None if there are more."""
     found = [values.plain_get_val_if_fixed(_SET, k) for k in range(values.dim(_SET))]
     return tuple(int(v.to_python()) for v in found) if all(v.is_int() for v in found) else None

@@ -51,10 +51,10 @@ class Growth:
         return max((self.weight(m) for m, _ in value), default=(0, 0))
 
     def leading(self, value: Quasi) -> Quasi:
-        """The terms of greatest order, floors opened."""
+        """The terms of greatest order, with floors replaced by their arguments."""
         top = self._top(value)
         if any(not isinstance(a, str) for a in top.atoms()):
-            opened = self._top(self.open(top))  # of the others too only where these cancel
+            opened = self._top(self.open(top))  # the others matter only if these cancel
             top = opened if self.leading_weight(opened) == self.leading_weight(top) else self._top(self.open(value))
         return top
 
@@ -64,7 +64,7 @@ class Growth:
         return Quasi(tuple(term for term, weight in zip(value, weights, strict=True) if weight == top))
 
     def open(self, value: Quasi) -> Quasi:
-        """`value` with floors replaced by what they round, which keeps leading terms."""
+        """`value` with floors replaced by their arguments, which keeps the leading terms."""
         total = Quasi.constant(0)
         for m, c in value:
             part = Quasi.constant(c)
@@ -97,9 +97,9 @@ def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
     values.
     """
     found: dict[str, int] = {}
-    # 2**40 for extents, 2**16 for tile sizes and 2**24 for how many tiles there are, so that a tile times their number
-    # is an extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small periods
-    # do not.
+    # 2**40 for extents, 2**16 for tile sizes and 2**24 for the number of tiles, so that a tile times this number is an
+    # extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small periods do
+    # not.
     for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
         found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + BETWEEN_SIZES * k
     found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}
@@ -118,8 +118,10 @@ def point(sizes: Mapping[str, int]) -> Any:
 
 
 def check_large(stream: Stream, order: Growth) -> None:
-    """Raises CannotCount where `stream` has no large sizes, or not all of its statements for them, whatever their
-    remainders: what is told of one class of remainders below, asked of all at once before anything is counted.
+    """Raises CannotCount if `stream` has no large sizes, or if some statement is not executed for them.
+
+    This is checked for all remainders at once before anything is counted; `check_executed` checks one class of
+    remainders.
     """
     large = (far_sizes(stream.sizes, order, falling=falling) for falling in (False, True))
     near = [_near(sizes).intersect(stream.context) for sizes in large]
@@ -144,17 +146,17 @@ NO_LARGE_SIZES = "its assumptions do not allow large sizes"
 WHICH_IS_LARGER = "whether a statement is executed depends on which of its sizes is larger"
 
 BETWEEN_SIZES = 720720
-"""How far apart large sizes are taken: a multiple of most periods, and more than any."""
+"""The distance between large sizes: a multiple of most periods, and larger than any."""
 
 
 def _near(sizes: Mapping[str, int]) -> Any:
-    """The sizes of every class that is looked for from `sizes` up, as an isl parameter set with others in it."""
+    """An isl parameter set that contains sizes of every class of interest, from `sizes` up, among others."""
     text = " and ".join(f"{value} <= {name} < {value + BETWEEN_SIZES}" for name, value in sizes.items())
     return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
 
 
 def _left_out(stream: Stream, at: Any) -> bool:
-    """Whether a statement is not executed at any of the sizes `at`."""
+    """Whether a statement is executed at none of the sizes `at`."""
     return any(d.executions.intersect_params(at).is_empty() for d in stream.domains)
 
 
@@ -183,10 +185,10 @@ def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:
 
 
 def _may_be_hull(domain: Any, value: Quasi, cold: Any) -> bool:
-    """Whether a distance may be 0 on a part of its piece: no access that has one before it is at distance 0."""
+    """Whether a distance may be 0 on a part of its piece. No access with a previous one is at distance 0."""
     if value.is_constant():
         return False
-    # Where a floor is 0 is not one affine condition; whether it matters is decided by `_cut`, remainder by remainder.
+    # It is not a single affine condition that a floor is 0; `_cut` decides whether it matters, remainder by remainder.
     if any(not isinstance(a, str) for a in value.atoms()):
         return True
     zero = _zero(domain, value)
@@ -205,7 +207,7 @@ def _cut(piece: tuple[Any, Quasi]) -> tuple[Any, Quasi]:
 
 
 def _zero(domain: Any, value: Quasi) -> Any:
-    """Where an affine value is 0, in the space of `domain`; None for another value."""
+    """The points of `domain` at which an affine value is 0; None for another value."""
     text = sign_text(value)
     return None if text is None else where(domain, f"{text} = 0")
 
@@ -256,7 +258,7 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
     if not low or not high:
         raise CannotCount("a reuse distance has no closed-form bound")
     rest = {r.name: r.period for r in residues}
-    differ = joined(periods([*low, *high]), periods_of_sets(parts))  # which parts there are decides on the bounds
+    differ = joined(periods([*low, *high]), periods_of_sets(parts))  # the bounds depend on which parts exist
     open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
     meaning = on.meaning(sizes.meaning())
     least = min((v.substitute(meaning) for v in dict.fromkeys(low)), key=order.key)
@@ -270,18 +272,18 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
     Ranges that lie across a plateau are left out if `few` says that they are too few to matter there.
     """
     found = list(found)
-    # Ends are compared all the time: they are by their ranks.
+    # Ends are compared very often, so they are replaced by their ranks.
     ends = {end: order.key(end) for r in found for end in (r.low, r.high)}
     rank = {key: k for k, key in enumerate(sorted(set(ends.values())))}
     at = {end: rank[key] for end, key in ends.items()}
     rows = sorted(((at[r.low], at[r.high], r) for r in found), key=lambda row: row[:2])
-    # Q(Z) can begin to fall at a low end of a range, and come to rest at a high one: nowhere else.
+    # Q(Z) can begin to fall only at the low end of a range, and stop falling only at a high end.
     edges = range(len(rank))
     made: list[Step] = []
     start: int | None = None
     for edge in edges:
-        # A step is gathered from the edge `start` on. It ends at the first edge that no range lies across: all that
-        # began to hit by then hits from there on. Ranges that lie across are passed over where they are `few`.
+        # A step is collected from the edge `start` on. It ends at the first edge that no range crosses: all accesses
+        # that began to hit by then hit from there on. Ranges that cross are skipped if they are `few`.
         start = edge if start is None else start
         across = [r for low, high, r in rows if low <= edge < high]
         if across and (few is None or not few(across, [r for low, _, r in rows if low > edge])):
@@ -289,14 +291,14 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
         inside = [(low, r) for low, high, r in rows if start <= high <= edge]
         ids = frozenset(r.piece for r in across)
         if inside:
-            # What lay across an earlier plateau ends in this step, but did not begin in it.
+            # Ranges across an earlier plateau end in this step, but did not begin in it.
             least = min((r.low for low, r in inside if low >= start), key=at.__getitem__, default=inside[0][1].high)
             high = max((r.high for _, r in inside), key=at.__getitem__)
             made.append(Step(least, high, frozenset(r.piece for _, r in inside), ids))
-        elif made:  # what lies across begins on the plateau
+        elif made:  # these ranges begin on the plateau
             made[-1] = Step(made[-1].low, made[-1].high, made[-1].pieces, made[-1].across | ids)
         else:
-            # Few lie across the first edge of all, and nothing has ended: a step of no pieces carries them.
+            # A few ranges cross the very first edge, and none has ended: a step without pieces carries them.
             none = Quasi.constant(0)
             made.append(Step(none, none, frozenset(), ids))
         start = None
@@ -369,7 +371,7 @@ class PlateauCounter:
         return self._shared[key]
 
     def _stored_by(self, missing: Any) -> Any:
-        """The writes that share their window and have an access of `missing` in it."""
+        """The writes that share their window, with an access of `missing` in it."""
         if id(missing) not in self._stored_of:
             self._stored_of[id(missing)] = self.reuse.shared_windows.intersect_range(missing).domain().coalesce()
         return self._stored_of[id(missing)]

@@ -27,15 +27,15 @@ def certify_previous(previous: Any, candidates: Any) -> None:
     Raises NotCertified if it has another domain, several values, a value that is not a candidate, or a candidate
     strictly in between.
     """
-    # The four tests together say what a maximum is, of nothing but the map and its candidates. They are asked because
-    # `lexmax` has been wrong, and a wrong predecessor would be a wrong number everywhere.
+    # The four tests together define a maximum, using only the map and its candidates. They are needed because `lexmax`
+    # has been wrong, and a wrong predecessor would make every number wrong.
     if not previous.is_subset(candidates):
         raise NotCertified("it names an access that is no earlier one of the same line")
     if not candidates.domain().is_subset(previous.domain()):
         raise NotCertified("it misses accesses that have an earlier one")
     if not previous.is_single_valued():
         raise NotCertified("it names several accesses for one")
-    # access -> all that comes after what is claimed to be the one before it
+    # access -> everything after its claimed previous access
     later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
     if not later.is_disjoint(candidates):
         raise NotCertified("a later candidate lies between")
@@ -44,9 +44,8 @@ def certify_previous(previous: Any, candidates: Any) -> None:
 def previous_access(touch: Any, require: Callable[[Any], None] | None = None) -> Any:
     """The certified map from each access to the previous one on its line.
 
-    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail,
-    and what `require` raises for a map that is of no use to the caller: that is asked before the certificate, which may
-    take seconds.
+    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail.
+    `require` may reject a map before the certificate, which may take seconds; what it raises is passed on.
     """
     candidates = earlier_on_same_line(touch)
     failure = NotCertified("no way tried")
@@ -76,7 +75,7 @@ def _reparsed(candidates: Any) -> Any:
 
 
 def _by_parts(candidates: Any) -> Any:
-    """Lexmax of each basic map, then of the union of the results."""
+    """The lexmax of each basic map, then of the union of the results."""
     best: Any = isl.Map.empty(candidates.get_space())
     for part in candidates.get_basic_maps():
         one = isl.Map.from_basic_map(part).lexmax()

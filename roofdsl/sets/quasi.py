@@ -23,11 +23,11 @@ class Floor:
     def _hash(self) -> int:
         return hash((Floor, self.of))
 
-    def __hash__(self) -> int:  # those of fractions take long, and monomials are looked up all the time
+    def __hash__(self) -> int:  # hashing fractions is slow, and monomials are looked up very often
         return self._hash
 
     def __getstate__(self) -> dict[str, Quasi]:
-        return {"of": self.of}  # a hash is another one in another process
+        return {"of": self.of}  # a hash differs between processes
 
     def __str__(self) -> str:
         return f"floor({self.of})"

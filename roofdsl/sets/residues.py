@@ -77,12 +77,12 @@ def classes(period: Mapping[str, int], at: Mapping[str, int]) -> Iterator[Class]
 
 
 def agrees(residues: Class, at: Mapping[str, int]) -> bool:
-    """Whether the sizes `at`, which may be some of them, are of the class."""
+    """Whether the sizes `at`, of which some may be missing, belong to the class."""
     return all(r.holds(at[r.name]) for r in residues if r.name in at)
 
 
 def only(names: frozenset[str], period: Mapping[str, int]) -> dict[str, int]:
-    """The periods of these names."""
+    """The periods of these names only."""
     return {n: p for n, p in period.items() if n in names}
 
 

@@ -48,14 +48,16 @@ class ArrayReuse(Record):
 
     @cached_property
     def write_windows(self) -> Any:
-        """Write -> the accesses to its line after the previous write, up to itself; writes without one left out."""
-        # No access lies between two writes where every access writes: each window is the write itself.
+        """Write -> the accesses to its line after the previous write, up to itself; writes without a previous one are
+        left out.
+        """
+        # If every access writes, no access lies between two writes: each window is the write itself.
         if self.writes.is_equal(self.all):
             return isl.Map.identity(self.previous.get_space()).intersect_domain(self.previous.domain())
         written = self.touch.intersect_domain(self.writes)
         space = self.touch.get_space().domain()
         previous_write = previous_access(written)
-        # Of the accesses to the line of a write those up to it, and of these the ones after the write before it.
+        # The accesses to the line of a write, up to the write and after the previous write.
         same_line = written.apply_range(self.touch.reverse()).intersect(isl.Map.lex_ge(space))
         after = previous_write.apply_range(isl.Map.lex_lt(space))
         return same_line.intersect(after).coalesce()
@@ -101,9 +103,9 @@ def by_array(stream: Stream) -> dict[str, list[Reference]]:
 
 
 def alike(groups: Mapping[str, Sequence[Reference]]) -> dict[str, str]:
-    """Each array -> the first one whose elements are touched in the same iterations.
+    """Each array -> the first array whose elements are touched in the same iterations.
 
-    Windows that have the same of their references touch as many elements of either, which are counted once.
+    Windows with the same references to both touch the same number of elements of each, which are counted once.
     """
     first: dict[tuple[str, ...], str] = {}
     found = {}
@@ -115,11 +117,11 @@ def alike(groups: Mapping[str, Sequence[Reference]]) -> dict[str, str]:
 
 
 MANY_REFERENCES = 16
-"""References of a kernel from which what they touch is cut before it is counted."""
+"""From this many references of a kernel on, the touched sets are cut before they are counted."""
 
 
 class Touched:
-    """What windows of instances touch: the bytes of distinct lines, by array.
+    """The bytes of the distinct lines that windows of instances touch, by array.
 
     If the accesses of every whole iteration of the innermost loops form one box, whole iterations are counted as boxes,
     and only the partial iterations at both ends of a window access by access. Lines that many references touch are
@@ -143,24 +145,24 @@ class Touched:
         )
 
     def _whole_iterations(self) -> Mapping[str, Any] | None:
-        """array -> isl.Map from an iteration, at place 0, to its lines; None where these are not boxes."""
+        """array -> isl.Map from an iteration, at place 0, to its lines; None if these are not boxes."""
         boxes = {}
         for name, location in self.touch.items():
             last = location.dim(isl.dim_type.in_) - 1
-            if last < 0:  # one statement, in no loop
+            if last < 0:  # one statement, outside any loop
                 return None
-            # The last dimension is the place in the text. Projected out and put back as 0, it leaves an iteration with
-            # all that its statements touch.
+            # The last dimension is the place in the text. Projecting it out and putting it back as 0 gives an iteration
+            # with everything that its statements touch.
             spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
             spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
             spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))
-            # A hull that is no more than what is touched is all of it, in one piece: lines that several references
-            # share need not be told apart in the count.
+            # A hull that contains nothing else is the touched set in one piece, so lines that several references share
+            # need not be distinguished in the count.
             hull = isl.Map.from_basic_map(spread.simple_hull())
             if not hull.is_subset(spread):
                 return None
             boxes[name] = hull
-        # One box for each reference, as many as before, is no gain.
+        # One box for each reference would be as many as before.
         return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
 
     def since(self, previous: Any, known: Collection[str] = ()) -> dict[str, Any]:
@@ -176,8 +178,8 @@ class Touched:
             return {name: windows.apply_range(touch) for name, touch in self.touch.items() if name not in known}
         outer = space.dim(isl.dim_type.set) - 1
         same = isl.Map.from_basic_map(isl.BasicMap.equal(previous.get_space(), outer))
-        # Of the iterations that hold the two ends of a window a part is touched, which is looked up access by access;
-        # of those strictly between, all that they touch, which is their box.
+        # The iterations at the two ends of a window are counted in part, access by access; those strictly in between
+        # are counted as boxes.
         ends = windows.intersect(previous.apply_range(same).union(same)).coalesce()
         pairs = previous.get_space()
         whole = previous.apply_range(isl.Map.lex_lt_first(pairs, outer)).intersect(isl.Map.lex_gt_first(pairs, outer))
@@ -202,7 +204,7 @@ class Touched:
         if not self._many:
             return on_all_cores([partial(self._each, part) for part in parts])
         if self._body is None:
-            # Windows of the parts with the most floors are too hard, if any are: they come before all others.
+            # If any windows are too hard, those of the parts with the most floors are: they come first.
             most = max(map(_floors, parts), default=0)
             hard = {k: self.since(part) for k, part in enumerate(parts) if 0 < most == _floors(part)}
             self._together(list(hard.values()))
@@ -230,30 +232,30 @@ class Touched:
         return added(counts) if counts else None
 
     def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
-        """The same for each of `windows`; those between other accesses of the same iterations are counted once where
-        they touch the same.
+        """As `bytes_within`, for each of `windows`; windows between different accesses of the same iterations are
+        counted once if they touch the same lines.
         """
         wanted: dict[tuple[str, str], Any] = {}
         rows = []
         for lines in windows:
             row = []
             for name, relation in lines.items():
-                # What is touched between two accesses is often the same for several places in the text of one
-                # iteration. The place is taken out and put back afterwards, and what then reads alike is counted once.
-                # A difference in writing alone costs a second count, nothing else.
+                # The lines touched between two accesses are often the same for several places in the text of one
+                # iteration. The place is removed and put back afterwards, and sets with the same text are counted once.
+                # If equal sets have different texts, they are merely counted twice.
                 domain = relation.domain().coalesce()
                 place = _fixed_place(domain)
                 inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)
                 inner = inner.set_tuple_name(isl.dim_type.in_, domain.get_tuple_name())
                 same = self._alike[name]
                 inner = inner.set_tuple_name(isl.dim_type.out, self.touch[same].get_tuple_name(isl.dim_type.out))
-                with unlimited():  # the library crashes where it meets the limit as it writes
+                with unlimited():  # the library crashes if it reaches the limit while writing
                     key = same, str(inner)
                 if key not in self._known:
                     wanted[key] = inner
                 row.append((name, key, place, domain))
             rows.append(row)
-        # What is too hard has many floors, if anything has: it is found out first.
+        # Sets that are too hard usually have the most floors, so these come first.
         wanted = dict(sorted(wanted.items(), key=lambda each: -_floors(each[1])))
         tasks = [partial(self._images[name].count, inner) for (name, _), inner in wanted.items()]
         self._known.update(zip(wanted, on_all_cores(tasks), strict=True))
@@ -271,7 +273,7 @@ class Touched:
 
 
 def _floors(part: Any) -> int:
-    """The floors of a basic map of an isl.Map, at most."""
+    """The largest number of floors in a basic map of an isl.Map."""
     return max((basic.dim(isl.dim_type.div) for basic in part.get_basic_maps()), default=0)
 
 
@@ -284,7 +286,7 @@ def _both(domain: Any, of_iterations: Any, of_accesses: Any) -> Any:
 
 
 def _fixed_place(domain: Any) -> int | None:
-    """The last dimension of `domain`, a place in the text, where it has one value there."""
+    """The last dimension of `domain`, a place in the text, if it has only one value there."""
     last = domain.dim(isl.dim_type.set) - 1
     return last if last >= 0 and domain.plain_get_val_if_fixed(isl.dim_type.set, last).is_int() else None
 
@@ -329,17 +331,17 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
 
 
 def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
-    """The pieces of a distance; accesses at the same one, whatever their iteration, are one piece."""
+    """The pieces of a distance; accesses at the same distance are one piece, whatever their iteration."""
     if piecewise is None:
         return ()
     return _by_value(part for domain, value in _by_value(pieces(piecewise)) for part in sliced(domain, value))
 
 
 def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ...]:
-    """`parts` with those put together that have one value in parameters alone.
+    """`parts` with those merged that have the same value in parameters alone.
 
-    Others may lie far apart in the range of one expression, few of them here and many there; and sets with floors do
-    not become simpler.
+    Others may lie far apart in the range of one expression, few here and many there; and sets with floors do not become
+    simpler.
     """
     together: dict[object, tuple[list[Any], Quasi]] = {}
     for k, (domain, value) in enumerate(parts):

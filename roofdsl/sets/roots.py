@@ -20,7 +20,7 @@ from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.quasi import Quasi
 
 MAX_LISTED = 40
-"""Values of the parameter that are listed one by one, at most."""
+"""The maximum number of values of the parameter that are listed one by one."""
 
 Interval = tuple[int, int | None]
 """First and last integer; None for no end."""
@@ -114,7 +114,7 @@ def _segments(coefficients: list[int], start: int) -> list[tuple[int, int | None
         return [(start, None, bool(coefficients) and coefficients[0] > 0)]
     cuts: list[tuple[int, int | None, bool]] = []
     # The difference is a polynomial of one degree less, whose signs are found in the same way. Between its changes of
-    # sign p is monotone, and changes its own at one place at most, which is found by bisection: all in whole numbers.
+    # sign, p is monotone and changes its own sign at most once; bisection over the integers finds the place.
     for first, last, rising in _segments(_forward_difference(coefficients), start):
         # p is monotone on first..last+1
         cuts += _monotone(coefficients, first, None if last is None else last + 1, rising)
@@ -169,7 +169,7 @@ def _monotone(p: list[int], first: int, last: int | None, rising: bool) -> list[
 
 
 def _difference(outer: list[Interval], inner: list[Interval]) -> list[int] | None:
-    """The integers in `outer` and not in `inner`; None where there are too many."""
+    """The integers in `outer` but not in `inner`; None if there are too many."""
     out: list[int] = []
     for a, b in outer:
         x = a

@@ -38,7 +38,7 @@ def _of_array(line: ArrayReuse, small: Any, sector_bytes: int, rule: Rule) -> Re
 
 
 def _flat(part: Part, array: str) -> Any:
-    """The points of a part, where the sign of what is not affine in it does not change. Raises CannotCount."""
+    """The points of a part whose nonlinear condition has the same sign everywhere. Raises CannotCount."""
     total = part.flat
     for curved in part.curved:
         for piece in curved.domain.make_disjoint().get_basic_sets():
@@ -61,7 +61,7 @@ def _is_positive(domain: Any, curved: Curved, array: str) -> bool:
 
 
 def _with_a_miss(line: ArrayReuse, before: Any, misses: Any) -> Any:
-    """The accesses with a miss of their line after the access that `before` maps them to, up to themselves."""
+    """The accesses whose line misses at an access after the one that `before` maps them to, up to themselves."""
     space = line.touch.get_space().domain()
     missed = line.touch.intersect_domain(misses).reverse()
     up_to = line.touch.intersect_domain(before.domain()).apply_range(missed).intersect(isl.Map.lex_ge(space))
@@ -69,7 +69,9 @@ def _with_a_miss(line: ArrayReuse, before: Any, misses: Any) -> Any:
 
 
 def _stored(line: ArrayReuse, small: Any, rule: Rule, misses: Any) -> tuple[Part, ...]:
-    """A write to a sector before which its line left: the write before it was stored; and what is left at the end."""
+    """The stores of sectors: at each write, the previous write is stored if the line left in between; the rest is
+    stored at the end.
+    """
     written = small.intersect_domain(line.writes)
     left_between = Part(_with_a_miss(line, previous_access(written), misses))
     sectors = written.range().coalesce()

@@ -16,7 +16,7 @@ from roofdsl.sets.library import affine_value
 from roofdsl.sets.quasi import Quasi
 
 MOST_SLACKS = 3
-"""Constraints between sizes that are put into a polynomial at a time, at most."""
+"""The maximum number of constraints between sizes that are inserted into a polynomial at a time."""
 
 
 def nowhere_negative(domain: Any, value: Quasi) -> bool:
@@ -45,7 +45,7 @@ def _all_positive(value: Quasi) -> bool:
 
 
 def _shifts(basic: Any, value: Quasi) -> Iterator[Quasi]:
-    """`value` in variables that are at least 0 on `basic`: sizes less their least value, or less what bounds them."""
+    """`value` in variables that are at least 0 on `basic`: sizes minus their least value or lower bound."""
     bounds: list[tuple[str, Quasi]] = []
     least: dict[str, Quasi] = {}
     for constraint in basic.get_constraints():

@@ -83,11 +83,11 @@ class Sizes:
     divided: Mapping[str, int]
     tiled: frozenset[tuple[str, str]]
     least_tile: dict[str, int] = field(default_factory=dict, compare=False)
-    """The tile sizes from which on the texts made so far hold: constants beside digits must be small against them."""
+    """The texts written so far hold from these tile sizes on: constants beside digits must be smaller than a tile."""
     beyond: Mapping[str, int] = field(default_factory=dict)
 
     def multiple(self, name: str) -> Quasi:
-        """The part of a parameter that is the multiple of something."""
+        """The part of a parameter that is a multiple."""
         return Quasi.symbol(name) - self.beyond.get(name, 0)
 
     def reach(self, low: Linear, tile: str) -> tuple[int, int]:
@@ -232,7 +232,7 @@ class Sizes:
 
 
 DIGIT = "_digit"
-"""How the names of dimensions end that run from 0 to the tile size less 1."""
+"""The suffix of dimensions that run from 0 to the tile size minus 1."""
 
 
 def require_digits(low: Linear, tile: str) -> None:
@@ -246,7 +246,7 @@ def require_digits(low: Linear, tile: str) -> None:
 
 def quotient(name: str, tile: str) -> str:
     """The isl parameter that stands for name / tile."""
-    return f"N_{len(name)}_{name}_{tile}"  # the length keeps (n_a, b) and (n, a_b) apart
+    return f"N_{len(name)}_{name}_{tile}"  # the length distinguishes (n_a, b) from (n, a_b)
 
 
 def sizes(
@@ -261,7 +261,7 @@ def sizes(
         match condition:
             case Compare("==", Mod(numerator, divisor), Const(0)) if (found := _less(numerator)) is not None:
                 n, constant = found
-                # A parameter that is several multiples is so from one constant on: others are not made use of.
+                # A parameter with several multiples uses one constant; the others are not used.
                 if n not in symbols or beyond.setdefault(n, constant) != constant:
                     continue
                 match divisor:

@@ -16,7 +16,7 @@ from roofdsl.sets.library import affine_value
 from roofdsl.sets.quasi import Quasi
 
 MAX_WIDTH = 8
-"""Slices a dimension is cut into, at most."""
+"""The maximum number of slices of a dimension."""
 
 
 def sliced(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]]:
@@ -48,7 +48,7 @@ def sliced(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]]:
 
 
 def _bent(value: Quasi, names: frozenset[str]) -> set[str]:
-    """The dimensions with terms of degree 2 and more, or beside another symbol."""
+    """The dimensions with terms of degree 2 or more, or in products with another symbol."""
     found: set[str] = set()
     for monomial, _ in value:
         if sum(power for _, power in monomial) > 1:
@@ -58,7 +58,7 @@ def _bent(value: Quasi, names: frozenset[str]) -> set[str]:
 
 
 def _thin(basic: Any, name: str, names: list[str]) -> tuple[str, Quasi, int] | None:
-    """(name, its least value, how many more it takes) where constraints bound it so with a constant width."""
+    """(name, its least value, the number of further values) if constraints bound it with a constant width."""
     named = basic
     for i, n in enumerate(names):
         named = named.set_dim_name(isl.dim_type.set, i, n)
@@ -71,7 +71,7 @@ def _thin(basic: Any, name: str, names: list[str]) -> tuple[str, Quasi, int] | N
             continue
         rest = Quasi.symbol(name) - value * (1 / c)  # name = rest on the boundary
         if rest.names() & set(names[names.index(name) :]):
-            continue  # only ever towards outer dimensions, so that the cutting ends
+            continue  # always towards outer dimensions, so that the cutting ends
         if constraint.is_equality():
             return name, rest, 0
         (low if c > 0 else high).append(rest)

@@ -102,7 +102,8 @@ class _Builder:
         width = max((len(time) for _, time, _, _ in rows), default=1)
         points = [_instances(placed, time, width) for placed, time, _, _ in rows]
         texts = [t for each in points for t in each]
-        # A place that is the same for every access orders nothing: one dimension less makes every count cheaper.
+        # A place that is the same for every access does not affect the order, and one dimension less makes every count
+        # cheaper.
         keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or any(not _is_number(t[c]) for t in texts)]
         head = f"[{', '.join(self.sizes.parameter_names())}] -> "
         domains: list[Domain] = []
@@ -140,7 +141,7 @@ class _Builder:
                 try:
                     text = self.loops.condition(assumption, {}, world)
                 except NotAffine:
-                    continue  # an assumption that is not affine narrows nothing here
+                    continue  # an assumption that is not affine restricts nothing here
                 context = context.intersect(isl.Set(f"{head}{{ : {text} }}"))
         return context
 
@@ -178,11 +179,11 @@ class _Builder:
         return f"A_{array.name}[{', '.join(out)}]", more
 
     def _in_lines(self, array: Array, subscripts: list[Pair], extents: list[IntExpr], per_line: int) -> list[Pair]:
-        """The subscripts with the last one counted in lines; rows are folded where their length is a number."""
+        """The subscripts with the last one counted in lines; rows are joined if their length is a number."""
         while len(subscripts) > 1:
-            # Rows whose length is no whole number of lines begin anywhere in a line. Where the length is a number they
-            # are put end to end, as they lie in memory; else the product of a size and a loop variable would be none
-            # the library takes, and they are assumed to begin on lines.
+            # Rows that are not a whole number of lines long begin anywhere in a line. If the length is a number, they
+            # are placed end to end, as in memory. Otherwise, this would need a product of a size and a loop variable,
+            # which the library does not support, and rows are assumed to begin on lines.
             length = self.sizes.value(extents[-1], {}, None)
             if length.low.terms or subscripts[-1].tile or subscripts[-2].tile:
                 if not all(c % per_line == 0 for _, c in length.low.terms) or length.low.constant % per_line:
@@ -207,7 +208,7 @@ class _Builder:
 
 
 def _is_digit(low: Linear) -> bool:
-    """Whether the low part is one digit as it stands, so that it lies in 0..b-1."""
+    """Whether the low part is a single digit, so that it lies in 0..b-1."""
     if low == Linear(()):
         return True
     return low.constant == 0 and len(low.terms) == 1 and low.terms[0][1] == 1 and low.terms[0][0].endswith(DIGIT)
@@ -218,7 +219,7 @@ def _is_number(text: str) -> bool:
 
 
 def _places(placed: tuple[PlacedStatement, ...]) -> dict[tuple[int, ...], int]:
-    """The place of every loop and statement in its body, with as many places for a statement as it makes accesses."""
+    """The place of every loop and statement in its body; a statement takes as many places as it makes accesses."""
     room: dict[tuple[int, ...], int] = {}
     for each in placed:
         for depth in range(len(each.loops)):
@@ -241,9 +242,9 @@ def _instances(placed: PlacedStatement, time: list[str], width: int) -> list[lis
 
 
 def _merged(placed: PlacedStatement) -> list[tuple[Element, bool, bool, int]]:
-    """(element, begins with a read, writes, raw accesses): neighbours on one element are one reference.
+    """(element, begins with a read, writes, raw accesses): consecutive accesses to one element are one reference.
 
-    An access right after another to the same element always hits, whatever the cache.
+    An access right after another one to the same element always hits, in any cache.
     """
     if isinstance(placed.statement, Count):
         return []

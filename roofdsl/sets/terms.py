@@ -34,7 +34,7 @@ class Root(Record):
     rises: bool = True
 
     def value(self, env: Mapping[str, Rational]) -> int:
-        """Exact, by bisection where `of` is not linear in `name`. Raises KeyError where a size is missing."""
+        """The exact value, by bisection if `of` is not linear in `name`. Raises KeyError if a size is missing."""
         low, high = _whole(self.low, env), _whole(self.high, env)
         sign = 1 if self.rises else -1
         first, last = (low, high) if self.rises else (-high, -low)  # of sign * name
@@ -56,7 +56,7 @@ class Root(Record):
 
     @property
     def linear(self) -> tuple[Quasi, Quasi] | None:
-        """(constant, slope) in `name`, where `of` is linear in it."""
+        """(constant, slope) in `name`, if `of` is linear in it."""
         constant, slope = {}, {}
         for monomial, c in self.of:
             powers = dict(monomial)
@@ -80,7 +80,7 @@ class Rest(Record):
     high: Quasi
 
     def value(self, env: Mapping[str, Rational]) -> int:
-        """Exact. Raises KeyError where a size is missing."""
+        """The exact value. Raises KeyError if a size is missing."""
         low, high = _whole(self.low, env) - 1, _whole(self.high, env)
         return max(low, min(high, self.of.evaluate(env) // 1))
 
@@ -134,7 +134,9 @@ class Terms(Record):
         yield from groups.items()
 
     def _defined(self, env: Mapping[str, Rational], inner: frozenset[str]) -> dict[str, Rational]:
-        """`env` with the definitions that use one of `inner`; those that use no such variable where it is empty."""
+        """`env` with the definitions that use one of `inner`; if `inner` is empty, with those that use no such
+        variable.
+        """
         found = dict(env)
         for definition in self.definitions:
             names = self._variables[definition.name]
@@ -144,7 +146,7 @@ class Terms(Record):
 
     @cached_property
     def _variables(self) -> Mapping[str, frozenset[str]]:
-        """The variables of summation that each definition depends on, through others too."""
+        """The variables of summation on which each definition depends, also through other definitions."""
         spans = {t.over.name for t in self.terms if t.over is not None}
         known: dict[str, frozenset[str]] = {}
         for d in self.definitions:
@@ -153,7 +155,7 @@ class Terms(Record):
         return known
 
     def substitute(self, put: Mapping[str, Quasi]) -> Terms:
-        """Every symbol in `put` replaced; names of definitions and summation variables only by other names."""
+        """Every symbol in `put` replaced; definitions and summation variables only by other names."""
 
         def name(old: str) -> str:
             return _only_name(put[old]) if old in put else old

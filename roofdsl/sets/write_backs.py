@@ -37,14 +37,16 @@ def stored(reuse: ArrayReuse) -> list[Piece]:
         return []
     # A first access to a line misses in every cache: its distance is infinite.
     missing: list[Found] = [(reuse.cold, None), *reuse.distances]
-    # Alone in its window a write decides by itself: what the write before it left is stored where it misses.
+    # A write that is alone in its window decides by itself: the line that the previous write left is stored if it
+    # misses.
     parts: list[Piece] = [(domain.intersect(reuse.lone_writes), _one(distance)) for domain, distance in missing]
-    # Where reads stand in the window too, the line may be evicted before any of them: the longest distance decides.
+    # If the window also contains reads, the line may be evicted before any of them: the longest distance decides.
     if not reuse.shared_windows.is_empty():
         parts += _greatest(_images(reuse.shared_windows, missing))
     written = reuse.touch.intersect_domain(reuse.writes).range()
-    # After the last write the flush stores every line that was written, in every cache. Those of a `temp` array are
-    # dropped instead, and stored only if they are evicted before: by a later access or by what comes after the last.
+    # After the last write, the flush stores every line that was written, in every cache. Lines of a `temp` array are
+    # dropped instead, and stored only if they are evicted before, by a later access or by what comes after the last
+    # access.
     if reuse.end_distances is None:
         parts.append((written, ()))
     else:
@@ -58,12 +60,12 @@ def _one(distance: Quasi | None) -> Longest:
 
 
 def _images(windows: Any, distances: list[Found]) -> Iterator[Found]:
-    """For each piece of `distances` the windows that meet it, with the longest distance of their accesses in it."""
+    """For each piece of `distances`, the windows that meet it, with the longest distance of their accesses in it."""
     for domain, distance in distances:
         here = windows.intersect_range(domain)
         if here.is_empty():
             continue
-        # A distance that is one for all accesses of its piece is the longest of any of them.
+        # A distance that is the same for all accesses of its piece is the longest of any of them.
         if distance is None or not distance.names() & set(dimensions(domain)):
             yield here.domain().coalesce(), distance
             continue
@@ -77,11 +79,11 @@ def _longest_in(here: Any, distance: Quasi) -> Iterator[Found]:
     used = sorted(distance.names() & set(names))
     several = [name for name in used if not _of_one(here, names.index(name)).is_single_valued()]
     chosen = here
-    # Along each dimension in which a window has several accesses the distance rises or falls throughout, so that the
-    # longest is at the end: the window is cut down to that end, one dimension after the other.
+    # Along each dimension in which a window has several accesses, the distance is monotone, so the longest is at one
+    # end. The window is reduced to that end, one dimension after the other.
     for name in several:
         growth = distance.substitute({name: Quasi.symbol(name) + 1}) - distance
-        reached = chosen.range().remove_divs()  # what lies between is reached too
+        reached = chosen.range().remove_divs()  # everything in between is reached, too
         if not (rises := nowhere_negative(reached, growth)) and not nowhere_negative(reached, -growth):
             raise CannotCount("it is not known which access of a window has the longest reuse distance")
         chosen = _extreme(chosen, names.index(name), greatest=rises)
@@ -93,8 +95,8 @@ def _longest_in(here: Any, distance: Quasi) -> Iterator[Found]:
         if domain.is_empty():
             continue
         longest = distance.substitute(put)
-        # The end of one dimension may leave less of the next than other accesses have. With several dimensions what
-        # came out is shown to be the longest, or given up.
+        # The end of one dimension may leave a smaller range of the next than other accesses have. With several
+        # dimensions, the result is proven to be the longest, or given up.
         if len(several) > 1 and not _is_greatest(here.intersect_domain(domain), longest, distance):
             raise CannotCount("it is not known which access of a window has the longest reuse distance")
         yield domain.coalesce(), longest
@@ -112,14 +114,14 @@ def _functions(relation: Any) -> list[tuple[Any, Quasi]]:
 
 
 def _is_greatest(here: Any, longest: Quasi, distance: Quasi) -> bool:
-    """Whether `longest`, of points of the domain, is shown to be at least `distance` of all their images."""
+    """Whether `longest`, of points of the domain, is proven to be at least `distance` of all their images."""
     first = here.dim(isl.dim_type.in_)
     of_image = {n: Quasi.symbol(f"d{first + i}") for i, n in enumerate(dimensions(here.range()))}
     return nowhere_negative(here.wrap().flatten(), longest - distance.substitute(of_image))
 
 
 def _of_one(relation: Any, at: int) -> Any:
-    """`relation` to dimension `at` of its range alone."""
+    """`relation`, with only dimension `at` of its range."""
     last = relation.dim(isl.dim_type.out)
     found = relation.project_out(isl.dim_type.out, at + 1, last - at - 1)
     return found.project_out(isl.dim_type.out, 0, at)
@@ -137,10 +139,10 @@ def _extreme(relation: Any, at: int, *, greatest: bool) -> Any:
 
 
 def _greatest(pieces: Iterable[Found]) -> list[Piece]:
-    """Disjoint pieces with the longest of the distances that are given for each point, or several where none is."""
+    """Disjoint pieces with the longest of the distances given for each point, or several if none is the longest."""
     found: list[Piece] = []
     for domain, distance in pieces:
-        # `found` stays disjoint: what the new piece has in common with each of them is given to the longer distance.
+        # `found` stays disjoint: the intersection of the new piece with each of them goes to the longer distance.
         left, kept = domain, list[Piece]()
         for other, known in found:
             common = left.intersect(other)
@@ -165,13 +167,14 @@ def _longer(common: Any, distance: Quasi | None, known: Longest) -> list[Piece]:
         return [(common, ())]
     others = []
     for other in known:
-        # Whatever is nowhere longer than another is dropped; what remains is longer somewhere, or not known to be
+        # A distance that is nowhere longer than another is dropped; the others are longer somewhere, or not known to be
         # shorter.
         if nowhere_negative(common, other - distance):
             return [(common, known)]
         if not nowhere_negative(common, distance - other):
             others.append(other)
-    # One rival whose lead has the sign of an affine form is parted from it; else both stay, and the count decides.
+    # If the difference of two has the sign of an affine form, the piece is cut; otherwise both stay, and the count
+    # decides.
     text = sign_text(distance - others[0]) if len(others) == 1 else None
     if text is None:
         return [(common, (*others, distance))]

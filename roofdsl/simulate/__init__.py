@@ -1,1 +1,1 @@
-"""Exact simulation of a kernel's accesses at given sizes: fallback and cross-check of the symbolic analyses."""
+"""Exact simulation of a kernel's accesses at given sizes: the fallback and the cross-check of the symbolic analyses."""

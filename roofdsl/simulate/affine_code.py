@@ -73,7 +73,7 @@ class _Rewriting:
 
 
 class _Function:
-    """One function on its way; `kinds` of its local names so far."""
+    """One function during the rewriting; `kinds` of its local names so far."""
 
     def __init__(self, whole: _Rewriting, names: dict[str, Any], tree: ast.stmt) -> None:
         if not isinstance(tree, ast.FunctionDef):
@@ -130,7 +130,9 @@ class _Function:
         return ast.For(ast.Name(raw, ast.Store()), ast.Call(ast.Name("range", ast.Load()), values, []), body, [])
 
     def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> list[ast.stmt]:
-        """Several targets, and tuples on both sides: by temporaries, since all values come before all targets."""
+        """Assignments with several targets, and tuples on both sides, through temporaries, since all values come before
+        all targets.
+        """
         if isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
             held, done = [], []
             for k, (target, part) in enumerate(zip(targets[0].elts, value.elts, strict=True)):
@@ -290,7 +292,7 @@ class _Function:
 
 
 def _results(names: dict[str, Any], call: ast.Call) -> Kind:
-    """The kind of what a function returns, or of each of several values."""
+    """The kind of the value that a function returns, or of each of several values."""
     annotation = inspect.get_annotations(names[ast.unparse(call.func)].py_func)["return"]
     return "number" if annotation.startswith("tuple[int") else _KINDS[annotation]
 

@@ -1,9 +1,9 @@
 """Integers that change evenly from one block of iterations to the next, for compiled code. Imports numba.
 
-A number is a pair (value, change): in the block that comes t blocks later, it is value + t change. Whatever is decided
-by such numbers is decided as in the first block, where t is 0; `limit[0]` is lowered to the last t for which all later
-blocks up to it decide the same. A quotient is again such a number up to some t, and lowers the limit, too. Numbers that
-do not change evenly lower it to 0.
+A number is a pair (value, change): in the block that comes t blocks later, it is value + t change. Every decision that
+depends on such numbers is made as in the first block, where t is 0; `limit[0]` is lowered to the last t for which all
+later blocks up to it decide the same. A quotient is again such a number up to some t, and lowers the limit, too.
+Numbers that do not change evenly lower it to 0.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ times = inlined(_times)
 
 
 def _quotient(limit: Ints, a: Affine, b: Affine) -> Affine:
-    """The quotient rounded down, as long as the remainder stays within the divisor."""
+    """The quotient, rounded down, as long as the remainder stays within the divisor."""
     by = fixed(limit, b)
     value, change = a[0] // by, a[1] // by
     rest, more = a[0] - value * by, a[1] - change * by
     if by < 0:
         limit[0] = min(limit[0], limit[0] if more == 0 else 0)
-    elif 2 * more > by:  # of two even numbers nearby, the one that it follows for longer
+    elif 2 * more > by:  # of two evenly changing numbers nearby, the one that the quotient follows for longer
         change += 1
         limit[0] = min(limit[0], rest // (by - more))
     elif more > 0:
@@ -152,7 +152,7 @@ either_bits = inlined(_either_bits)
 
 
 def _common_bits(limit: Ints, a: Affine, b: Affine) -> Affine:
-    """With a mask of the lowest bits, a remainder."""
+    """The common bits of two numbers: a remainder if the mask consists of the lowest bits."""
     mask = fixed(limit, b)
     if mask > 0 and mask & (mask + 1) == 0:
         result: Affine = remainder(limit, a, (mask + 1, 0))
@@ -164,7 +164,7 @@ common_bits = inlined(_common_bits)
 
 
 def _larger(limit: Ints, a: Affine, b: Affine) -> Affine:
-    """Of two equal numbers, the one that will be larger."""
+    """The larger of two numbers; of two equal ones, the one that will be larger."""
     value, change = b[0] - a[0], b[1] - a[1]
     if value < 0 or (value == 0 and change < 0):
         value, change = -value, -change

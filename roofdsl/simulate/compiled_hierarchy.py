@@ -56,9 +56,9 @@ READ, WRITE, WRITE_BACK, INSERT = range(4)
 
 
 def _back_invalidate(k: int, line: int, moved: int, tallies: Ints, sets: Sets) -> int:
-    """Empty the levels above `k` of a line of level `k`; returns the line's dirty sectors, including theirs.
+    """Removes a line of level `k` from the levels above; returns the line's dirty sectors, including theirs.
 
-    Data that is dirty in an upper level crosses every boundary on its way to level k, where it counts as stored.
+    Data that are dirty in an upper level cross every boundary on their way to level k, where they count as stored.
     """
     levels, words = sets[0], sets[1]
     begin, end = line << levels[k, LINE], (line + 1) << levels[k, LINE]
@@ -87,7 +87,7 @@ back_invalidate = compiled(_back_invalidate)
 
 
 def _evicted(k: int, gone: int, waiting: int, tallies: Ints, stack: Ints, sets: Sets) -> int:  # noqa: PLR0917
-    """Handle what level `k` evicted; returns the number of requests waiting then."""
+    """Handles a line that level `k` evicted; returns the number of requests waiting then."""
     levels = sets[0]
     level = levels[k]
     line, moved = gone >> TAG, gone >> DIRTY & 255
@@ -115,7 +115,7 @@ evicted = inlined(_evicted)
 
 
 def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints, sets: Sets) -> None:  # noqa: PLR0917
-    """Serve a read, or a write of `size` bytes, and everything that follows from it."""
+    """Serves a read, or a write of `size` bytes, and everything that follows from it."""
     levels, words = sets[0], sets[1]
     depth = levels.shape[0]
     carried = 0  # whether the line that a victim cache passes up is dirty
@@ -202,7 +202,7 @@ serve = inlined(_serve_request)
 def _run_caches(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, budget: int, tallies: Ints, element_bytes: Ints, stack: Ints, sets: Sets
 ) -> tuple[int, int, int]:
-    """Continue for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
+    """Continues for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
     references, places = tables[4], tables[5]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     levels, words, newest = sets[0], sets[1], sets[3]

@@ -156,7 +156,7 @@ def _one_pass(  # noqa: PLR0917
 ) -> tuple[int, NDArray[np.int64], NDArray[np.int64]]:
     """(accesses, histogram, dropped) of a whole execution; its rows are distances in units, up to `longest`.
 
-    The columns of the histogram are those of `stack.run_distances`, and its last row is what misses in every cache.
+    The columns of the histogram are those of `stack.run_distances`. Its last row holds the misses of every cache.
     """
     import numpy as np
 
@@ -166,7 +166,7 @@ def _one_pass(  # noqa: PLR0917
     layouts, lines = program.layouts, program.lines
     weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
     owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
-    # Twice the lines, so that times are renewed only after as many new ones as there are lines, at a small cost each.
+    # Twice the number of lines: times are then renewed only once per that many new ones, at a small cost each.
     room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
     trees = np.zeros((sets, room), dtype=np.int64)
     at = np.full((sets, room), -1, dtype=np.int64)
@@ -212,9 +212,9 @@ def _add_dropped(  # noqa: PLR0917
     written: NDArray[np.int64],
     clocks: NDArray[np.int64],
 ) -> None:
-    """Add to `dropped`, by distance, the weights of the dirty lines of `temporary` arrays that are held at the end.
+    """Adds to `dropped`, by distance, the weights of the dirty lines of `temporary` arrays that are held at the end.
 
-    A cache that still holds such a line at the end never stores it: that are all caches that hold its place in the
+    A cache that still holds such a line at the end never stores it. These are all caches that hold its place in the
     stack, and have held it since its last write. The other tables are those of `stack.run_distances`.
     """
     import numpy as np

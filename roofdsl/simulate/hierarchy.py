@@ -136,7 +136,7 @@ def _every_access(
     import numpy as np
 
     from roofdsl.simulate.compiled_hierarchy import run_caches
-    from roofdsl.simulate.plain import is_plain, run_plain, words_of
+    from roofdsl.simulate.plain_hierarchy import is_plain, run_plain, words_of
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
     tallies = np.zeros((len(levels), 6), dtype=np.int64)
@@ -167,7 +167,7 @@ MOST_LIST_BYTES = 1 << 30
 
 
 def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) -> bool:
-    """Whether `_by_list` simulates these levels; only for arrays of one element size, since it counts accesses, not
+    """Whether `_by_list` can simulate these levels; only for arrays of one element size, since it counts accesses, not
     bytes.
     """
     level = levels[0]
@@ -282,7 +282,7 @@ def _rings(rows: Sequence[tuple[int, int, bool, int, int]], links: int) -> tuple
 
 
 def _shape(level: CacheLevel, lines: int) -> tuple[int, int]:
-    """Sets and ways, no more than `lines` different lines can distinguish from that many."""
+    """The sets and ways, at most as many as `lines` different lines can distinguish."""
     if level.ways is not None:
         return min(level.sets, max(lines, 1)), level.ways
     if level.policy == "plru":
@@ -297,7 +297,7 @@ def _flush(
     tallies: NDArray[np.int64],
     arrays: Sequence[tuple[int, int]],
 ) -> None:
-    """Count dirty data as stored across every boundary below it; `arrays` are the blocks of arrays that are kept."""
+    """Counts dirty data as stored across every boundary below it; `arrays` are the blocks of arrays that are kept."""
     import numpy as np
 
     from roofdsl.simulate import replacement

@@ -40,10 +40,10 @@ Lines = NDArray[np.int32]
 class Loops(NamedTuple):
     """The data on the loops that repeat, one row for each.
 
-    notes: see `skip_repeats.py`. of_variable: the loop of a variable. moved: lines that a reference moves in a period.
-    kinds, alike: for each array ABSENT, ALIKE or MIXED, and the lines by which it moves if ALIKE; mixed: whether there
-    is a MIXED one. At the beginning of a block: entered, the variables; order and dirty, the list from the newest line
-    on; counts, the tallies.
+    notes: see `skip_repeats.py`. of_variable: the loop of a variable. moved: the lines by which a reference moves in a
+    period. kinds, alike: for each array ABSENT, ALIKE or MIXED, and the lines by which it moves if ALIKE; mixed:
+    whether there is a MIXED one. At the beginning of a block: entered, the variables; order and dirty, the list from
+    the newest line on; counts, the tallies.
     """
 
     notes: Ints
@@ -59,10 +59,10 @@ class Loops(NamedTuple):
 
 
 class Names(NamedTuple):
-    """Work space for one look at a block; `attempt[0]` is its number.
+    """Work space for one examination of a block; `attempt[0]` is its number.
 
-    For each line, where the first of two fields equals the number, the second is valid: seen, shift; listed, place in
-    the list. old: equals the number for lines in the list's top before the block. found: the lines seen. For places in
+    For each line, if the first of two fields equals the number, the second is valid: seen, shift; listed, place in the
+    list. old: equals the number for lines in the top of the list before the block. found: the lines seen. For places in
     the list: now, the lines; moves; marks; then, then_marks.
     """
 
@@ -82,7 +82,7 @@ class Names(NamedTuple):
 
 
 def _name(line: int, shift: int, known: int, names: Names) -> int:
-    """Give a line its shift; returns how many lines have one then, or CLASH if it has another shift already."""
+    """Gives a line its shift; returns the number of lines with one, or CLASH if it has another shift already."""
     if names.seen[line] == names.attempt[0]:
         return known if names.shift[line] == shift else CLASH
     names.seen[line] = names.attempt[0]
@@ -106,9 +106,9 @@ def _replay(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> tuple[int, int]:
-    """Name the lines of mixed arrays that the block touches: (lines named, or CLASH; lines walked through).
+    """Names the lines of mixed arrays that the block touches: (lines named, or CLASH; lines examined).
 
-    It is also a CLASH if more than `most` lines are walked through.
+    It is also a CLASH if more than `most` lines are examined.
     """
     references, places = tables[4], tables[5]
     env, stops, flat, stride, control, alarms = second[0], second[1], second[3], second[4], second[7], second[8]
@@ -147,7 +147,7 @@ replay = compiled(_replay)
 
 
 def _families_of(known: int, owner: NDArray[np.uint16], names: Names) -> int:
-    """Group the lines that have a shift by array and shift; returns the number of families, CLASH if there are too
+    """Groups the lines that have a shift by array and shift; returns the number of families, CLASH if there are too
     many.
     """
     table = names.families
@@ -244,7 +244,8 @@ def _until_one_returns(  # noqa: PLR0917
         for j in range(i):
             f, g = table[i], table[j]
             if f[ARRAY] == g[ARRAY] and f[SHIFT] != 0 and g[SHIFT] != 0:
-                # Halved, not searched: fewer blocks are skipped than possible, and the next look skips more.
+                # Halved instead of searched: fewer blocks are skipped than possible, and the next examination skips
+                # more.
                 while most > 0 and overlap(f, g, most):
                     most //= 2
     for q in range(held):

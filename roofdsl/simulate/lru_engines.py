@@ -27,7 +27,7 @@ SOON, LATE = 1 << 24, 1 << 32
 
 
 class Way(Protocol):
-    """A simulation on its way. cost: in units of about one simulated access; gave_up: it cannot come to an end."""
+    """A simulation in progress. cost: in units of about one simulated access; gave_up: it cannot be completed."""
 
     cursor: Cursor
     cost: int
@@ -51,7 +51,7 @@ class Way(Protocol):
 
 
 class _Walk:
-    """What both ways have: the tables of a program, where they are in it, and what they have counted."""
+    """The common part of both methods: the tables of a program, the current position in it, and the counts."""
 
     def __init__(self, program: Program) -> None:
         layouts = program.layouts
@@ -98,7 +98,7 @@ class ByLines(_Walk):
         self.skipping = prepare(program, self.cursor, cache_bytes, self.shared) if skip and cache_bytes else None
 
     def continue_for(self, budget: int) -> None:
-        """Continue for about `budget` simulated accesses."""
+        """Continues for about `budget` simulated accesses."""
         before = self.simulated
         if self.skipping is None:
             links, state, stamp, owner, tallies, totals = self.shared
@@ -110,11 +110,11 @@ class ByLines(_Walk):
         else:
             with first_call(skip_repeats.run_skipping):
                 self.skipping(self.tables, self.cursor, budget, self.sizes, self.capacity)
-        # A call may end after as many repetitions, each of which costs about the same as an access.
+        # A call may also end after this many repetitions, each of which costs about as much as an access.
         self.cost += max(budget, self.simulated - before)
 
     def final_tallies(self) -> Counts:
-        """The tallies after the end, when all dirty lines are stored but those of temporaries."""
+        """The tallies at the end, when all dirty lines are stored except those of temporaries."""
         for k, a in enumerate(self.layouts):
             if a.array.intent != "temp":
                 self.tallies[k, STORED] += np.count_nonzero(self.state[a.first : a.first + a.count] & WRITTEN)
@@ -139,12 +139,12 @@ class BySegments(_Walk):
 
     @staticmethod
     def can(program: Program, cache_bytes: int) -> bool:
-        """Whether all lines have one size, and the cache has room for those of all references of a statement."""
+        """Whether all lines have one size, and the cache has room for the lines of all references of a statement."""
         sizes = {a.line_bytes for a in program.layouts}
         return len(sizes) == 1 and cache_bytes // min(sizes) >= _widest(program)
 
     def continue_for(self, budget: int) -> None:
-        """Continue for about as long as `budget` simulated accesses take."""
+        """Continues for about as long as `budget` simulated accesses take."""
         from roofdsl.simulate.segment_skip import run_skipping
         from roofdsl.simulate.segments import TOO_SMALL, WORK
 
@@ -167,7 +167,7 @@ class BySegments(_Walk):
         self.gave_up = bool(self.cache.notes[TOO_SMALL])
 
     def final_tallies(self) -> Counts:
-        """The tallies after the end, when all dirty lines are stored but those of temporaries."""
+        """The tallies at the end, when all dirty lines are stored except those of temporaries."""
         from roofdsl.simulate.segments import LEFT, store_rest
 
         dropped = np.array([a.array.intent == "temp" for a in self.layouts], dtype=np.bool_)
@@ -187,5 +187,5 @@ def _growing_is_compiled() -> bool:
     function: Any = run_growing
     try:
         return bool(function.signatures or function._cache._cache_file._load_index())
-    except (AttributeError, OSError):  # numba keeps its files in another way, or has no place for them
+    except (AttributeError, OSError):  # numba stores its files differently, or has no place for them
         return False

@@ -1,8 +1,8 @@
 """A fully associative LRU list over lines of any size, walked by a kernel's own loops. Imports numba.
 
-While the lines of an innermost loop's references stay the same for some iterations, only iterations that can change
-anything are simulated: after an iteration without a miss, the same accesses have no miss either and leave the list as
-it is.
+If the lines of an innermost loop's references stay the same for several iterations, only those iterations are simulated
+that can change something. After an iteration without a miss, the same accesses do not miss, either, and leave the list
+as it is.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _touch(  # noqa: PLR0917
     """One access to a line; returns the bytes held afterwards."""
     end = links.shape[0] - 1
     bounded = cache_bytes >= 0
-    # The newest line is in its place already. An unbounded cache evicts nothing, so it keeps no order.
+    # The newest line is already in its place. An unbounded cache evicts nothing, so it keeps no order.
     if bounded and links[end, 0] != line:
         if state[line]:
             older, newer = links[line, 0], links[line, 1]
@@ -97,7 +97,7 @@ def _run_lru(  # noqa: PLR0917
     tallies: Ints,
     totals: Ints,
 ) -> None:
-    """Continue for about `budget` accesses or steps of the walk, or to a boundary.
+    """Continues for about `budget` accesses or steps of the walk, or to a boundary.
 
     `links[line]` is (next older, next newer); the last row is the end of the list: its newer is the oldest line, its
     older the newest. `cache_bytes` < 0 means unbounded. `stamp[line]` becomes the current epoch when a line that is not
@@ -116,9 +116,9 @@ def _run_lru(  # noqa: PLR0917
                 continue
         first, count = control[FIRST], control[COUNT]
         n = min(control[REMAINING], (budget - accesses) // count + 1)
-        # If there is room for a line of every reference, one iteration leaves all of its lines in the cache: the next
-        # one over the same lines only hits, and puts them into the order they have already. Otherwise iterations are
-        # simulated until one has no miss.
+        # If there is room for a line of every reference, one iteration leaves all of its lines in the cache. The next
+        # one over the same lines only hits, and does not change their order. Otherwise, iterations are simulated until
+        # one has no miss.
         room = cache_bytes // longest - count if cache_bytes >= 0 else FOR_EVER
         hurried = 0
         for r in range(count):
@@ -153,9 +153,9 @@ def _run_lru(  # noqa: PLR0917
                     slowest = min(slowest, left[r])
             done += same
             if 0 < hurried < count and room > 0:
-                # For some iterations, only references that move by a line or more each time are touched. The lines of
-                # the others cannot be evicted meanwhile, since there is room for all new lines; the following
-                # iteration, which is simulated completely, puts them where they would be.
+                # For some iterations, only references that move by a line or more each time are simulated. The lines of
+                # the others cannot be evicted meanwhile, since there is room for all new lines. The next iteration,
+                # which is simulated completely, puts them into the right places.
                 between = min(slowest - 1, n - done - 1, room // hurried - 1)
                 if between > 0:
                     for _ in range(between):

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 20
 ALONE = 3 * CHUNK  # the cost after which segments are tried beside lines
-BEHIND = 8  # how many times as long the favoured way runs
-FAR = 3  # how many times as many accesses for its cost the first way must have made to be favoured
-FAIR = 1 << 28  # and the second must have cost so much: it may be slow at first, where sweeps are short
+BEHIND = 8  # how many times as long the preferred method runs
+FAR = 3  # how many times as many accesses per cost the first method must have made to be preferred
+FAIR = 1 << 28  # and how much the second must have cost: it may be slow at first, when sweeps are short
 BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
@@ -127,7 +127,7 @@ class _Limits:
     progress: Callable[[int], None] | None
 
     def check(self, ways: Sequence[Way], turns: int) -> None:
-        """After some turns. Raises TooManyAccesses."""
+        """Reports progress after some turns. Raises TooManyAccesses."""
         accesses, most = max(way.accesses for way in ways), self.max_accesses
         if self.progress is not None:
             self.progress(accesses)
@@ -146,7 +146,7 @@ class _Limits:
 def _ways(
     program: Program, cache_bytes: int | None, memory_bytes: int, skip: bool, name: str
 ) -> Iterator[Callable[[], Way]]:
-    """The ways to simulate a program. Raises TooManyLines if there is none."""
+    """The methods that can simulate a program. Raises TooManyLines if there is none."""
     from roofdsl.simulate.lru_engines import ByLines, BySegments
 
     needed = program.lines * BYTES_PER_LINE
@@ -163,9 +163,9 @@ def _ways(
 
 
 def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
-    """Let the ways take turns until one is at the end, the second only after some turns of the first.
+    """Lets the methods take turns until one is finished, the second only after some turns of the first.
 
-    The second gets most of the turns, since a sweep of it costs the same however long it is, and later sweeps are
+    The second gets most of the turns, since each of its sweeps costs the same however long it is, and later sweeps are
     longer. If the first is far ahead, they share the turns evenly, and after some time the first gets most of them.
     Raises TooManyAccesses.
     """

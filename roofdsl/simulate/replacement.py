@@ -1,10 +1,10 @@
 """Sets of cache slots, compiled into the loops that use them: finding, ordering, emptying and choosing slots.
 
-A slot holds one word: the line number, above a byte of dirty sectors and a byte of valid ones; -1 is an empty slot. The
-sets of a level with few ways are rows of words from the newest to the oldest, which a hit shifts. Nothing besides the
-words is touched, which matters for large caches. A set of many ways is a ring of linked slots from the newest to the
-oldest, searched through a hash table. Under tree-PLRU words stay in place, with a binary tree over them. Empty slots
-are at the old end.
+A slot holds one word: the line number, above a byte of dirty sectors and a byte of valid ones; -1 is an empty slot. In
+a level with few ways, a set is a row of words from the newest to the oldest, which a hit shifts. Only the words are
+touched, which matters for large caches. In a level with many ways, a set is a ring of linked slots from the newest to
+the oldest, searched through a hash table. Under tree-PLRU, words stay in place, with a binary tree over them. Empty
+slots are at the old end.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ find = inlined(_find)
 
 
 def _to_front(level: Ints, slot: int, where: int, sets: Sets) -> None:
-    """Make a slot the newest of its ring."""
+    """Makes a slot the newest of its ring."""
     newest, newer, older = sets[3], sets[4], sets[5]
     shift = level[FIRST_LINK] - level[FIRST_SLOT]
     at = level[FIRST_LINK] + where
@@ -104,7 +104,7 @@ to_front = inlined(_to_front)
 
 
 def _point_away(level: Ints, slot: int, where: int, sets: Sets) -> None:
-    """Turn the bits of a set's tree on the path to `slot` away from it."""
+    """Turns the bits of a set's tree on the path to `slot` away from it."""
     tree = sets[2]
     base = level[FIRST_SLOT] + where * level[WAYS]
     node = slot - base + level[WAYS]
@@ -117,7 +117,7 @@ point_away = inlined(_point_away)
 
 
 def _promote(level: Ints, slot: int, where: int, sets: Sets) -> int:
-    """Update the order of a set after a hit; returns the slot in which the line is then."""
+    """Updates the order of a set after a hit; returns the slot that then holds the line."""
     if level[POLICY] == LRU:
         if level[RING]:
             to_front(level, slot, where, sets)
@@ -156,7 +156,7 @@ unhash = inlined(_unhash)
 
 
 def _remove(level: Ints, slot: int, where: int, sets: Sets) -> None:
-    """Empty a slot; it becomes the oldest of its set, or in a tree a candidate for the lowest empty way."""
+    """Empties a slot; it becomes the oldest of its set, or in a tree a candidate for the lowest empty way."""
     words, newest, older, lowest = sets[1], sets[3], sets[5], sets[8]
     at, shift = level[FIRST_LINK] + where, level[FIRST_LINK] - level[FIRST_SLOT]
     if level[RING]:
@@ -205,7 +205,7 @@ tree_victim = inlined(_tree_victim)
 
 
 def _insert(level: Ints, where: int, word: int, sets: Sets) -> int:
-    """Insert a line that is not present into its set as the newest; returns the word that was replaced, or -1."""
+    """Inserts a line that is not present into its set as the newest; returns the word that it replaced, or -1."""
     words, newest, newer, chain, buckets = sets[1], sets[3], sets[4], sets[6], sets[7]
     base = level[FIRST_SLOT] + where * level[WAYS]
     if not level[RING] and level[POLICY] != PLRU:

@@ -1,4 +1,4 @@
-"""What is noted of loops whose iterations repeat, for an LRU list of segments."""
+"""The data about loops whose iterations repeat, for an LRU list of segments."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from roofdsl.simulate.walk import Ints
 
 # Columns of a loop's notes: its PERIOD; whether a block has begun (VALID), and then the segments KEPT at its beginning,
 # whether these were all, the time, the accesses, the steps and the lines entered; the oldest frame that was cut and the
-# newest that was dropped since; how many segments to keep; blocks still to wait before the next look, and after the
-# last failure; whether blocks may repeat exactly (EXACT), or only grow.
+# newest that was dropped since; the number of segments to keep; the blocks to wait before the next examination, and
+# after the last failure; whether blocks may repeat exactly (EXACT), or only grow.
 PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
 CUT, GONE, MOST, WAIT, PATIENCE, EXACT = range(8, 14)
 LOOP_NOTES = 14
 FIRST_KEPT, MOST_KEPT = 64, 1024
 LONGEST_WAIT = 32
-MANY = 64  # segments of a list that may get shorter by making one of several
+MANY = 64  # segments of a list that may get shorter by merging
 
 
 class Blocks(NamedTuple):

@@ -44,7 +44,7 @@ from roofdsl.simulate.walk import Ints, inlined, internal
 
 
 def _count(sweep: Sweep, p: int, w: int, until: int, hit: bool, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Count visits w to `until` - 1 of piece p, and note those to dirty lines; returns how many ranges these are."""
+    """Counts visits w to `until` - 1 of piece p, and records those to dirty lines; returns their number of ranges."""
     segments, notes, tallies = cache
     visitors, pieces = sweep.visitors, sweep.pieces
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
@@ -70,8 +70,9 @@ count_visits = inlined(_count)
 
 
 def _least(sweep: Sweep, segments: Ints, p: int, found: int) -> int:
-    """A lower bound of the distances of piece p, without a division: the lines of newer frames, and those of pieces
-    that move as fast as this one and are where it is.
+    """A lower bound of the distances of piece p, without a division.
+
+    It counts the lines of newer frames, and of pieces that move as fast as this one and are where it is.
     """
     visitors, pieces = sweep.visitors, sweep.pieces
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
@@ -89,7 +90,7 @@ def _least(sweep: Sweep, segments: Ints, p: int, found: int) -> int:
         if pieces[q, WAY] > 0 and pieces[q, LENGTH] > 3 and segments[DT, h] == rate * every:
             other = visitors[y, BEGIN_VISITS] + every * pieces[q, VISIT]
             later_by = lag - (segments[TIME, h] + segments[DT, h] * pieces[q, MEMBER] - rate * other)
-            # Neither touched yet nor later: lines of iterations from k to k + later_by / rate, if any; beside them, the
+            # Neither touched yet nor later: lines of iterations from k to k + later_by / rate, if any; in addition, the
             # first line if iteration 0 is in the middle of its stay, and a last one that a loop left early.
             if later_by < segments[DT, h]:
                 least += pieces[q, LENGTH] - 3
@@ -100,7 +101,7 @@ least_distance = inlined(_least)
 
 
 def _decide(sweep: Sweep, n: int, p: int, found: int, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Count the hits and misses of a piece visit by visit, as far as one does not decide several."""
+    """Counts the hits and misses of a piece visit by visit, unless one visit decides several."""
     length, lines = sweep.pieces[p, LENGTH], cache.notes[LINES]
     w = 0
     while w < length:
@@ -116,7 +117,7 @@ decide = internal(_decide)
 
 
 def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
-    """Count the hits and misses of all pieces, and note their ranges of dirty lines; returns how many these are."""
+    """Counts the hits and misses of all pieces, and records ranges of dirty lines; returns their number."""
     segments, visitors, pieces = cache.segments, sweep.visitors, sweep.pieces
     new = 0  # lines that are in no piece of the frames so far
     for x in range(n):

@@ -1,14 +1,15 @@
 """Skipping iterations of a loop that grow evenly: blocks like those of `segment_skip.py`, each longer than the last.
 
-Let a block of iterations begin with some top of the list, whose segments moved and grew by fixed numbers of lines, and
-became later by fixed times, since the block before. The next block is simulated with numbers (value, change) of lines,
-members and times (`affine_numbers.py`): in the t-th block from there on, each of them is value + t change. This shows
-for which t all blocks go through the same steps. If the top has again moved and grown by the same numbers, as numbers
-in t, all these blocks follow, by induction; what they count is a sum of numbers that change evenly.
+Suppose that a block of iterations begins with some top of the list, and that since the previous block, the segments of
+the top have moved and grown by fixed numbers of lines and become later by fixed times. The next block is simulated with
+numbers (value, change) of lines, members and times (`affine_numbers.py`): in the t-th block from there on, each of them
+is value + t change. This shows for which t all blocks go through the same steps. If the top has again moved and grown
+by the same numbers, as numbers in t, all these blocks follow by induction. Their counts are sums of numbers that change
+evenly.
 
-The block is simulated on the top alone. Lines that it does not find there must not be in the rest of the list: not in
-what was below the top before, nor in what earlier ones of these blocks have pushed out of it, as far as the cache still
-holds these. Imports numba.
+The block is simulated on the top alone. Lines that it does not find there must not be in the rest of the list: neither
+in the part below the top before, nor among the lines that earlier ones of these blocks have pushed out of it, as far as
+the cache still holds these. Imports numba.
 """
 
 from __future__ import annotations
@@ -90,8 +91,9 @@ touch_next_affine = affine(touch_next, without=(tidy, compact))
 
 
 def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[int, int]:
-    """Set `start`: (its length, the column of its oldest segment); the length is -1 if the top is not the earlier one
-    that grew, -2 if too few segments were kept.
+    """Sets `start`: (its length, the column of its oldest segment).
+
+    The length is -1 if the top is not the earlier one that grew, -2 if too few segments were kept.
     """
     segments, notes, start = cache.segments, cache.notes, growth.start
     own, kept = blocks.notes[loop], blocks.kept[loop]
@@ -131,7 +133,7 @@ take_top = internal(_take_top)
 
 
 def _set_out(v: int, moved: int, length: int, cursor: Cursor, cache: List, growth: Growth) -> None:  # noqa: PLR0917
-    """Put the walk with changing numbers to the beginning of a block of loop v, with the top as its list."""
+    """Sets the walk with changing numbers to the beginning of a block of loop v, with the top as its list."""
     for k in range(cursor[0].shape[0]):
         growth.cursor[0][k, 0], growth.cursor[0][k, 1] = cursor[0][k], 0
         growth.cursor[1][k, 0], growth.cursor[1][k, 1] = cursor[1][k], 0
@@ -157,7 +159,7 @@ set_out = internal(_set_out)
 
 
 def _go_through(growth: Growth) -> int:
-    """Simulate one block: how many new visitors and lines it had; -1 if the next block is different already."""
+    """Simulates one block: the numbers of new visitors and lines; -1 if the next block is already different."""
     control, visitors, lines = growth.cursor[7], growth.sweep.visitors, growth.sweep.lines
     limit, notes, new = growth.limit, growth.cache.notes, growth.new
     fresh, room = 0, new.shape[0] - visitors.shape[0]
@@ -171,7 +173,7 @@ def _go_through(growth: Growth) -> int:
                     new[fresh, NEW_STEP, c] = visitors[x, LINE_STEP, c]
                     new[fresh, NEW_COUNT, c] = visitors[x, VISITS, c]
                 fresh += 1
-        # Of several steps line by line, only the last is noted.
+        # Of several steps line by line, only the last is recorded.
         if n < 0 and growth.totals[TOUCHES, 0] - touched != control[REFERENCES, 0]:
             return -1
         for k in range(control[REFERENCES, 0] if n < 0 else 0):
@@ -188,7 +190,9 @@ go_through = internal(_go_through)
 
 
 def _is_next(length: int, growth: Growth) -> int:
-    """If the list after the block begins with the top of the next block: the column of its oldest segment; else -1."""
+    """The column of the oldest segment of the next block's top, if the list after the block begins with that top; else
+    -1.
+    """
     segments, notes, start = growth.cache.segments, growth.cache.notes, growth.start
     g, found = notes[END, 0], 0
     while found < length:
@@ -265,7 +269,7 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
             rebuilt[row, n] = segments[row, g]
         lines += rebuilt[COUNT, n]
         n += 1
-    # All that was below the top leaves, but what is still there.
+    # Everything below the top leaves, except what is still there.
     for g in range(notes[BEGIN], top):
         tallies[segments[ARRAY, g], LEFT] += segments[DIRTY, g] * segments[COUNT, g]
     for o in range(1, oldest):
@@ -289,8 +293,9 @@ rebuild = internal(_rebuild)
 
 
 def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth) -> int:  # noqa: PLR0917
-    """Whether the block that ends here, and those that follow, grow evenly: returns how many were skipped; -2 if too
-    few segments were kept.
+    """Skips blocks if the one that ends here, and those that follow, grow evenly.
+
+    Returns the number of skipped blocks; -2 if too few segments were kept.
     """
     own, notes, sandbox = blocks.notes[loop], cache.notes, growth.cache
     step = cursor[8][v, STRIDE]
@@ -312,7 +317,7 @@ def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, 
         size += growth.start[COUNT, k]
     for o in range(1, oldest):
         pushed += sandbox.segments[COUNT, o]
-    # As many lines were pushed out as entered, less those by which the top has grown.
+    # The lines that were pushed out are those that entered, minus those by which the top has grown.
     entered = sandbox.notes[ENTERED]
     if entered[0] != pushed[0] + size[1] or entered[1] != pushed[1]:
         return 0
@@ -348,7 +353,7 @@ def _run_growing(  # noqa: PLR0917
     blocks: Blocks,
     growth: Growth,
 ) -> None:
-    """Like `run_skipping`, but skips what grows evenly, too."""
+    """Like `run_skipping`, but also skips blocks that grow evenly."""
     control, alarms, notes = cursor[7], cursor[8], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:

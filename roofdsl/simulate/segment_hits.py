@@ -1,14 +1,15 @@
-"""Which visits of a sweep hit: how many lines were touched since each line's last touch. Imports numba.
+"""Which visits of a sweep hit: the number of lines touched since each line's last touch. Imports numba.
 
-Where the visits of a visitor come to the members of a segment one after the other, they are a piece. Of a visit of a
-piece, the lines touched since are those of newer frames, those of its own frame that are later, and those that the
-sweep itself has touched, each once. All of these are counts of equal steps, so the distance of one visit costs a few
-divisions. From one visit to a later one, the distance grows by no more than the sweep touches in between, and shrinks
-by no more than the frame has members in between: so one distance decides many visits, and every visit is decided.
+If the visits of a visitor come to the members of a segment one after the other, they form a piece. For a visit of a
+piece, the lines touched since are those of newer frames, the later ones of its own frame, and those that the sweep
+itself has touched, each counted once. All of these are counts of equal steps, so the distance of one visit costs a few
+divisions.
 
-Where a sweep repeats an earlier one, both bounds are small. Of a piece with as many lines as its frame, let the sweep
-have touched the first t, and let those from number l on be later than the line that is asked for. Together these are
-all lines but l - t, if l > t. If both numbers grow at the same rate, l - t changes by the rounding only.
+From one visit to a later one, the distance grows by at most the lines that the sweep touches in between, and shrinks by
+at most the members of the frame in between. So one distance decides many visits, and every visit is decided. If a sweep
+repeats an earlier one, both bounds are small. For a piece with as many lines as its frame, let the sweep have touched
+the first t, and let those from number l on be later than the line in question. Together, these are all lines except l -
+t, if l > t. If both numbers grow at the same rate, l - t changes only by rounding.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ BLOCK = 16  # segments that are searched together
 
 
 class Sweep(NamedTuple):
-    """Work space for one sweep: visitors, pieces, ranges, for each visitor the visits that have begun, and lines that
+    """Work space for one sweep: visitors, pieces, ranges, the visits of each visitor that have begun, and lines that
     are touched one by one.
     """
 
@@ -84,7 +85,7 @@ add_piece = inlined(_add_piece)
 
 
 def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
-    """Add the pieces in which visitor x comes to segment g; returns how many pieces there are then."""
+    """Adds the pieces in which visitor x comes to segment g; returns the new number of pieces."""
     visitors = sweep.visitors
     step, visits = visitors[x, STEP], visitors[x, VISITS]
     own, count = segments[MEMBER_STEP, g], segments[COUNT, g]
@@ -111,7 +112,7 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
     common = gcd(abs(step), abs(own))
     if ahead % common:
         return n
-    every = abs(own) // common  # every that many visits at most
+    every = abs(own) // common  # at most every this many visits
     low, high = segments[LOW, g], segments[HIGH, g]
     nearest = low if step > 0 else high
     farthest = high if step > 0 else low
@@ -129,7 +130,7 @@ meet = inlined(_meet)
 
 
 def _find(sweep: Sweep, n: int, cache: List) -> int:
-    """The pieces of a sweep with n visitors, those in newer frames first; returns how many there are."""
+    """The pieces of a sweep with n visitors, those in newer frames first; returns their number."""
     segments, visitors, pieces, notes = cache.segments, sweep.visitors, sweep.pieces, cache.notes
     left = 0
     for x in range(n):
@@ -169,7 +170,7 @@ find = internal(_find)
 
 
 def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:  # noqa: PLR0917
-    """How many other lines were touched between the last touch of a line and visit w of piece p."""
+    """The number of other lines touched between the last touch of a line and visit w of piece p."""
     visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
     r = visitors[x, FIRST]
@@ -186,7 +187,7 @@ def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> 
         started[0, y] = begun(visitors, y, iteration, r)
         since += started[0, y]
     # A line that the sweep has touched again was counted twice: here and in its newer frame, where it always counts, or
-    # in the own frame, where it counts only if it was later.
+    # in its own frame, where it counts only if it was later.
     for q in range(pieces[p, SAME]):
         again = started[0, pieces[q, VISITOR]] - pieces[q, VISIT]
         if again > 0:
@@ -210,8 +211,10 @@ since_touched = inlined(_since)
 
 
 def _rates(sweep: Sweep, n: int, segments: Ints, p: int) -> tuple[int, int, int, int]:
-    """(lines that the sweep touches for each visit of a piece, and beside that; members of its frame in between,
-    likewise): upper bounds, the first and the third in units of 1 / 2**FRACTION.
+    """(lines that the sweep touches for each visit of a piece, and in addition; members of its frame in between,
+    likewise).
+
+    All are upper bounds, the first and the third in units of 1 / 2**FRACTION.
     """
     visitors, pieces = sweep.visitors, sweep.pieces
     every = visitors[pieces[p, VISITOR], EVERY] << FRACTION
@@ -232,9 +235,9 @@ rates = inlined(_rates)
 
 
 def _most_growth(sweep: Sweep, n: int, segments: Ints, p: int, found: int, time: int) -> int:  # noqa: PLR0917
-    """By how much the distance can grow from a visit of piece p, whose line was touched at `time`, to any later one.
+    """The maximum growth of the distance from a visit of piece p, whose line was touched at `time`, to any later visit.
 
-    `started[0]` has what has begun before that visit.
+    `started[0]` holds the visits that have begun before that visit.
     """
     visitors, pieces, started = sweep.visitors, sweep.pieces, sweep.started
     x, frame = pieces[p, VISITOR], segments[FRAME, pieces[p, SEGMENT_OF]]
@@ -263,8 +266,10 @@ most_growth = inlined(_most_growth)
 
 
 def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, time: int) -> int:  # noqa: PLR0917
-    """By how much the distance can shrink from visit w of piece p, whose line was touched at `time`, to any later one;
-    WAY is 1. `started[0]` has what has begun before visit w.
+    """The maximum decrease of the distance from visit w of piece p, whose line was touched at `time`, to any later
+    visit; WAY is 1.
+
+    `started[0]` holds the visits that have begun before visit w.
     """
     visitors, pieces = sweep.visitors, sweep.pieces
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
@@ -301,7 +306,7 @@ most_shrinking = inlined(_most_shrinking)
 
 
 def _low_quotient(a: int, b: int) -> int:
-    """The quotient of two positive numbers, or less: numbers that change evenly have only a lower bound that does."""
+    """The quotient of two positive numbers, or less: evenly changing numbers have only a suitable lower bound."""
     return a // b
 
 
@@ -309,7 +314,7 @@ low_quotient = inlined(_low_quotient)
 
 
 def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, distance: int, lines: int) -> int:  # noqa: PLR0917
-    """How many visits of piece p from w on hit or miss like w, which has this distance: at least so many."""
+    """A lower bound on the number of visits of piece p, from w on, that hit or miss like w, which has this distance."""
     pieces = sweep.pieces
     length, g = pieces[p, LENGTH] - w, pieces[p, SEGMENT_OF]
     forward, hit = pieces[p, WAY] > 0, distance < lines

@@ -1,5 +1,7 @@
-"""What `segment_growth.py` needs to know of the lines that a block does not find in the top of its list: until when
-none of them is in the rest of the list. Imports numba.
+"""Lines that a block does not find in the top of its list, for `segment_growth.py`: until when none of them is in the
+rest of the list.
+
+Imports numba.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ NEW_LINE, NEW_STEP, NEW_COUNT, NEW = range(4)
 
 
 class Growth(NamedTuple):
-    """Work space for a block in numbers (value, change), on a last axis of two: like a simulation's own, with `limit`,
-    the last block that goes like this one; start, the top before it, newest segment first; new: lines not found in it;
-    sizes: the lines of the top, and those that a block pushes out of it.
+    """Work space for a block in numbers (value, change), on a last axis of two.
+
+    Like a simulation's own, with `limit`, the last block that goes like this one; start, the top before it, newest
+    segment first; new: lines not found in it; sizes: the lines of the top, and those that a block pushes out of it.
     """
 
     limit: Ints
@@ -69,7 +72,7 @@ bounds = internal(_bounds)
 
 
 def _place_step(step: int, count: Ints, other_step: int, other_count: int) -> int:
-    """Two rows of lines can only meet where their lines differ by a multiple of this."""
+    """Two rows of lines can meet only if their lines differ by a multiple of this."""
     one = 0 if count[0] == 1 and count[1] == 0 else abs(step)
     return int(max(1, gcd(one, 0 if other_count == 1 else abs(other_step))))
 
@@ -78,8 +81,9 @@ place_step = internal(_place_step)
 
 
 def _blocks_in_range(at: int, after: int, low: int, high: int, most: int) -> tuple[int, int]:
-    """The blocks from 0 to `most` - 1 in which a number that is `at` in block 0, and `after` in block 1, is in a range:
-    (first, last).
+    """(first, last) of the blocks from 0 to `most` - 1 in which a number is in a range.
+
+    The number is `at` in block 0, and `after` in block 1.
     """
     first, last, change = 0, most - 1, after - at
     if change > 0:
@@ -95,7 +99,7 @@ blocks_in_range = internal(_blocks_in_range)
 
 
 def _until_one_is_below(fresh: int, top: int, most: int, size: Ints, pushed: Ints, cache: List, growth: Growth) -> int:  # noqa: PLR0917
-    """The number of blocks, at most `most`, that find none of their new lines below the top, where the list was before.
+    """The number of blocks, at most `most`, whose new lines are not below the top, in the earlier list.
 
     size, pushed: the lines of the top, and those that a block pushes out of it.
     """
@@ -148,8 +152,8 @@ stay_apart = internal(_stay_apart)
 
 
 def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: Ints, lines: int, growth: Growth) -> int:  # noqa: PLR0917
-    """The number of blocks, at most `most`, that find none of their new lines among what an earlier one of them pushed
-    out of the top: the segments before column `oldest`.
+    """The number of blocks, at most `most`, whose new lines are not among those that an earlier block has pushed out of
+    the top: the segments before column `oldest`.
     """
     segments = growth.cache.segments
     for k in range(fresh):
@@ -159,7 +163,7 @@ def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: I
                 continue
             its_count = segments[COUNT, o, 0] if segments[COUNT, o, 1] == 0 else 2
             every = place_step(step, count, segments[STEP, o, 0], its_count)
-            # Block t, and what block t - u pushed out.
+            # Block t, and the lines that block t - u pushed out.
             u = 1
             if (line[1] - segments[LINE, o, 1]) % every == 0:
                 u = first_in_place(line[0] - segments[LINE, o, 0], segments[LINE, o, 1], every, 1)

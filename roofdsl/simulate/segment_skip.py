@@ -2,10 +2,12 @@
 
 The argument is that of `skip_repeats.py`. Here, a loop counts as repeating only if all references to an array move by
 the same number of lines, so that one renaming of each array holds for all lines at all times. A block is one period of
-the loop. Its top are the frames of the list before it from the oldest one that it touched on. If the list after the
-block begins with the same segments, renamed and later by the time of a block, the next blocks hit and miss alike, as
-long as no line that a block misses is in the list below the top. Each block pushes the same segments out of the top,
-renamed. If frames of the top were dropped during the block, the whole list must be the same.
+the loop. Its top consists of the frames of the list before it, from the oldest one that the block touched on. If the
+list after the block begins with the same segments, renamed and later by the time of a block, the next blocks hit and
+miss alike, as long as no line that a block misses is in the list below the top. Each block pushes the same segments out
+of the top, renamed.
+
+If frames of the top were dropped during the block, the whole list must be the same.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ from roofdsl.simulate.walk import (
 
 
 def _note_cuts(notes: Ints, blocks: Blocks) -> None:
-    """Tell all loops what was cut and dropped since the last time; keep apart what they will ask for."""
+    """Tells all loops which segments were cut and dropped since the last time; keeps those that they will need."""
     notes[STABLE] = NEVER
     for k in range(blocks.notes.shape[0]):
         blocks.notes[k, CUT] = min(blocks.notes[k, CUT], notes[OLDEST_CUT])
@@ -94,7 +96,7 @@ note_cuts = internal(_note_cuts)
 
 
 def _begin(loop: int, totals: Ints, cache: List, blocks: Blocks) -> None:
-    """Begin a block."""
+    """Begins a block."""
     segments, notes, tallies = cache
     own, kept = blocks.notes[loop], 0
     g = notes[END] - 1
@@ -118,8 +120,9 @@ begin = internal(_begin)
 
 
 def _top(loop: int, cache: List, blocks: Blocks) -> int:
-    """The column of the oldest segment of the top after a block, END if the top is empty; -1 if it does not repeat, -2
-    if too few segments were kept.
+    """The column of the oldest segment of the top after a block; END if the top is empty.
+
+    -1 if it does not repeat, -2 if too few segments were kept.
     """
     segments, notes = cache.segments, cache.notes
     own, kept = blocks.notes[loop], blocks.kept[loop]
@@ -158,8 +161,8 @@ top_of = internal(_top)
 
 
 def _first_meeting(segments: Ints, s: int, o: int, move: int, most: int) -> int:
-    """After how many blocks, at most `most`, segment s, moving by `move` lines each, may first meet segment o, which
-    stays; `most` + 1 if it does not.
+    """The number of blocks, at most `most`, after which segment s, moving by `move` lines each, may first meet segment
+    o, which stays; `most` + 1 if it does not.
     """
     if move > 0:
         first, last = -((segments[HIGH, s] - segments[LOW, o]) // move), (segments[HIGH, o] - segments[LOW, s]) // move
@@ -196,7 +199,7 @@ def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int
     for o in range(top - 1, notes[BEGIN] - 1, -1):
         if segments[FRAME, o] != frame:
             frame, above = segments[FRAME, o], passed
-        # Each block pushes it further down, until the cache does not hold it.
+        # Each block pushes it further down, until the cache no longer holds it.
         held = min(most, (notes[LINES] - above + pushed - 1) // pushed)
         if held < 1:
             break
@@ -216,7 +219,7 @@ until_one_returns = internal(_until_one_returns)
 
 
 def _copy(segments: Ints, g: int, rebuilt: Ints, to: int, lines: int, later: int) -> int:  # noqa: PLR0917
-    """Copy a segment, renamed and later; returns the next free column."""
+    """Copies a segment, renamed and later; returns the next free column."""
     if segments[COUNT, g] == 0:
         return to
     for row in range(SEGMENT):
@@ -232,9 +235,10 @@ copy = internal(_copy)
 
 
 def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List, blocks: Blocks) -> bool:  # noqa: PLR0917
-    """Rebuild the list as after `most` more blocks; False if it gets too long.
+    """Rebuilds the list as it is after `most` more blocks; False if it gets too long.
 
-    Columns from `top` on are the top, those from `outside` on what a block has pushed out of it, `pushed` lines.
+    Columns from `top` on are the top, those from `outside` on the segments that a block has pushed out of it, `pushed`
+    lines.
     """
     segments, notes, tallies = cache
     rebuilt, moves = blocks.rebuilt, blocks.moves[loop]
@@ -248,14 +252,14 @@ def _skip(loop: int, top: int, outside: int, pushed: int, most: int, cache: List
     if copies * (top - outside) + notes[END] - notes[BEGIN] >= segments.shape[1] // 2 and pushed > 0:
         return False
     to = 1
-    # What was below already, if the cache still holds some of it ...
+    # The segments that were already below, if the cache still holds some of them ...
     for g in range(notes[BEGIN], outside):
         if pushed == 0 or copies == most + 1:
             lines += segments[COUNT, g]
             to = copy(segments, g, rebuilt, to, 0, 0)
         else:
             tallies[segments[ARRAY, g], LEFT] += segments[DIRTY, g] * segments[COUNT, g]
-    # ... then what each block pushed out, as far as the cache may hold it ...
+    # ... then those that each block pushed out, as far as the cache may hold them ...
     for later_by in range(most + 1 - copies if pushed else most + 1, most + 1):
         for g in range(outside, top):
             lines += segments[COUNT, g]
@@ -282,7 +286,9 @@ skip = internal(_skip)
 
 
 def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) -> int:
-    """Whether the block that ends here repeats: returns how many were skipped; -2 if too few segments were kept."""
+    """Skips blocks if the one that ends here repeats: returns the number of skipped blocks; -2 if too few segments were
+    kept.
+    """
     segments, notes, tallies = cache
     own = blocks.notes[loop]
     notes[WORK] += own[KEPT] // 4
@@ -329,7 +335,7 @@ look = internal(_look)
 
 
 def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> None:
-    """At the beginning of an iteration for which a loop has set its alarm: look at the block that ends, and begin
+    """The beginning of an iteration for which a loop has set its alarm: examines the block that ends, and begins
     another.
     """
     env, stops, control, alarms = cursor[0], cursor[1], cursor[7], cursor[8]
@@ -358,7 +364,7 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
         own[WAIT] = own[PATIENCE] // 4
     elif own[WAIT] > 0:
         own[WAIT] -= 1
-    if remaining < 3 * own[PERIOD]:  # one to look at, one to skip, one to leave
+    if remaining < 3 * own[PERIOD]:  # one to examine, one to skip, one to leave
         alarms[v, ALARM] = NEVER
         return
     alarms[v, ALARM] = env[v] + own[PERIOD] * step
@@ -372,7 +378,7 @@ at_boundary = internal(_at_boundary)
 def _run_skipping(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List, blocks: Blocks
 ) -> None:
-    """Like `run_segments`, but skips what repeats."""
+    """Like `run_segments`, but skips iterations that repeat."""
     control, notes = cursor[7], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:

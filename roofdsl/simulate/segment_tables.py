@@ -32,8 +32,10 @@ MOST_NEW = 1024
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
-    """The loops whose iterations repeat. Sets the alarms of `cursor` for those that repeat exactly, in which all
-    references to an array move by the same number of lines.
+    """The loops whose iterations repeat.
+
+    Sets the alarms of `cursor` for those that repeat exactly, in which all references to an array move by the same
+    number of lines.
     """
     arrays = len(program.layouts)
     exact = {loop.variable for loop in repeating_loops(program)}

@@ -1,9 +1,9 @@
 """The visits of a sweep: which lines each reference of an innermost loop comes to, and when. Imports numba.
 
-A reference that moves by less than a line visits neighbouring lines, each for equally many iterations. One that moves
-by more visits a line in each iteration; if its stride is not a whole number of lines, every p-th of its lines are in
-equal steps, and it is p visitors. One that does not move visits one line. References that visit the same lines at the
-same iterations are one visitor.
+A reference that moves by less than a line visits neighboring lines, each for the same number of iterations. One that
+moves by more visits a line in each iteration; if its stride is not a whole number of lines, every p-th of its lines are
+in equal steps, and it counts as p visitors. One that does not move visits one line. References that visit the same
+lines at the same iterations are one visitor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _add(  # noqa: PLR0917
     r: int,
     write: int,
 ) -> int:
-    """Add the visits of reference r to the visitors; returns how many there are then."""
+    """Adds the visits of reference r to the visitors; returns the new number of visitors."""
     for x in range(n):
         if (
             visitors[x, LINE] == line
@@ -71,7 +71,7 @@ gcd = inlined(_gcd)
 def _all_visitors(  # noqa: PLR0917
     visitors: Ints, references: Ints, places: Ints, flat: Ints, stride: Ints, first: int, count: int, iterations: int
 ) -> int:
-    """The visitors of a sweep over `count` references; returns how many there are, -1 if they are not even."""
+    """The visitors of a sweep over `count` references; returns their number, -1 if they are not even."""
     n = 0
     for r in range(count):
         array, write = references[first + r, 1], references[first + r, 2]
@@ -109,7 +109,7 @@ all_visitors = internal(_all_visitors)
 
 
 def _ranges(visitors: Ints, n: int) -> None:
-    """Set LOW and HIGH: the smallest and the largest line of each visitor."""
+    """Sets LOW and HIGH: the smallest and the largest line of each visitor."""
     for x in range(n):
         one = visitors[x, LINE]
         other = one + visitors[x, STEP] * (visitors[x, VISITS] - 1)
@@ -120,7 +120,7 @@ ranges = internal(_ranges)
 
 
 def _leave_out(visitors: Ints, n: int, x: int, f: int, v: int, iterations: int) -> int:  # noqa: PLR0917
-    """Leave out visit v of x, which is to the one line that f is at all the time; returns how many visitors there are.
+    """Leaves out visit v of x to the single line at which f stays all the time; returns the number of visitors.
 
     Visits to this line count as f's: it is in the cache all the time.
     """
@@ -153,9 +153,9 @@ leave_out = internal(_leave_out)
 
 
 def _apart(visitors: Ints, n: int, iterations: int) -> int:
-    """Make the visitors have no line in common; returns how many there are then, -1 if that cannot be.
+    """Makes the visitors' lines disjoint; returns the number of visitors, -1 if that is impossible.
 
-    A line that one visitor is at all the time is left out of the others.
+    A line at which one visitor stays all the time is left out of the others.
     """
     f = 0
     while f < n:
@@ -191,7 +191,7 @@ apart = internal(_apart)
 
 
 def _begun(visitors: Ints, x: int, iteration: int, r: int) -> int:
-    """How many visits of x have begun before reference r in an iteration."""
+    """The number of visits of x that have begun before reference r in an iteration."""
     before = iteration if visitors[x, FIRST] < r else iteration - 1
     if before < 0:
         return 0

@@ -1,8 +1,8 @@
 """A fully associative LRU list of segments, walked by a kernel's own loops: the cost of a sweep of an innermost loop
-does not depend on its length. Imports numba.
+does not depend on its length.
 
-Counts the same as `lru_list.py`, for lines of one size. A sweep whose visits are not even, or come to a line twice, is
-touched line by line.
+Imports numba. It counts the same as `lru_list.py`, for lines of one size. A sweep whose visits are not even, or that
+comes to a line twice, is touched line by line.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def empty_sweep(widest: int) -> Sweep:
 
 
 def _take_out(sweep: Sweep, found: int, cache: List) -> None:
-    """Remove the lines of all pieces from the list."""
+    """Removes the lines of all pieces from the list."""
     pieces, segments = sweep.pieces, cache.segments
     p = 0
     while p < found:
-        # The pieces of one segment stand together. Later members first, so that the numbers of others stay.
+        # The pieces of one segment are adjacent. Later members come first, so that the numbers of others stay valid.
         g, end = pieces[p, SEGMENT_OF], p + 1
         while end < found and pieces[end, SEGMENT_OF] == g:
             end += 1
@@ -98,7 +98,7 @@ take_out = internal(_take_out)
 
 
 def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
-    """Put the lines of visits `begin` to `end` - 1 of visitor x in front of the list."""
+    """Puts the lines of visits `begin` to `end` - 1 of visitor x at the front of the list."""
     if begin >= end:
         return
     visitors, now = sweep.visitors, cache.notes[NOW]
@@ -132,7 +132,7 @@ put = internal(_put)
 
 
 def _put_all(sweep: Sweep, n: int, ranges: int, iterations: int, count: int, cache: List) -> None:  # noqa: PLR0917
-    """Put the lines of all visitors in front of the list; count the misses of those that were not in it."""
+    """Puts the lines of all visitors at the front of the list; counts the misses of those that were not in it."""
     visitors, dirty = sweep.visitors, sweep.ranges
     for x in range(n):
         visits = visitors[x, VISITS]
@@ -167,7 +167,9 @@ put_all = internal(_put_all)
 def _line_by_line(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, lines: Ints, cache: List, first: int, count: int, iterations: int
 ) -> int:
-    """Make the accesses of a sweep one by one, once while all references stay in their lines; returns how many."""
+    """Makes the accesses of a sweep one by one, and only once while all references stay in their lines; returns their
+    number.
+    """
     references, places = tables[4], tables[5]
     flat, stride = cursor[3], cursor[4]
     done = touches = 0
@@ -191,8 +193,9 @@ line_by_line = internal(_line_by_line)
 
 
 def _touch_next(tables: Tables, cursor: Cursor, totals: Ints, sweep: Sweep, cache: List) -> int:
-    """Walk to the next references and make their accesses; returns how many visitors these are, 0 if there are none,
-    and -1 if they were touched line by line.
+    """Walks to the next references and makes their accesses; returns the number of visitors.
+
+    The result is 0 if there are no references, and -1 if they were touched line by line.
     """
     control, notes = cursor[7], cache.notes
     steps = advance(tables, cursor)
@@ -225,7 +228,7 @@ touch_next = internal(_touch_next)
 
 
 def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List) -> None:  # noqa: PLR0917
-    """Continue until about `budget` more segments have been looked at."""
+    """Continues until about `budget` more segments have been examined."""
     control, notes = cursor[7], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:

@@ -2,10 +2,10 @@
 
 A sweep of an innermost loop touches the lines of a reference in equal steps of lines and of time. Such lines are one
 segment of the list; its members are `LINE + i STEP`, last touched at `TIME + i DT`, the last one at CAP if that is
-earlier (a loop may end before it leaves the line). All segments of one sweep are a frame: their times interleave, and
+earlier (a loop may end before it leaves the line). All segments of one sweep form a frame: their times interleave, and
 times grow from frame to frame.
 
-The list has at least the lines that the cache holds. Frames that lie entirely below these are dropped. Imports numba.
+The list has at least the lines that the cache holds. Frames that are entirely below these are dropped. Imports numba.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def empty_list(lines: int, tallies: Ints) -> List:
 
 
 def _set_range(segments: Ints, g: int) -> None:
-    """Set LOW and HIGH."""
+    """Sets LOW and HIGH."""
     first = segments[LINE, g]
     last = first + segments[STEP, g] * (segments[COUNT, g] - 1)
     segments[LOW, g], segments[HIGH, g] = min(first, last), max(first, last)
@@ -81,11 +81,11 @@ joins = inlined(_joins)
 
 
 def _compact(segments: Ints, notes: Ints) -> None:
-    """Leave out the segments without members, and make one of neighbours that continue each other.
+    """Removes the segments without members, and merges neighbors that continue each other.
 
-    With frames of their own, only the order of their lines matters: they get times one apart.
+    In separate frames, only the order of their lines matters: they get times one apart.
     """
-    last, alone = 0, False  # the segment before, and whether it has a frame of its own
+    last, alone = 0, False  # the previous segment, and whether it is the only one in its frame
     for g in range(notes[BEGIN], notes[END]):
         if segments[COUNT, g] == 0:
             continue
@@ -126,7 +126,7 @@ def _push(  # noqa: PLR0917
     cap: int,
     rate: int,
 ) -> None:
-    """Put a segment in front of the list. Sets TOO_SMALL if the table is full."""
+    """Puts a segment at the front of the list. Sets TOO_SMALL if the table is full."""
     g = notes[END]
     if g == segments.shape[1]:
         compact(segments, notes)
@@ -167,7 +167,7 @@ room_after = internal(_room_after)
 
 
 def _cut(segments: Ints, notes: Ints, g: int, first: int, last: int) -> None:
-    """Remove the members `first` to `last` of a segment; what is left may become two segments.
+    """Removes the members `first` to `last` of a segment; the rest may become two segments.
 
     Segments after g may move by one.
     """
@@ -198,7 +198,7 @@ cut = inlined(_cut)
 
 
 def _later(segments: Ints, g: int, time: int) -> int:
-    """How many members of a segment were touched after a time."""
+    """The number of members of a segment that were touched after a time."""
     if time >= segments[CAP, g]:
         return 0
     passed = time - segments[TIME, g]
@@ -211,10 +211,10 @@ later = inlined(_later)
 
 
 def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
-    """Drop the frames of which the cache holds nothing any more, and segments without members if they are many.
+    """Drops the frames of which the cache no longer holds anything, and segments without members if there are many.
 
-    Segments that are split need a column, and cannot move all others while they are (`room_after`): so a short list is
-    moved away from the end of the table in time. A table that was too small has lost lines, and is not counted on.
+    Splitting a segment needs a free column, and cannot move all other segments (`room_after`). So a short list is moved
+    away from the end of the table in time. A table that was too small has lost lines, and its counts are not used.
     """
     while notes[LISTED] > notes[LINES] and notes[BEGIN] < notes[END]:
         begin = g = notes[BEGIN]
@@ -242,7 +242,7 @@ tidy = internal(_tidy)
 
 
 def _store_rest(cache: List, dropped: NDArray[np.bool_]) -> None:
-    """At the end, store the dirty lines; of arrays that are dropped, those that the cache does not hold any more."""
+    """At the end, stores the dirty lines; of arrays that are dropped, those that the cache no longer holds."""
     segments, notes, tallies = cache
     begin = end = notes[BEGIN]
     above = notes[LISTED]
@@ -253,7 +253,7 @@ def _store_rest(cache: List, dropped: NDArray[np.bool_]) -> None:
         array = segments[ARRAY, g]
         if segments[DIRTY, g] and not dropped[array]:
             tallies[array, STORED] += segments[COUNT, g]
-        elif segments[DIRTY, g] and g < end:  # only the oldest frame can be there in part
+        elif segments[DIRTY, g] and g < end:  # only the oldest frame can be present in part
             for i in range(segments[COUNT, g]):
                 time, newer = min(segments[TIME, g] + segments[DT, g] * i, segments[CAP, g]), above
                 for h in range(begin, end):
@@ -265,7 +265,7 @@ store_rest = compiled(_store_rest)
 
 
 def _some_meet(segments: Ints, begin: int, end: int, low: int, high: int) -> bool:
-    """Whether a segment of these has lines in a range, if it has one at all."""
+    """Whether one of these segments, if there are any, has lines in a range."""
     some = 0
     for g in range(begin, end):
         some |= (segments[LOW, g] <= high) & (segments[HIGH, g] >= low)
@@ -276,7 +276,7 @@ some_meet = inlined(_some_meet)
 
 
 def _take_line(segments: Ints, notes: Ints, line: int) -> tuple[int, int, int]:
-    """Take a line out of the list: (lines above it, array, whether it is dirty); (-1, 0, 0) if it is not there."""
+    """Takes a line out of the list: (lines above it, array, whether it is dirty); (-1, 0, 0) if it is not there."""
     begin, end, passed = notes[BEGIN], notes[END], 0
     while end > begin:
         first = max(begin, end - 8)
@@ -317,7 +317,7 @@ take_line = internal(_take_line)
 def _touch_lines(cache: List, lines: Ints, n: int) -> None:
     """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write).
 
-    The fourth row becomes the line if it was not in the list, else NO_LINE.
+    The fourth row becomes the line if it was not in the list, otherwise NO_LINE.
     """
     segments, notes, tallies = cache
     # A line that comes again is in the cache, and only moves to the end.

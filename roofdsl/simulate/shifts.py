@@ -37,9 +37,9 @@ MOST_ITERATIONS = 1 << 16
 
 @dataclass(frozen=True)
 class Repeating:
-    """A loop whose iterations repeat, `period` iterations later, moved by whole lines.
+    """A loop whose iterations repeat `period` iterations later, moved by whole lines.
 
-    body: the instruction at which an iteration begins. lines: reference -> lines by which it has moved by then.
+    body: the instruction at which an iteration begins. lines: reference -> the lines by which it has then moved.
     """
 
     variable: int
@@ -99,11 +99,11 @@ class _Changes:
         return Repeating(self.variable, self.step, body, self.period, moved)
 
     def _whole(self, change: Fraction) -> None:
-        """Choose the period such that this change becomes a whole number."""
+        """Chooses the period so that this change becomes an integer."""
         self.period = lcm(self.period, change.denominator)
 
     def _common(self, changes: list[Fraction]) -> Fraction:
-        """The one change of several numbers that are compared; that of the first if the result may be another later."""
+        """The common change of several compared numbers; the change of the first if the result may differ later."""
         if len(set(changes)) > 1 and not self.growing:
             raise _Varies
         return changes[0]

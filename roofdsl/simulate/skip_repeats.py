@@ -68,7 +68,7 @@ TOO_FEW_KEPT = -1
 
 
 def _begin_block(loop: int, cursor: Cursor, cache: Cache, loops: Loops) -> None:
-    """Note the list and the counts at the boundary that a loop has reached."""
+    """Records the list and the counts at the boundary that a loop has reached."""
     own, links, totals = loops.notes[loop], cache.links, cache.totals
     own[HELD] = totals[HELD_BYTES] // cache.line_bytes[0]
     own[KEPT] = min(own[MOST], own[HELD])
@@ -128,17 +128,17 @@ def _name_lines(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> int:
-    """Give every line of the block and of the top its shift: returns how many lines have one, or CLASH.
+    """Gives every line of the block and of the top its shift: returns the number of lines with one, or CLASH.
 
     Every line that the block touches, or that is in the top, has one shift, and a renamed line has the same one.
-    Otherwise two lines could swap names on the way, and the block after the next would not be a copy.
+    Otherwise, two lines could swap names on the way, and the block after the next would not be a copy.
     """
     order, now, kinds, owner = loops.order[loop], names.now, loops.kinds[loop], cache.owner
     own, touches = loops.notes[loop], cache.totals[TOUCHES]
     names.attempt[0] += 1
     attempt = names.attempt[0]
-    # If references to one array move by several shifts, a line's place in the list does not tell which one it has. The
-    # block is walked through once more, by a cursor of its own, and each line takes the shift of the reference that
+    # If references to one array move by several shifts, a line's place in the list does not show which one it has. The
+    # block is walked through once more, by a separate cursor, and each line takes the shift of the reference that
     # touches it.
     known = 0
     if loops.mixed[loop]:
@@ -171,9 +171,10 @@ name_lines = compiled(_name_lines)
 
 
 def _until_one_leaves(size: int, most: int, cache: Cache, names: Names) -> int:
-    """How many of `most` blocks can be skipped until a name of the first `size` lines would leave its array.
+    """The number of blocks, at most `most`, that can be skipped before a name of the first `size` lines would leave its
+    array.
 
-    Notes the shifts of these lines as their moves.
+    Records the shifts of these lines as their moves.
     """
     for q in range(size):
         y = names.now[q]
@@ -190,7 +191,7 @@ until_one_leaves = compiled(_until_one_leaves)
 
 
 def _count_skipped(loop: int, most: int, whole: bool, cache: Cache, loops: Loops) -> None:
-    """Each of `most` skipped blocks counts what the last one did.
+    """Counts each of `most` skipped blocks like the last one.
 
     Stored lines depend on the lines evicted, which are not the block's own; `skip` has counted them, unless the top is
     the `whole` list.
@@ -219,7 +220,7 @@ def _look(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> int:
-    """Whether the block that ends here repeats: returns how many blocks were skipped, or TOO_FEW_KEPT."""
+    """Skips blocks if the one that ends here repeats: returns the number of skipped blocks, or TOO_FEW_KEPT."""
     links, stamp, owner, tallies, totals = cache.links, cache.stamp, cache.owner, cache.tallies, cache.totals
     order, now, own = loops.order[loop], names.now, loops.notes[loop]
     capacity = names.then.shape[0]
@@ -293,7 +294,7 @@ look = compiled(_look)
 
 
 def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, loops: Loops, names: Names) -> None:  # noqa: PLR0917
-    """At the beginning of an iteration for which a loop has set its alarm: look at the block that ends, and begin
+    """The beginning of an iteration for which a loop has set its alarm: examines the block that ends, and begins
     another.
     """
     env, stops, control, alarms = cursor[0], cursor[1], cursor[7], cursor[8]
@@ -311,7 +312,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
         if skipped > 0:
             env[v] += skipped * own[BLOCK] * step
             remaining -= skipped * own[BLOCK]
-            # Later iterations of this length need no more to be noted, and no longer blocks to be simulated, than this.
+            # Later iterations of this length need no more records, and no longer blocks, than this.
             own[MOST] = min(own[MOST], max(FIRST_KEPT, 2 * own[DEEPEST]))
             if touches - own[BEGIN_TOUCHES] > own[KEPT]:
                 own[BLOCK] = max(1, own[BLOCK] // own[PERIOD] // 2) * own[PERIOD]
@@ -319,7 +320,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
             own[MOST] = min(names.then.shape[0], 4 * own[MOST])
         elif 2 * (touches - own[BEGIN_TOUCHES]) < own[KEPT]:
             own[BLOCK] += own[BLOCK]
-    if remaining < 3 * own[BLOCK]:  # one to look at, one to skip, one to leave
+    if remaining < 3 * own[BLOCK]:  # one to examine, one to skip, one to leave
         alarms[v, ALARM] = NEVER
         return
     alarms[v, ALARM] = env[v] + own[BLOCK] * step
@@ -341,7 +342,7 @@ def _run_skipping(  # noqa: PLR0917
     loops: Loops,
     names: Names,
 ) -> None:
-    """Like `run_lru`, but skips what repeats; continues for about `budget` simulated accesses."""
+    """Like `run_lru`, but skips iterations that repeat; continues for about `budget` simulated accesses."""
     links, flags, stamp, owner, tallies, totals = cache[:6]
     control = cursor[7]
     until = totals[TOUCHES] + budget

@@ -31,7 +31,8 @@ class Cache(NamedTuple):
 
 
 def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int, cache: Cache, names: Names) -> None:  # noqa: PLR0917
-    """Build the list after `most` more blocks: its top renamed, below it what they pushed down, then the old lines.
+    """Builds the list as it is after `most` more blocks: its top renamed, below it the lines pushed down, then the old
+    lines.
 
     The counts of stored lines change with it, unless the top is the `whole` list.
     """
@@ -53,14 +54,14 @@ def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int,
     for q in range(top):
         then[size], then_marks[size] = now[q] + most * names.moves[q], marks[q]
         size += 1
-    # ... then what each skipped block pushed out of the top, starting with the latest block ...
+    # ... then the lines that each skipped block pushed out of the top, starting with the latest block ...
     for later in range(most - 1 if new else -1, -1, -1):
         if size == length:
             break
         for q in range(deepest, min(top, deepest + length - size)):
             then[size], then_marks[size] = now[q] + later * names.moves[q], marks[q]
             size += 1
-    # ... then what was below already, as far as there is room.
+    # ... then the lines that were already below, as far as there is room.
     for q in range(top, min(held, top + length - size)):
         then[size], then_marks[size] = now[q], marks[q]
         size += 1

@@ -1,15 +1,15 @@
 """Stack distances of a kernel's accesses, compiled and walked by its own loops. Imports numba.
 
-The stack is all lines touched so far, the latest on top. The distance of an access is the size of the stack from its
-top down to the line, so that an LRU cache of that size hits. A Fenwick tree holds each line at the time of its last
+The stack consists of all lines touched so far, the latest on top. The distance of an access is the size of the stack
+from its top down to the line: an LRU cache of that size hits. A Fenwick tree holds each line at the time of its last
 access (Olken, "Efficient methods for calculating the success function of fixed space replacement policies", LBL-12370,
-1981); when the times are used up, the lines get new ones in the same order.
+1981). When the times are used up, the lines get new ones in the same order.
 
-A residency is written back once; we charge it to its first write. A write is the first one of its residency in all
+A residency is written back once, which is charged to its first write. A write is the first one of its residency in all
 caches that missed the line at some access since the last write, this one included: those smaller than the largest
-distance among these accesses. That is the distance under which stores are counted.
+distance among these accesses. Stores are counted under that distance.
 
-In a cache with sets, each set has a stack of its own (Hill and Smith, "Evaluating associativity in CPU caches", IEEE
+In a cache with sets, each set has its own stack (Hill and Smith, "Evaluating associativity in CPU caches", IEEE
 Transactions on Computers 38(12), 1989), and distances count ways: one pass serves all associativities.
 """
 
@@ -56,7 +56,7 @@ change = inlined(_change)
 
 
 def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints) -> int:
-    """Give the lines of a set new times, from 1 on in the same order; returns the last one used."""
+    """Gives the lines of a set new times, from 1 on in the same order; returns the last one used."""
     now = 0
     for time in range(1, at.shape[0]):
         line = at[time]
@@ -93,7 +93,7 @@ def _run_distances(  # noqa: PLR0917
     histogram: Ints,
     clocks: Ints,
 ) -> tuple[int, int]:
-    """Continue for about `budget` accesses or steps of the walk: (accesses, steps).
+    """Continues for about `budget` accesses or steps of the walk: (accesses, steps).
 
     `trees`, `times_of` and `clocks` have a row for each set; a line's set is its number modulo the number of sets.
     `weights[owner[line]]` is a line's size; `last[line]` its time, 0 before the first access; `written[line]` the

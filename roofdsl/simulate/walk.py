@@ -1,13 +1,13 @@
 """Walking a kernel's loops, compiled: from one piece of straight-line code, or innermost loop over such, to the next.
 
 A simulator calls `advance`, which leaves in the cursor which references come next, where each of them starts, how far
-each moves per iteration, and how many iterations there are; the simulator then touches them itself. No access is ever
-written down, and the walk can stop and continue after any iteration.
+each moves per iteration, and how many iterations there are. The simulator then touches them itself. No trace of
+accesses is stored, and the walk can stop and continue after any iteration.
 
-Each simulator repeats the lines around `advance` and `stays`. When they were functions inlined from here (the blocks
-that references touch next, continuing by some iterations), they cost up to 38% of processor time in
-`compiled_hierarchy.py`, 5% in `plain.py` and `lru_list.py` and nothing in `stack.py`, depending on which of them were
-shared. The code that the compiler generates for the hot loop depends on how it is written, and speed comes first.
+Each simulator repeats the lines around `advance` and `stays`, for speed. As inlined functions (the blocks that
+references touch next, continuing by some iterations), they cost up to 38% of processor time in `compiled_hierarchy.py`,
+5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of them were shared. The code
+that the compiler generates for the hot loop depends on how it is written.
 """
 
 from __future__ import annotations
@@ -197,9 +197,10 @@ _value = compiled(_expression_value)
 
 
 def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
-    """Continue to the next references; returns the steps taken. REMAINING stays 0 at the end, and after too many steps.
+    """Continues to the next references; returns the steps taken.
 
-    Every reference is inside its array from the first iteration to the last; otherwise STATUS is OUTSIDE.
+    REMAINING stays 0 at the end, and after too many steps. Every reference is inside its array from the first iteration
+    to the last; otherwise STATUS is OUTSIDE.
     """
     code, terms, spans, groups, references, places = tables
     env, stops, stack, flat, stride = cursor[:5]
@@ -260,7 +261,7 @@ def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
 
 
 def _iterations_in_block(flat: int, stride: int, per: int, shift: int) -> int:
-    """How many iterations, including this one, a reference stays in its current block."""
+    """The number of iterations, including this one, that a reference stays in its current block."""
     if stride == 0:
         return FOR_EVER
     if stride >= per or -stride >= per:

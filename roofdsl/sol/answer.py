@@ -12,7 +12,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, best
@@ -21,7 +21,7 @@ from roofdsl.sol.schedule import Schedule, best
 class SpeedOfLight(Record):
     """The floor, the kernel as written (None, with a reason, if that takes too long), the best order, and a claim.
 
-    written: what is loaded and stored is counted apart, as in the floor, also where the kernel counts each datum once.
+    written: loads and stores are counted separately, as in the floor, even if the kernel counts each datum once.
     """
 
     floor: Floor

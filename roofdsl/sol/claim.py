@@ -9,13 +9,13 @@ from roofdsl.lang.record import Record
 from roofdsl.sol.floor import Floor, FloorTerm
 
 NEAR = Fraction(1, 4)
-"""A time within this share of the floor is said to be near it."""
+"""A time within this share of the floor is called near it."""
 
 Verdict = Literal["impossible", "near the floor", "possible"]
 
 
 class Claim(Record):
-    """A time in seconds and what is to be said about it. violated: the terms that it is shorter than, longest first."""
+    """A time in seconds, with the verdict. violated: the terms that are longer than it, longest first."""
 
     measured_s: Fraction
     verdict: Verdict
@@ -24,10 +24,10 @@ class Claim(Record):
 
 
 def judge(measured_s: Fraction, floor: Floor) -> Claim:
-    """The verdict on `measured_s`, a time of one launch that starts with its data in the memory.
+    """The verdict on `measured_s`, the time of one launch that starts with its data in memory.
 
-    above_floor: the time over the floor, minus one. A time below the floor is impossible on this machine: an argument
-    in `violated` needs more.
+    above_floor: the time over the floor, minus one. A time below the floor is impossible on this machine: the terms in
+    `violated` need more.
     """
     violated = tuple(t for t in floor.terms if measured_s < t.time_s)
     above = measured_s / floor.time_s - 1 if floor.time_s else Fraction(0)

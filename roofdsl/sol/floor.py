@@ -1,15 +1,15 @@
 """The floor: the longest of the times that no order of a kernel's operations on a machine can avoid.
 
-- Compute: the operations at the machine's rates, on matrix units where the kernel is a contraction and the machine has
+- Compute: the operations at the machine's rates, on matrix units if the kernel is a contraction and the machine has
   units for its types.
 - Each boundary between levels: the bytes that cross it in any order, at the rate of the level behind it. Loads are the
   largest of the lower bounds of `roofdsl.bounds` for the capacity of everything in front of the boundary, and of the
   compulsory loads. Stores are the elements that the kernel leaves behind.
 - The launch.
 
-The capacity in front of a boundary counts the registers of all cores or multiprocessors, all copies of all caches there
-together, and elements of the smallest size. Real machines hold less (caches copy lines of each other), so the floor
-stays a floor.
+The capacity in front of a boundary counts the registers of all cores or multiprocessors, and all copies of all caches
+there together, in elements of the smallest size. Real machines hold less (caches contain copies of each other's lines),
+so the floor remains a floor.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 COMPULSORY = "compulsory"
 MATRIX_UNIT = "tensor"
 REGISTER_BYTES = 4
-"""Of a register of a multiprocessor."""
+"""The size of a register of a multiprocessor."""
 CORE_REGISTERS_BYTES = 32 * 64
-"""Of the vector registers of a core at most: 32 of 64 B, as x86-64 with AVX-512 has."""
+"""The maximum size of a core's vector registers: 32 of 64 B, as in x86-64 with AVX-512."""
 KEPT = 256
-"""Bounds of kernels that a long-running process keeps."""
+"""The number of bounds that a long-running process keeps."""
 
 
 class FloorTerm(Record):
@@ -58,7 +58,7 @@ class FloorTerm(Record):
 
 
 class Floor(Record):
-    """All terms, the longest first. unit: of the compute term, None for the ordinary one; notes: what is not proven."""
+    """All terms, longest first. unit: of the compute term, None for the ordinary pipes; notes: what is not proven."""
 
     kernel: str
     machine: str
@@ -121,7 +121,7 @@ def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:
 
 
 def _compute_term(compute: ComputeTime, work: int, unit: str | None, machine: Machine) -> FloorTerm:
-    """Separate pipes run beside each other, and each at its own rate; otherwise the operations take turns."""
+    """The compute term. Separate pipes run beside each other at their own rates; else, operations take turns."""
     parts, apart = [], not machine.one_sequence and unit is None
     for part in compute.parts:
         cls = "" if part.cls == unit else f" ({part.cls})"
@@ -133,7 +133,7 @@ def _compute_term(compute: ComputeTime, work: int, unit: str | None, machine: Ma
 
 
 def _notes(kernel: Kernel) -> tuple[str, ...]:
-    """Why the loads may be bounded by less than they need."""
+    """The reasons why the bound on the loads may be lower than the actual need."""
     found = lower_bound(kernel)
     if found is None:
         return ("no lower bound on loads is known beyond the compulsory ones",)
@@ -141,14 +141,14 @@ def _notes(kernel: Kernel) -> tuple[str, ...]:
 
 
 def registers_bytes(machine: Machine) -> int:
-    """Bytes that the registers of all cores or multiprocessors hold; 2 KiB for each if the machine does not say."""
+    """The bytes in the registers of all cores or multiprocessors; 2 KiB for each unless the machine states them."""
     own = machine.multiprocessor
     each = CORE_REGISTERS_BYTES if own is None or own.registers is None else own.registers * REGISTER_BYTES
     return each * (machine.units or max((c.copies for c in machine.caches), default=1))
 
 
 def _levels(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> list[FloorTerm]:
-    """A term for each boundary behind a cache, and for that of the memory on a machine without caches."""
+    """A term for each boundary behind a cache; on a machine without caches, for the boundary of the memory."""
     from roofdsl.counts.traffic_at import traffic_at
 
     once = traffic_at(kernel, values, None, None, "load_store")

@@ -1,9 +1,9 @@
-"""Tiles of a product for every level of a machine, and the time that each level then takes.
+"""Tiles of a product for every level of a machine, and the resulting time of each level.
 
 On cores, nested tiles (`roofdsl.bounds.nested`) hold a block of the result in each level. On multiprocessors, the
-result stays in registers for all steps: a warp holds a square of it, a multiprocessor those of its warps, and all
-multiprocessors together, which walk along the sum side by side, a block as large as their number allows. What is loaded
-for each is what its block needs once.
+result stays in registers for all steps: a warp holds a square of it, and a multiprocessor those of its warps. All
+multiprocessors together hold a block as large as their number allows, and advance through the sum side by side. Each
+block loads the operands that it needs once.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from roofdsl.bounds.tiles import Tiling
 
 CORE_REGISTERS_BYTES = 512
-"""Of vector registers of a core: 16 of 32 B, as x86-64 with AVX2 has."""
+"""The size of a core's vector registers: 16 of 32 B, as in x86-64 with AVX2."""
 
 MOST_REGISTERS = 255
-"""Of a thread on NVIDIA's multiprocessors."""
+"""The maximum number of registers of a thread on NVIDIA's multiprocessors."""
 
 Times = tuple[tuple[str, Fraction], ...]
 Sides = tuple[tuple[str, int, int], ...]
@@ -50,7 +50,7 @@ class Product(Record):
 
 
 def product_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Product | None:
-    """The kernel as a product at its sizes; None if it is none."""
+    """The kernel as a product at its sizes; None if it is not one."""
     from roofdsl.bounds.tiles import NoTiling, extents_at, tiling
 
     bound = lower_bound(kernel)
@@ -79,12 +79,12 @@ def tiles(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times] |
 
 
 def _nested(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times] | None:
-    """Blocks for registers and each cache of one core; a cache no larger than what is in front of it adds none."""
+    """Blocks for the registers and each cache of a core; a cache no larger than the level in front adds none."""
     from roofdsl.bounds.nested import lines, most_loads, nested, nested_kernel
     from roofdsl.bounds.tiles import NoTiling, written
 
     p = product
-    width = max(p.operand_bytes, p.result_bytes)  # of every element: the blocks then fit, and no fewer bytes move
+    width = max(p.operand_bytes, p.result_bytes)  # for every element: blocks fit, and no fewer bytes move
     held = [CORE_REGISTERS_BYTES // width, *(c.size_bytes // width for c in machine.caches)]
     growing = [k for k, size in enumerate(held) if k == 0 or size > max(held[:k])]
     try:
@@ -95,7 +95,7 @@ def _nested(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times]
     moved = []
     for block, loads in zip(blocks, most_loads(blocks, (p.rows, p.columns, p.steps)), strict=True):
         turns = 1 if block.steps is None else -(-p.steps // block.steps)
-        moved.append((loads + p.rows * p.columns * turns) * width)  # what is loaded of the result goes back
+        moved.append((loads + p.rows * p.columns * turns) * width)  # loaded elements of the result are stored back
     inner = [sum(1 for level in growing if level <= k) - 1 for k in range(len(held))]
     return tuple(map(written, lines(p.bound, p.plan, blocks))), _times(machine, [moved[k] for k in inner])
 
@@ -103,11 +103,11 @@ def _nested(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times]
 def _in_waves(
     product: Product, machine: Machine, own: Multiprocessor, registers: int, units: int
 ) -> tuple[tuple[str, ...], Times] | None:
-    """Squares of the result in the registers of a warp and of a multiprocessor, and a block of all of them.
+    """Squares of the result in the registers of a warp and of a multiprocessor, and a block for all multiprocessors.
 
-    Half of the registers hold the result, the others operands and addresses. The first cache (or shared memory) gives
-    each warp its operands, the caches behind it give each multiprocessor its own, and the memory gives the last cache
-    what all multiprocessors need of the same steps.
+    Half of the registers hold the result, the others operands and addresses. The first cache (or shared memory)
+    supplies each warp with its operands, the caches behind it supply each multiprocessor, and the memory supplies the
+    last cache with the operands that all multiprocessors need for the same steps.
     """
     p = product
     warp = _side(min(MOST_REGISTERS * own.warp, registers) * REGISTER_BYTES // 2, p.result_bytes, 8)
@@ -127,13 +127,13 @@ def _side(held_bytes: int, element_bytes: int, unit: int) -> int:
 
 
 def _streamed(p: Product, rows: int, columns: int) -> int:
-    """Bytes of both operands for blocks of that size: each block needs its rows and columns of them once."""
+    """The bytes of both operands for blocks of that size: each block needs its rows and columns of them once."""
     loads = p.rows * p.steps * ceil(p.columns / columns) + p.columns * p.steps * ceil(p.rows / rows)
     return loads * p.operand_bytes
 
 
 def _wave_lines(p: Product, block: int, warp: int) -> tuple[str, ...]:
-    """Tiles of a warp, and around them those of a multiprocessor, with the sum inside."""
+    """Tiles of a warp, and around them those of a multiprocessor, with the sum innermost."""
     from roofdsl.lang.scope import tile_name
 
     taken = {q.name for q in p.bound.kernel.parameters} | {a.name for a in p.bound.kernel.arrays} | set(p.plan.order)

@@ -7,16 +7,17 @@ from fractions import Fraction
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 from roofdsl.sol.floor import Floor
 from roofdsl.sol.product_tiles import product_of, tiles
 
 
 class Schedule(Record):
-    """An order of the kernel and its time. what: in words. lines: the `.roof` lines that give it, if it needs any.
+    """An order of the kernel and its time.
 
-    terms: its time at each level and in compute; the time is the longest of them.
+    what: a description. lines: the `.roof` lines that produce it, if it needs any. terms: its time at each level and in
+    compute; the time is the longest of them.
     """
 
     what: str

@@ -15,7 +15,7 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.sets.cases import Cases
 
 Progress = Callable[[float, str], None]

@@ -21,8 +21,8 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.overtime import forking
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_at
-from roofdsl.predict.time import Prediction
 
 if TYPE_CHECKING:
     from roofdsl.sweep.program import SweptProgram

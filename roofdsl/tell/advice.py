@@ -17,8 +17,8 @@ from roofdsl.machine.quantities import (
     show_rate,
     show_time,
 )
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.time import Prediction
 from roofdsl.predict.time_model import COMPUTE
 from roofdsl.tell.blocks import Block, Gap, Line, Title, figures, items, line
 from roofdsl.tell.titles import at, on

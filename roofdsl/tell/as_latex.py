@@ -34,7 +34,7 @@ def escape_latex(words: str) -> str:
 
 
 def to_latex(blocks: Sequence[Block]) -> Iterator[str]:
-    """Lines of a LaTeX fragment; it needs the package amsmath."""
+    """The lines of a LaTeX fragment; it needs the package amsmath."""
     for block in blocks:
         match block:
             case Title(words, rest):

@@ -19,7 +19,7 @@ class Math(Record):
 
 
 class Code(Record):
-    """Words of the language: a statement, a reference."""
+    """A piece of the language: a statement, a reference."""
 
     text: str
 
@@ -29,7 +29,7 @@ Sentence = tuple[Inline, ...]
 
 
 class Title(Record):
-    """What is reported on; `strong` is emphasized where that is possible, `rest` follows it in the same line."""
+    """The subject of a report; `strong` is emphasized if possible, `rest` follows it on the same line."""
 
     strong: str
     rest: str = ""
@@ -54,7 +54,7 @@ class Line(Record):
 
 
 class Items(Record):
-    """Sentences below each other, each behind `mark`, `depth` steps from the left margin."""
+    """Sentences one below the other, each after `mark`, `depth` steps from the left margin."""
 
     items: tuple[Sentence, ...]
     depth: int = 2
@@ -62,7 +62,7 @@ class Items(Record):
 
 
 class Gap(Record):
-    """An empty line of text; LaTeX and HTML have their own distances."""
+    """An empty line of text; LaTeX and HTML have spacing of their own."""
 
 
 class Equation(Record):
@@ -99,7 +99,7 @@ Block = Title | Heading | Paragraph | Line | Items | Gap | Equations | Table
 
 
 def without_empty_columns(table: Table) -> Table:
-    """The table without columns in which no row has anything; one of figures that has a head stays."""
+    """The table without columns that are empty in all rows; a table of figures with a head is unchanged."""
     telling = (table.head, *table.rows) if table.head and table.kind != "prose" else table.rows
     keep = [k for k in range(len(table.rows[0]) if table.rows else 0) if any(any(row[k]) for row in telling)]
     return replace(
@@ -125,7 +125,7 @@ def figures(
 
 
 def items(texts: Iterable[str], depth: int = 2, mark: str = "") -> Items:
-    """Sentences without formulas, below each other."""
+    """Sentences without formulas, one below the other."""
     return Items(tuple((text,) for text in texts), depth, mark)
 
 

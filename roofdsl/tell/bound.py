@@ -27,7 +27,7 @@ NAMES = {
 
 
 def blocks(r: BoundReport, steps: bool) -> list[Block]:
-    """Every argument's leading term, what follows from them, and with `steps` the arguments themselves."""
+    """The leading term of every argument, the result, and with `steps` the arguments themselves."""
     return [line(text, 0) if text else Gap() for text in _lines(r, steps)]
 
 
@@ -72,7 +72,7 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
 
 
 def _where(b: Bound) -> Iterator[str]:
-    """From which S on another argument gives more, by leading terms."""
+    """The S from which another argument gives more, by leading terms."""
     for name in ("partition", "stencil"):
         part = getattr(b, name)
         if part is None or not b.compulsory.leading:
@@ -92,7 +92,7 @@ def _where(b: Bound) -> Iterator[str]:
 
 
 def _large(value: Any) -> float:
-    """A polynomial in the parameters where all are large."""
+    """A polynomial in the parameters, all of which are large."""
     return float(value.subs(dict.fromkeys(value.free_symbols, 1 << 20)))
 
 

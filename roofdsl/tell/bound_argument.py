@@ -29,7 +29,7 @@ SOURCES = {
 
 
 def argument(b: Bound) -> Iterator[str]:
-    """Lines of text: the compulsory loads, then every argument there is, with the whole form that it gives."""
+    """Lines of text: the compulsory loads, then every argument, with the complete formula that it gives."""
     yield "Compulsory loads"
     for name, value in b.compulsory.by_array:
         yield f"  {name}: {short(value)} elements exist before the kernel runs and are read"
@@ -55,7 +55,7 @@ def short(value: Any) -> str:
 
 
 def _text(flow: Flow, name: str) -> str:
-    """A statement as the kernel's text has it."""
+    """A statement as it is in the kernel's text."""
     statement = next(s for s in flow.statements if s.name == name)
     span = statement.placed.statement.span
     return flow.kernel.source.text.splitlines()[span.line - 1].strip()
@@ -111,7 +111,7 @@ def _allowed(a: Allowed, flow: Flow, step: int) -> Iterator[str]:
 
 
 def _along(slot: Slot, loops: tuple[str, ...]) -> str:
-    """The directions a projection loses: `j`, or `(1, -1)` where that is not a loop."""
+    """The directions that a projection loses: `j`, or `(1, -1)` if that is not a loop."""
     names = []
     for vector in slot.lost:
         terms = [v for v, c in zip(loops, vector, strict=True) if c]

@@ -40,7 +40,7 @@ def _table(found: Sequence[Found], total: Found | None, values: Mapping[str, int
 
 
 def _limit(found: BreakEven) -> str:
-    """What the threshold of one launch tends to where there is one."""
+    """What the threshold of one launch tends to, if it has a limit."""
     return "" if found.first is None or found.limit is None or found.limit <= 0 else show_number(found.limit)
 
 

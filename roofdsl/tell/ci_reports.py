@@ -18,7 +18,7 @@ Outcome = Literal["passed", "failed", "skipped"]
 
 
 class Case(Record):
-    """A run as a test: `skipped` is what proves nothing, or was not measured; why: what is wrong, and its cause."""
+    """A run as a test: `skipped` says why it proves nothing or was not measured; `why` what is wrong, and its cause."""
 
     name: str
     machine: str
@@ -128,6 +128,6 @@ def markdown(cases: Sequence[Case]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that Markdown and HTML in it show as it is, on one line."""
+    """Text that Markdown, and HTML inside it, shows unchanged, on one line."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in " ".join(text.split()))
     return re.sub(r"([\\`*_{}\[\]<>()#!|~&@$])", lambda found: f"&#{ord(found[0])};", shown)

@@ -167,7 +167,7 @@ def part_name(part: WorkPart) -> Math:
 
 
 def closed_form(q: Quantity | Ratio) -> Math | None:
-    """A closed form with its cases; None where there is none."""
+    """A closed form with its cases; None if there is none."""
     order = Growth(frozenset())
     if isinstance(q, Quantity):
         form, otherwise = of_quantity(q, order), "0"

@@ -17,7 +17,7 @@ NOTHING_MOVED = "Q = 0: no intensity"
 
 
 def together(documents: Sequence[Json]) -> Json:
-    """A single document as it is; several under `kernels`."""
+    """A single document unchanged; several under `kernels`."""
     return documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": list(documents)}
 
 
@@ -43,7 +43,7 @@ def to_json(d: Derivation) -> Json:
 
 
 def line_bytes(d: Derivation) -> int | None:
-    """The given line, otherwise the size of an element if all arrays have the same; None if they differ."""
+    """The given line, otherwise the size of an element if it is the same in all arrays; None if they differ."""
     sizes = {a.type.bytes for a in d.kernel.arrays if not a.is_scalar}
     return d.line_bytes if d.line_bytes is not None or len(sizes) != 1 else min(sizes)
 
@@ -85,12 +85,12 @@ def _plateau(p: Plateau) -> Json:
 
 
 def _optional(q: Quantity | None) -> Json | None:
-    """An entry; None for a direction that the convention does not distinguish, and for whatever else is missing."""
+    """An entry; None for a direction that the convention does not distinguish, and for anything that is missing."""
     return None if q is None else entry(q)
 
 
 def entry(q: Quantity | Ratio) -> Json:
-    """{"expr", "value"} and, if there is something to say, "assumes", "note" and "terms"."""
+    """{"expr", "value"} and, if there are any, "assumes", "note" and "terms"."""
     out: Json = {
         "expr": q.expr,
         "value": None if q.value is None else number(q.value),
@@ -114,7 +114,7 @@ def number(value: Fraction | int) -> int | float:
 
 
 def why_none(q: Quantity | Ratio) -> str:
-    """Why a ratio with known parts has no form: a division of or by 0."""
+    """Why a ratio with known parts has no form: a division of 0 or by 0."""
     if not isinstance(q, Ratio) or q.numerator.form is None or q.denominator.form is None:
         return ""
     if q.of_work and not q.numerator.form.cases:

@@ -25,7 +25,7 @@ def to_latex(derivations: Sequence[Derivation]) -> str:
 
 
 def formula(q: Quantity | Ratio) -> str | None:
-    """The closed form for math mode; None where there is none."""
+    """The closed form for math mode; None if there is none."""
     found = closed_form(q)
     return None if found is None else found.latex
 

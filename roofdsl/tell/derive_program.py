@@ -79,7 +79,7 @@ def _table(head: Head, rows: Iterable[tuple[Quantity | Ratio | str, ...]], width
 
 
 def _records(head: Head, rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """The rows of a table that is too wide, each as a heading with a line for each quantity."""
+    """The rows of a table that is too wide, each as a heading and a line for each quantity."""
     for row in rows:
         yield f"  {row[0]}"
         for k, (name, unit) in enumerate(head[1:], 1):
@@ -132,7 +132,7 @@ def _exchanged(d: ProgramDerivation) -> Iterator[tuple[Quantity | Ratio | str, .
 
 
 def _number(q: Quantity | Ratio) -> str:
-    """The value of a quantity, where it says more than the form."""
+    """The value of a quantity, if it says more than the form."""
     if q.value is None:
         return ""
     text = show_number(q.value) if isinstance(q, Ratio) else exact_number(q.value)
@@ -184,7 +184,7 @@ def _blocks(d: ProgramDerivation) -> Iterator[Block]:
 
 
 def _moved(left: Math, t: Traffics, convention: Sentence) -> list[Equation]:
-    """Q in bytes, and its loads and stores where they are told apart."""
+    """Q in bytes, and its loads and stores if they are distinguished."""
     both = (("loads", t.loads), ("stores", t.stores)) if t.loads is not None and t.stores is not None else ()
     parts = [_equation(word(label), q, "B") for label, q in both if q is not None]
     return [_equation(left, t.bytes, "B", convention), *parts]

@@ -378,7 +378,7 @@ def _last(r: ReuseStep) -> Sentence:
 
 
 def _held(r: ReuseStep, cache: int) -> str:
-    """Whether a cache of so many bytes holds it; leading terms are no proof within a fifth of the size."""
+    """Whether a cache of this many bytes holds it; leading terms prove nothing within a fifth of the size."""
     low, high = r.low, r.high
     exact = all(q.form is not None and q.form.single is not None and q.form.single.is_constant() for q in (low, high))
     if low.value is None or high.value is None:

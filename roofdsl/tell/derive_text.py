@@ -172,7 +172,7 @@ class _Report:
 
 
 def _within(where: Alternatives, fact: Fact) -> bool:
-    """Whether bounds of one size, `n >= 9` or `9 <= n <= 40`, say all that `n >= 4` does."""
+    """Whether bounds on one size, `n >= 9` or `9 <= n <= 40`, imply `n >= 4`."""
     if not isinstance(fact, Compared) or fact.relation != ">=" or len(where) != 1 or len(fact.symbols()) != 1:
         return False
     (bounds,) = where
@@ -198,7 +198,7 @@ def common_condition(d: Derivation) -> Alternatives:
 
 
 def any_cache_lines(q: Quantity, order: Growth, width: int = WIDTH) -> Iterator[str]:
-    """Q(Z) with a symbolic Z, case by case from the smallest cache up."""
+    """Q(Z) with a symbolic Z, case by case from the smallest cache to the largest."""
     if q.terms is not None:
         yield from sum_lines("Q(Z) with Z a symbol", q, q.terms)
         return
@@ -275,7 +275,7 @@ def plateau_rows(d: Derivation, plateaus: Sequence[Plateau], order: Growth, oper
 
 
 def _end(p: Plateau, order: Growth) -> str:
-    """Where Q(Z) begins to fall, if that is before the next plateau."""
+    """The Z at which Q(Z) begins to fall, if that is before the next plateau."""
     if p.until_bytes is None:
         return ""
     end = _main(p.until_bytes, order)

@@ -48,7 +48,7 @@ def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterato
 
 
 def _apart(row: Row) -> tuple[Row, ...]:
-    """A row; the value first and apart where the expression holds for other sizes only."""
+    """A row with the value first and separate, because the expression holds for other sizes only."""
     if row.equal or not row.value or row.form is None:
         return (row,)
     label = " " * len(row.label)

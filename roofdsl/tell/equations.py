@@ -42,7 +42,7 @@ class Writer:
         return (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
 
     def end(self, p: Plateau) -> Sentence:
-        """Where Q(Z) begins to fall, if that is before the next plateau."""
+        """The Z at which Q(Z) begins to fall, if that is before the next plateau."""
         if p.until_bytes is None:
             return ()
         end = self.main(p.until_bytes)
@@ -109,7 +109,7 @@ def word(label: str) -> Math:
 
 
 def assumptions(facts: Sequence[Fact]) -> Sentence:
-    """`for n >= 4, rows aligned`: under what a form holds, beyond the kernel's own assumptions."""
+    """`for n >= 4, rows aligned`: the conditions under which a form holds, in addition to the kernel's own."""
     out: list[Inline] = []
     for fact in facts:
         words, formula = fact_text(fact), fact_latex(fact)

@@ -82,7 +82,7 @@ def _broken(margin: str, rest: str, width: int) -> Iterator[str]:
 
 
 def _place(text: str, room: int) -> int | None:
-    """Where to break: the last of the best places that leave no more than `room` and no less than a third of it."""
+    """Where to break: the last of the best places with at most `room` and at least a third of it in front."""
     depths = _depths(text)
     for share in (3, 100):
         for k, (pattern, most) in enumerate(BREAKS):

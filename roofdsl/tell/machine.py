@@ -24,7 +24,7 @@ def listed(machines: Iterable[Machine]) -> list[Block]:
 
 
 def flow(rate: StreamRate) -> list[Block]:
-    """The rate of a stream, what limits it, and the share of each link and memory."""
+    """The rate of a stream, its limit, and the share of each link and memory."""
     limits = f", limited by {', '.join(rate.limits)}" if rate.limits else ": no link leads there"
     used = [(n, show_bandwidth(v)) for n, v in (*rate.links, *rate.memories) if v]
     return [Title(show_bandwidth(rate.bytes_per_s), limits), figures(used, right=(1,))]

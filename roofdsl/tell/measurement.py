@@ -11,7 +11,7 @@ from roofdsl.tell.titles import short_sizes
 
 
 def variant_of(measured: Measurement) -> str:
-    """The variant, and the number of cores if one was asked for: `parallel, 2 cores`."""
+    """The variant, and the number of cores if it was requested: `parallel, 2 cores`."""
     cores = measured.details.get(CORES)
     return measured.variant if cores is None else f"{measured.variant}, {cores} core{'' if cores == 1 else 's'}"
 
@@ -39,7 +39,7 @@ def _error(m: Measurement) -> str:
 
 
 def _by_launch(m: Measurement) -> list[Block]:
-    """The kernels of a program, what takes longest first, and what runs otherwise than asked for."""
+    """The kernels of a program, the slowest first, and deviations from what was requested."""
     if not m.by_launch:
         return []
     rows = []

@@ -17,7 +17,7 @@ from roofdsl.machine.quantities import (
     show_time,
 )
 from roofdsl.predict.occupancy import LatencyCeiling, occupancy_text
-from roofdsl.predict.time import Cores, Prediction
+from roofdsl.predict.prediction import Cores, Prediction
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 
@@ -92,7 +92,7 @@ SMALL_SHARE = Fraction(1, 1000)
 def _mix(p: Prediction) -> str:
     """`75 % fma, 25 % add; 60 % of instructions fused`: the share of each class in the operations.
 
-    With several types the fused instructions are those of the dominant type.
+    With several types, the fused instructions are those of the dominant type.
     """
     several = len({part.type for part in p.parts}) > 1
     named = [(f"{part.type + ' ' if several else ''}{part.cls}", Fraction(part.operations, p.work)) for part in p.parts]
@@ -112,7 +112,7 @@ def _per_byte(value: Fraction, p: Prediction) -> str:
 
 
 def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
-    """The rows of the table of terms: name, amount, rate, intensity, time, and a mark at `bounds`."""
+    """The rows of the table of terms: name, amount, rate, intensity, time, and a mark at the term `bounds`."""
     marks = dict.fromkeys(bounds, "<- bound")
     rows: list[tuple[str, ...]] = []
     if p.peak_per_s is not None:
@@ -182,7 +182,7 @@ def _expected_rate(p: Prediction) -> str:
 
 
 def _saturation(cores: Cores) -> str:
-    """The number of cores that saturates a shared level."""
+    """The number of cores that saturate a shared level."""
     if cores.shared is None or cores.saturation is None:
         return ""
     return f"n_s = {cores.saturation}: that many cores saturate {cores.shared[0]}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import group, show_bytes, show_number, show_operations, show_time
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.time import Prediction
 from roofdsl.tell import prediction
 from roofdsl.tell.blocks import Block, Gap, figures, line
 

@@ -13,7 +13,7 @@ from roofdsl.validate.baseline import Compared, Regressions, described
 
 
 def run_name(m: Measurement) -> str:
-    """`gemv n=64 loops`: a run, as all tables and reports name it."""
+    """`gemv n=64 loops`: the name of a run in all tables and reports."""
     state = "" if m.state == "warm" else m.state
     return " ".join(part for part in (m.kernel, short_sizes(m.parameters), variant_of(m), state) if part)
 
@@ -42,7 +42,7 @@ def blocks(found: Regressions) -> list[Block]:
 
 
 def told(change: Compared) -> str:
-    """What a run beside its baseline is, in a sentence."""
+    """A run compared with its baseline, in a sentence."""
     if change.before is None:
         return "it is not in the baseline"
     if change.verdict == "not slower":
@@ -53,7 +53,7 @@ def told(change: Compared) -> str:
 
 
 def to_json(found: Regressions) -> dict[str, Any]:
-    """What `validate --json` has under `baseline`."""
+    """The value of `baseline` in the output of `validate --json`."""
     return {
         "file": found.baseline.path,
         "allowed": found.allowed,

@@ -21,7 +21,7 @@ MISSES = {"allocate": "write-allocate", "claim": "load_store", "around": "write-
 
 @dataclass(frozen=True)
 class LevelRow:
-    """One level as it is reported; loads and stores in units of `unit_bytes` (None: each array's element)."""
+    """One reported level; loads and stores in units of `unit_bytes` (None: each array's element)."""
 
     name: str
     level: CacheLevel | None
@@ -211,7 +211,7 @@ def _described(r: LevelRow) -> str:
 
 
 def of_curve(run: Run) -> list[Block]:
-    """Q(Z) at the powers of two, or for a number of sets, at the powers of two of ways."""
+    """Q(Z) at the powers of two, or for a number of sets, at powers of two of the ways."""
     curve = run.curve
     assert curve is not None
     last = int(curve.steps(run.convention)[0][-1])

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.machine.quantities import show_percent, show_time
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.answer import SpeedOfLight
 from roofdsl.sol.claim import Claim
 from roofdsl.sol.floor import Floor
@@ -115,7 +115,7 @@ def document(found: SpeedOfLight) -> dict[str, Any]:
 
 
 def _expected_s(written: Prediction | None) -> float | None:
-    """The expected time as written, where there is a model of the machine's cores; None otherwise."""
+    """The expected time as written, if the machine has a model of its cores; None otherwise."""
     return None if written is None or written.expected is None else float(written.expected.expected_s)
 
 

@@ -27,8 +27,8 @@ MOST_FRONT = 20
 
 
 class Views(Record):
-    """What to show of a table: the positions of the best points by column `rated`, the Pareto front of two columns, and
-    the columns that are not the same everywhere.
+    """The selections of a table to show: the best points by column `rated`, the Pareto front of two columns, and the
+    columns that vary.
     """
 
     rated: str
@@ -40,7 +40,7 @@ class Views(Record):
 
 
 def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
-    """Goes through the table once. columns: of the best, and of the front. Raises CommandError for a missing one."""
+    """The views, in one pass. columns: of the best points, and of the front. Raises CommandError for a missing one."""
     rated, first, second = columns
     best, front, varying = best_of(table, rated, per), front_of(table, first, second, per), Varying()
     look(table, best, front, varying)

@@ -52,7 +52,7 @@ def write_table(path: Path, found: Sweep) -> None:
 
 
 def _write_parquet(path: Path, table: Table) -> None:
-    """int64 and float64, words as dictionaries, and decimals without digits behind the point for larger integers."""
+    """int64 and float64, dictionaries for words, and decimals without fractional digits for larger integers."""
     import os
 
     pyarrow = _parquet()
@@ -74,7 +74,7 @@ def _write_parquet(path: Path, table: Table) -> None:
 
 
 def _arrow(pyarrow: Any, table: Table, name: str) -> Any:
-    """A column as Arrow has it, null where there is no value. Raises CommandError for integers beyond 76 digits."""
+    """A column for Arrow, null if there is no value. Raises CommandError for integers of more than 76 digits."""
     column = table.columns[name]
     if name in table.words:
         return pyarrow.DictionaryArray.from_arrays(
@@ -127,7 +127,7 @@ _HERE = "\0"
 
 
 def json_pieces(document: Mapping[str, Any], table: Table, indent: int | None = None) -> Iterator[str]:
-    """The document as text, with the columns of `table` in the places that `plain` has left for them."""
+    """The document as text, with the columns of `table` in the places that `plain` left for them."""
     import json
     import re
 

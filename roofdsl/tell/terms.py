@@ -144,7 +144,7 @@ def _conjunction(constraints: tuple[Constraint, ...]) -> Math:
 
 
 def _above(value: Quasi) -> Quasi | None:
-    """b, where `value` >= 0 says Z < b; None where it says something else."""
+    """b, if `value` >= 0 means Z < b; None if it means anything else."""
     if dict(value.terms).get(((CACHE, 1),)) != -1:
         return None
     bound = value + Quasi.symbol(CACHE) + 1
@@ -191,7 +191,7 @@ def _bounded(named: str, value: Math, low: Quasi, high: Quasi) -> Math:
 
 
 def _divided(top: Quasi, bottom: Quasi) -> Quotient:
-    """top / bottom without the numbers that both have."""
+    """top / bottom without their common numeric factor."""
     scale = lcm(*(c.denominator for part in (top, bottom) for _, c in part))
     common = gcd(*(int(c * scale) for part in (top, bottom) for _, c in part)) or 1
     factor = Quasi.constant(scale) * Quasi.constant(common) ** -1

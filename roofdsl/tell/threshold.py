@@ -66,7 +66,7 @@ def _form(form: Any, unit: str) -> str:
 
 
 def _left(parts: Sequence[Bounds], over: str) -> list[str]:
-    """When the launches stop being bound by their overhead, the first and the last of them."""
+    """Where the overhead stops limiting the launches: the first and the last of them."""
     firsts = [(b.first_without(LAUNCH), _label(b)) for b in parts if any(LAUNCH in i.names for i in b.intervals)]
     left = [(first, label) for first, label in firsts if first is not None]
     lines = []

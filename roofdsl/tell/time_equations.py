@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_rate, show_time
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.as_latex import escape_latex
 from roofdsl.tell.blocks import Equation, Equations, Math
 

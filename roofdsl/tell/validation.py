@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_operations, show_rate, show_time
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
 from roofdsl.tell.measurement import variant_of
 from roofdsl.tell.titles import short_sizes
@@ -69,7 +69,7 @@ UNKNOWN = "none that the model knows"
 
 
 def _below_the_roof(comparisons: Sequence[Comparison]) -> list[Block]:
-    """The largest expected cause of every run that is far below the roof, or not as expected."""
+    """The largest expected cause for every run that is far below the roof, or not as expected."""
     rows = []
     for c in comparisons:
         if c.expected_s is None or (c.bound_ratio >= FAR_BELOW and c.verdict == "as predicted"):
@@ -92,7 +92,7 @@ def _kernel(p: Prediction) -> str:
 
 
 def _by_launch(c: Comparison, several: bool) -> list[Block]:
-    """The launches of a program, what was measured to take longest first."""
+    """The launches of a program, the longest measured time first."""
     if not c.by_launch:
         return []
     whole = c.measured_s

@@ -14,7 +14,7 @@ from roofdsl.lang.source import Source
 from roofdsl.machine.quantities import show_percent, show_time
 from roofdsl.measure.measurement import OTHERS, Measurement, parse
 from roofdsl.measure.other_load import BUSY, taken_by_others
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.validate.compare import Comparison
 from roofdsl.validate.rank_test import larger_p, least_p
 

@@ -13,8 +13,8 @@ from roofdsl.measure.measurement import CORES, OTHERS, Launches, Measurement
 from roofdsl.measure.other_load import BUSY, taken_by_others
 from roofdsl.measure.timing import quantile
 from roofdsl.predict.expected import Cause
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction
-from roofdsl.predict.time import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 
 Verdict = Literal["as predicted", "slower than predicted", "faster than predicted", "above the roof", "inconclusive"]
@@ -92,7 +92,7 @@ class Comparison:
 
     @property
     def predicted_s(self) -> float:
-        """The bound: no code is faster."""
+        """The bound: no code with these accesses is faster."""
         return float(self.prediction.bound_s)
 
     @property

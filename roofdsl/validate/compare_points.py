@@ -11,7 +11,7 @@ from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.measured_points import MeasuredPoint, Points
 from roofdsl.validate.compare import DEFAULTS, Limits, Verdict
 

@@ -22,7 +22,7 @@ from roofdsl.measure.machine_file import to_machine
 from roofdsl.measure.measurement import MATH
 from roofdsl.predict.expected import Cause, Expected
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.validate.compare import compare
 from tests.measure.examples import EXAMPLE
 from tests.measure.made_up import characterized

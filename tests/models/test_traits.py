@@ -17,8 +17,8 @@ from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import program
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.kernel import predict
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_program
-from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import cited_files, points_named
 from roofdsl.profiler.metrics import SECTOR_BYTES
 from tests.models.shipped import model

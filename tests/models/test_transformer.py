@@ -16,9 +16,9 @@ from roofdsl.loops.program_model import Launch, program
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import Options
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches, predict_program
 from roofdsl.predict.threshold import Question, program_bounds
-from roofdsl.predict.time import Prediction
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.models.shipped import model
 from tests.oracle.lru import traffic

@@ -12,7 +12,7 @@ import pytest
 
 from roofdsl.cli.main import run
 from roofdsl.notebook import predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from tests.notebook.test_notebook import Shell, shell
 
 __all__ = ["shell"]

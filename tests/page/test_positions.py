@@ -20,7 +20,7 @@ from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine
 from roofdsl.page.content import Asked, Content, content_of
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from tests.page.javascript import evaluate
 from tests.page.kernels import kernel_of, machine_of
 

@@ -19,7 +19,7 @@ from roofdsl.plot.roofline_plane import window_of
 from roofdsl.plot.roofline_points import Point, common_sizes, measured_points, point_of, points_of
 from roofdsl.plot.roofs import level_roofs, with_mixes
 from roofdsl.predict.kernel import predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.cited import points_named
 from roofdsl.profiler.measured_points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import machine

@@ -28,8 +28,8 @@ from roofdsl.plot.planes_content import (
 )
 from roofdsl.plot.roofs import roofs_of, with_launches
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_program
-from roofdsl.predict.time import Prediction
 from roofdsl.profiler.cited import points_named
 from roofdsl.profiler.measured_points import LevelBytes, MeasuredPoint, Points, TypeWork
 from tests.predict.machines import kernel_of, machine

@@ -20,7 +20,7 @@ from roofdsl.predict.ecm import combined
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import kernel_of
 
 FIVE_POINTS = kernel_of("""

@@ -15,8 +15,8 @@ from roofdsl.predict import in_core_time
 from roofdsl.predict.expected import Cause, joined
 from roofdsl.predict.in_core_time import Code, composed
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
-from roofdsl.predict.time import Prediction
 from tests.predict.machines import kernel_of, machine
 from tests.predict.test_program import FILE
 

@@ -17,7 +17,7 @@ from roofdsl.predict import level_traffic
 from roofdsl.predict.boundary import boundary_behind, moved_behind
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_traffic import is_first_level
-from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.prediction import LevelTime, Prediction
 from tests.oracle.lru import register_bytes
 from tests.predict.machines import kernel_of, machine
 

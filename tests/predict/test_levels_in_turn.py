@@ -11,7 +11,7 @@ from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.levels_in_turn import in_turn
-from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.sweep.time_terms import Plan
 from tests.predict.machines import kernel_of, machine
 

@@ -17,7 +17,7 @@ from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.orders import orders_of
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from tests.oracle.lru import traffic
 from tests.predict.machines import kernel_of, machine
 

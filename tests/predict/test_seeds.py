@@ -22,7 +22,7 @@ from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.predict.kernel import Options, predict, predict_counts
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.measured_times import measured_times
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import machine, work
 
 ROOT = Path(__file__).parents[2]

@@ -15,9 +15,9 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
+from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.threshold import Bounds, Question, kernel_bounds, program_bounds
-from roofdsl.predict.time import Prediction
 from tests.predict.machines import kernel_of, machine
 
 SEEDS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/seeds.json").read_text())

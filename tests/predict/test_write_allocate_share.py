@@ -18,7 +18,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.predict.machines import kernel_of, machine
 

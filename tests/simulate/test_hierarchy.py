@@ -13,11 +13,11 @@ from benchmarks.kernels import fresh, shipped
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
-from roofdsl.simulate import plain
+from roofdsl.simulate import plain_hierarchy as plain
 from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.lru_traffic import simulate_lru
-from roofdsl.simulate.plain import is_plain
+from roofdsl.simulate.plain_hierarchy import is_plain
 from tests.oracle import caches as oracle
 from tests.oracle.families import Family, families
 from tests.oracle.loading import kernel_of

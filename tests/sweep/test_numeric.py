@@ -11,7 +11,7 @@ import pytest
 
 from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.loops.integers import Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
-from roofdsl.predict.time import LevelTime, Prediction
+from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import CacheMultiple, Compared, LeadingTerms, Relation, Row, RowsAligned
 from roofdsl.sets.quasi import Quasi, floor

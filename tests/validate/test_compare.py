@@ -15,7 +15,7 @@ from roofdsl.machine.find import load_machine, machine_of, shipped_names
 from roofdsl.measure.measurement import OTHERS, Measurement
 from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import Comparison, Limits, compare, distribution, on_doubtful_machine

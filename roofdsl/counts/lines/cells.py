@@ -1,8 +1,8 @@
-"""Parts of an iteration space in which every comparison comes out alike, found by making comparisons.
+"""Parts of an iteration space in which every comparison has one result. The comparisons themselves decide the cuts.
 
-A computation runs on the loop variables of a whole part as forms: numbers plus multiples of coordinates that lie in
-ranges. Where a comparison comes out one way here and the other way there, it raises Split; the part is cut along it,
-and the computation runs anew on the two. What it says of a part in the end holds for every point of it.
+A computation runs on the loop variables of a whole part. They are forms: numbers plus multiples of coordinates that lie
+in ranges. If a comparison has different results in different places of the part, it raises Split. The part is then cut
+along it, and the computation runs again on both pieces. Its final result on a part holds for every point of the part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_COMPARISONS = 60_000
 
 
 class Split(Exception):
-    """A comparison that the present part does not decide: `form` is negative in some of it, and elsewhere it is not."""
+    """The part does not decide a comparison: `form` is negative in some of it, and not elsewhere."""
 
     def __init__(self, form: Growing) -> None:
         super().__init__(form)
@@ -28,7 +28,7 @@ class Split(Exception):
 
 
 class Whole(Exception):
-    """A coordinate whose remainder by the elements of a line matters: it is to be told apart."""
+    """The remainder of a coordinate modulo the elements of a line matters, so the part is cut by this remainder."""
 
     def __init__(self, coordinate: int) -> None:
         super().__init__(coordinate)
@@ -36,10 +36,11 @@ class Whole(Exception):
 
 
 class Cell:
-    """A part: coordinates within `bounds` where all `constraints` (forms) are 0 or more.
+    """A part: the coordinates within `bounds` for which all `constraints` (forms) are at least 0.
 
-    forms: what is carried along and rewritten as the coordinates change, the loop variables first. Coordinates are
-    symbols from `sizes.count` on: three of each loop, for its variable, for the block of it by `step`, and the rest.
+    forms: values that are rewritten whenever the coordinates change, the loop variables first. Coordinates are the
+    symbols from `sizes.count` on. Each loop has three: its variable, the block of its variable by `step`, and the
+    remainder.
     """
 
     __slots__ = ("_known", "bounds", "constraints", "forms", "sizes", "step")
@@ -52,7 +53,7 @@ class Cell:
 
     @staticmethod
     def of_box(sizes: Sizes, step: int, box: tuple[tuple[Any, Any], ...]) -> Cell:
-        """All of a box of (first, last) of each loop."""
+        """The whole box; it gives (first, last) for each loop."""
         bounds = {sizes.count + 3 * d: ends for d, ends in enumerate(box)}
         cell: Cell | None = Cell(sizes, step, bounds, tuple(sizes.symbol(u) for u in bounds))
         for u, (low, high) in bounds.items():
@@ -64,20 +65,20 @@ class Cell:
 
     def with_forms(self, forms: tuple[Any, ...]) -> Cell:
         other = Cell(self.sizes, self.step, self.bounds, forms, self.constraints)
-        other._known = self._known  # it is the same part
+        other._known = self._known  # facts about the part, which is the same one
         return other
 
     # ---- what is decided ----
 
     def negative(self, form: Any) -> bool:
-        """Whether a form is negative all over the part. Raises Split where it is in some of it alone."""
+        """Whether a form is negative on the whole part. Raises Split if it is negative in only some of it."""
         known = self.known_negative(form)
         if known is None:
             raise Split(form)
         return known
 
     def known_negative(self, form: Any) -> bool | None:
-        """Whether a form is negative all over the part; None where it is not the same everywhere."""
+        """Whether a form is negative on the whole part; None if that differs within the part."""
         if isinstance(form, int):
             return form < 0
         key = form.constant, *form.terms.items()
@@ -103,13 +104,13 @@ class Cell:
         return None
 
     def zero(self, form: Any) -> bool:
-        """Whether a form is 0 all over the part. Raises Split."""
+        """Whether a form is 0 on the whole part. Raises Split."""
         if isinstance(form, int):
             return form == 0
         return not self.negative(form) and not self.negative(-form)
 
     def range(self, form: Any) -> tuple[Any, Any]:
-        """Bounds of a form over the coordinates' ranges: the least and the largest value."""
+        """The least and the largest value of a form, as bounds over the ranges of the coordinates."""
         if isinstance(form, int):
             return form, form
         count, bounds = self.sizes.count, self.bounds
@@ -144,7 +145,7 @@ class Cell:
         return Growing(self.sizes, left, constant) if left else constant
 
     def _range_of_products(self, form: Growing) -> tuple[Any, Any]:
-        """`range` of a form with products of sizes and coordinates."""
+        """`range` for a form with products of sizes and coordinates."""
         count, bounds = self.sizes.count, self.bounds
         base: Any = form.constant
         linear: dict[int, Any] = {}
@@ -168,14 +169,14 @@ class Cell:
         return low, high
 
     def _corners(self, form: Growing, u: int) -> tuple[Any, Any]:
-        """`range` of a form with products of coordinates, of which `u` is one."""
+        """`range` for a form with products of coordinates, one of which is `u`."""
         if any(monomial.count(u) > 1 for monomial in form.terms):
             raise Undecided("a square of a loop variable")
         ends = [self.range(substituted(form, u, end)) for end in self.bounds[u]]
         return min(e[0] for e in ends), max(e[1] for e in ends)
 
     def _implied(self, form: Growing) -> bool:
-        """Whether a constraint, a multiple of it and the ranges show that a form is 0 or more."""
+        """Whether a constraint, or a multiple of it, shows together with the ranges that a form is at least 0."""
         for constraint in self.constraints:
             for (u,), have in constraint.terms.items():
                 want = form.terms.get((u,), 0)
@@ -190,7 +191,7 @@ class Cell:
     # ---- arithmetic that depends on the part ----
 
     def blocks(self, form: Any, size: int) -> Any:
-        """A form by `size`, rounded down. Raises Split, and Whole for coordinates whose remainder matters."""
+        """A form divided by `size`, rounded down. Raises Split, and Whole for coordinates whose remainder matters."""
         if isinstance(form, int) or size == 1:
             return form if size == 1 else form // size
         count = self.sizes.count
@@ -221,7 +222,7 @@ class Cell:
     # ---- cutting ----
 
     def parts(self, split: Split | Whole) -> list[Cell]:
-        """The part in pieces, in which what raised `split` is decided, or nearer to that."""
+        """The part cut into pieces in which the comparison that raised `split` is decided, or closer to decided."""
         if isinstance(split, Whole):
             return self._blocked(split.coordinate)
         return self._cut(split.form)
@@ -233,7 +234,7 @@ class Cell:
                 return self._cut(form)
         base, linear = self._linear(form)
         roles = {(u - self.sizes.count) % 3 > 0: u for u in linear}
-        if len(roles) == 2:  # a loop variable beside blocks of others: in blocks too, the two are compared as lines are
+        if len(roles) == 2:  # a loop variable and blocks of others: written in blocks, the two can be compared
             return self._blocked(roles[False])
         most = max(map(abs, linear.values()))
         small: dict[Monomial, int] = {(u,): c for u, c in linear.items() if abs(c) < most}
@@ -255,10 +256,11 @@ class Cell:
         return [c for c in (self.constrained(-form - 1), self.constrained(form)) if c is not None]
 
     def _leading(self, form: Growing) -> Any:
-        """Of a form with products of a size and coordinates, one without, or with fewer, to be decided first.
+        """A simpler form to decide first, for a form with products of a size and coordinates.
 
-        With form = size * lead + rest, where the rest is no larger than a few sizes, it is `lead` below a small number,
-        or, where that is decided, the form with this number in the place of `lead`. Raises Undecided.
+        Let form = size * lead + rest, where the rest is at most a few sizes. The result is `lead` minus a small number
+        or, if that is decided, the form with this number instead of `lead`. It has no such products, or fewer. Raises
+        Undecided.
         """
         count = self.sizes.count
         sizes = {m[0] for m in form.terms if len(m) > 1 and m[-1] >= count}
@@ -285,7 +287,7 @@ class Cell:
         raise Undecided("a comparison of products of loop variables")
 
     def _linear(self, form: Growing) -> tuple[Any, dict[int, int]]:
-        """A form as a number and the coefficients of coordinates. Raises Undecided for products."""
+        """A form as a number and the coefficients of the coordinates. Raises Undecided for products."""
         base: Any = form.constant
         linear: dict[int, int] = {}
         for monomial, factor in form.terms.items():
@@ -298,7 +300,7 @@ class Cell:
         return base, linear
 
     def within(self, u: int, low: Any, high: Any) -> Cell | None:
-        """The piece where coordinate u lies from low to high; None where there is none."""
+        """The piece in which coordinate u is from low to high; None if it is empty."""
         if low > high:
             return None
         if same(low, high):
@@ -306,7 +308,7 @@ class Cell:
         return Cell(self.sizes, self.step, {**self.bounds, u: (low, high)}, self.forms, self.constraints)
 
     def constrained(self, form: Any) -> Cell | None:
-        """The piece where a form is 0 or more; None where there surely is none."""
+        """The piece in which a form is at least 0; None if it is certainly empty."""
         if not isinstance(form, int):
             form = divided(form)
         low, high = self.range(form)
@@ -333,7 +335,7 @@ class Cell:
         return Cell(self.sizes, self.step, self.bounds, self.forms, (*self.constraints, form))
 
     def _equal(self, form: Growing) -> Cell | None:
-        """The piece where a form, which is 0 at most, is 0."""
+        """The piece in which a form that is at most 0 is 0."""
         for monomial, factor in form.terms.items():
             (*_, u) = monomial
             if u >= self.sizes.count and len(monomial) == 1 and abs(factor) == 1:
@@ -348,7 +350,7 @@ class Cell:
         return Cell(self.sizes, self.step, self.bounds, self.forms, (*self.constraints, form))
 
     def substituted(self, u: int, value: Any) -> Cell | None:
-        """The same with a form in the place of coordinate u."""
+        """The part with a form in place of coordinate u."""
         bounds = {v: ends for v, ends in self.bounds.items() if v != u}
         forms = tuple(substituted(f, u, value) for f in self.forms)
         return Cell(self.sizes, self.step, bounds, forms)._all(
@@ -356,14 +358,16 @@ class Cell:
         )
 
     def _all(self, constraints: Sequence[Any]) -> Cell | None:
-        """The piece where all these forms are 0 or more; they are rewritten with the others while it is cut out."""
+        """The piece in which all these forms are at least 0; they are rewritten with the others during the cuts."""
         cell: Cell | None = self.with_forms((*self.forms, *constraints))
         while cell is not None and len(cell.forms) > len(self.forms):
             cell = cell.with_forms(cell.forms[:-1]).constrained(cell.forms[-1])
         return cell
 
     def _blocked(self, u: int) -> list[Cell]:
-        """The pieces where a loop variable is its block times `step` and a rest: the first, whole ones, the last."""
+        """The pieces for a loop variable written as its block times `step` plus a remainder: the first block, whole
+        blocks, the last block.
+        """
         step, (low, high) = self.step, self.bounds[u]
         first, last = low // step, high // step
         value = self.sizes.symbol(u + 1) * step + self.sizes.symbol(u + 2)

@@ -1,7 +1,7 @@
-"""Q(Z) of uniform nests in cache lines as closed forms: the histogram of stack distances with the sizes as symbols.
+"""Q(Z) of uniform nests in cache lines as closed forms: the histogram of stack distances for symbolic sizes.
 
-Rows of arrays begin on lines, and sizes that count elements along a row have the remainders of one residue class. What
-is computed then holds for all sizes from some least ones on (`symbolic`).
+Rows of arrays begin on lines, and sizes that count elements along a row belong to one residue class. The results hold
+for all sizes from some least ones on (`symbolic`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ from roofdsl.sets.quasi import Quasi
 
 
 class Crossed(NoClosedForm):
-    """Some distances of one loop fit a cache at the given sizes, in a way that no closed form expresses."""
+    """Some distances of one loop fit in a cache at the given sizes, in a way that no closed form expresses."""
 
 
 class DistanceForms:
-    """Closed forms in lines of `line_bytes`, for sizes with the remainders of those `given`, else for whole lines.
+    """Closed forms in lines of `line_bytes`, for sizes with the remainders of those `given`, otherwise for whole lines.
 
-    Raises NoClosedForm for kernels that this way does not take, and those that reuse nothing from row to row, which
-    other ways serve better.
+    Raises NoClosedForm for kernels that this method does not handle, and for those without reuse from row to row, which
+    other methods handle better.
     """
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int, *, every: bool = False) -> None:
-        """every: short distances too, which only small caches ask for."""
+        """every: also find short distances, which matter only for small caches."""
         self.kernel = apply(kernel)
         self.given, self.line_bytes = given, line_bytes
         self.names = used_parameters(self.kernel)
@@ -55,9 +55,10 @@ class DistanceForms:
         self._compute(every=every)
 
     def _compute(self, *, every: bool) -> None:
-        """Sets `found`, its `parts`, and the `sizes` and `values` in which they are stated. Raises NoClosedForm.
+        """Sets `found`, its `parts`, and the `sizes` and `values` in terms of which they are stated. Raises
+        NoClosedForm.
 
-        any_order: whether it took the way that is for operands with loops in any order.
+        any_order: whether the method for operands with loops in any order was used.
         """
         reason = "no reuse from row to row"
         for self.any_order in (True,) if every else (False, True):
@@ -120,7 +121,8 @@ class DistanceForms:
         return (*remainders, *((RowsAligned(tuple(rows)),) if rows else ()))
 
     def at_cache(self, cache_bytes: int, convention: Traffic) -> Bytes:
-        """The traffic of a cache of `cache_bytes`: of sizes like those given where they are, else of large ones.
+        """The traffic of a cache of `cache_bytes`, for sizes like the given ones if there are any, otherwise for large
+        ones.
 
         Raises NoClosedForm.
         """
@@ -138,7 +140,7 @@ class DistanceForms:
                 if part.beyond is None:
                     raise NoClosedForm("stack distances that grow along a row, some of which fit")
                 more = part.beyond(cache_bytes)
-                # no end of theirs shows which of them exceed the cache: `least` says for which sizes it holds
+                # their ends do not show which of them exceed the cache; `least` says for which sizes the result holds
                 missing.append(replace(part, low=cache_bytes + 1, high=cache_bytes + 1, count=more))
             if any(p.beyond for p in missing):
                 self.least = self.sizes.settle()
@@ -157,7 +159,7 @@ class DistanceForms:
         spread: list[tuple[Any, Any, Between]] = []  # (class of the least distance, of the largest, part)
         for part in self.parts:
             if not isinstance(part.high, Growing) and part.high <= self.found.least_bytes:
-                continue  # no cache of which something is known is too small for it
+                continue  # it fits in every cache for which results are known
             low = part.low if self._is_positive(part.low) else self.found.least_bytes
             first, final = (order.leading(self.quasi(end)) for end in (low, part.high))
             groups.setdefault(final, [])
@@ -187,7 +189,7 @@ class DistanceForms:
             if rows and rows[-1].bytes == leading:
                 rows[-1] = PlateauBytes(
                     rows[-1].from_bytes, leading, False, None, None, self.where
-                )  # it changes along it
+                )  # the traffic changes along the plateau
             elif maybe:
                 rows.append(PlateauBytes(start, leading, False, None, None, self.where))
             else:
@@ -208,7 +210,7 @@ class DistanceForms:
         counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
         for kind in counted:
             counted[kind] += sum(a.cold[kind] for a in self.found.arrays)
-        # what a temp array has in the cache at the end is not stored
+        # lines of a temp array that are in the cache at the end are not stored
         counted[STORED] -= sum(part.count for part in self.parts if part.kind == DROPPED)
         for part in missing:
             counted[STORED if part.kind == DROPPED else part.kind] += part.count
@@ -229,7 +231,7 @@ class DistanceForms:
         )
 
     def _between(self, above: list[Any], below: list[Any], cache_bytes: int) -> tuple[Fact, ...]:
-        """`facts`, and that the distances `above` do not fit while those `below` do."""
+        """`facts`, and the facts that the distances `above` do not fit while those `below` do."""
         least, others = self._from(), list[Compared]()
         for distance in self._extreme(above, lambda a, b: a - b):
             known = self._first(distance, cache_bytes)
@@ -246,7 +248,7 @@ class DistanceForms:
         return (*(at_least(n, low) for n, low in least.items() if low > 1), *others, *self._others())
 
     def _extreme(self, distances: list[Any], beyond: Callable[[Any, Any], Any]) -> list[Growing]:
-        """The growing distances without those that another makes redundant; beyond(a, b) >= 0: b makes a redundant."""
+        """The growing distances without redundant ones; beyond(a, b) >= 0 means that b makes a redundant."""
         kept: list[Growing] = []
         for distance in dict.fromkeys(d for d in distances if isinstance(d, Growing)):
             if any(self._is_positive(beyond(distance, k) + 1) for k in kept):
@@ -259,8 +261,8 @@ class DistanceForms:
         return is_positive(value, self.least) if isinstance(value, Growing) else value > 0
 
     def _first(self, distance: Growing, cache_bytes: int) -> tuple[str, int] | None:
-        """(parameter, its first value) from which on a distance exceeds the cache; None where it has several, or does
-        not grow with it all the way.
+        """(parameter, its first value) from which on a distance exceeds the cache; None if it depends on several
+        parameters, or does not always grow with its only one.
         """
         involved = {k for monomial in distance.terms for k in monomial}
         if len(involved) != 1:
@@ -281,7 +283,7 @@ class DistanceForms:
     # ---- numbers ----
 
     def _near(self, error: type[NoClosedForm] = NoClosedForm) -> list[int]:
-        """The symbols at the sizes given, those without a number far away. Raises `error` for small sizes."""
+        """The symbols at the given sizes; those without a number get large ones. Raises `error` for small sizes."""
         at = []
         for name, least in zip(self.names, self.least, strict=True):
             value = self.given.get(name)
@@ -319,7 +321,7 @@ class DistanceForms:
 
 
 def _parts(found: Histogram) -> Iterator[Between]:
-    """The histogram, without the first visits."""
+    """The histogram without the first visits."""
     yield from found.between
     for number, array in enumerate(found.arrays):
         for kind in (READ, WRITTEN, STORED, DROPPED):

@@ -1,4 +1,6 @@
-"""Stack distances as the result of an analysis: how many visits to a line come at each distance from the last one."""
+"""Stack distances as the result of an analysis: the number of visits to a line at each distance from the previous
+visit.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ Spread = tuple[int, Steps]
 
 
 class Distances(Record):
-    """Visits of the lines of one array: of each kind those that are the first, and the others by their distance.
+    """The visits to the lines of one array, by kind: first visits, and the others by their distance.
 
-    cold[kind]; rest[kind]: (distance in bytes, its steps) -> weight: `weight` visits each at this distance and those
-    beyond it by steps, each (step, count) taken 0 to count - 1 times.
+    cold[kind]: first visits. rest[kind]: (distance in bytes, its steps) -> weight. There are `weight` visits at this
+    distance, and at each distance that the steps add to it; a step (step, count) is taken 0 to count - 1 times.
     """
 
     name: str
@@ -32,14 +34,16 @@ class Distances(Record):
     tied: tuple[Tied, ...] = ()
 
     def beyond(self, kind: int, cache_bytes: int | None) -> int:
-        """Visits of a kind that find more than `cache_bytes` touched since the last one; None: the first ones alone.
+        """The visits of a kind with more than `cache_bytes` touched since the previous one; None: only the first
+        visits.
 
-        Of STORED those that lead to a store: what a temp array still has in the cache at the end is dropped.
+        For STORED, the visits that lead to a store: lines of a temp array that are still in the cache at the end are
+        dropped.
         """
         if self.temp and kind == STORED:
             if cache_bytes is None:
                 return 0
-            # lines that were never written are the first visits of this kind
+            # lines that were never written count as first visits of this kind
             ended = sum(w * prod(n for _, n in steps) for (_, steps), w in self.rest[DROPPED].items())
             ended += self.cold[DROPPED]
             ended += sum(each.points for each in self.tied if each.kind == DROPPED)
@@ -56,9 +60,9 @@ class Distances(Record):
 
 
 class Between(Record):
-    """Visits of one array and kind at distances from `low` to `high`, where numbers are symbols, and how many.
+    """A number of visits of one array and kind at distances from `low` to `high`, for symbolic sizes.
 
-    beyond: finds how many exceed a limit, for sizes that are large enough; None where nothing does.
+    beyond: finds how many exceed a limit, for large enough sizes; None if no method does.
     """
 
     array: int
@@ -70,10 +74,10 @@ class Between(Record):
 
 
 class Histogram(Record):
-    """Stack distances of one execution. least_bytes: of smaller caches nothing is known.
+    """The stack distances of one execution. least_bytes: nothing is known about smaller caches.
 
-    between: visits that are not among those of the arrays. There are some only where numbers are symbols: of the
-    largest of two distances, one is larger here, the other there; or distances are not the same all over a part.
+    between: visits that are not counted in those of the arrays. They occur only for symbolic sizes, if the larger of
+    two distances differs from place to place, or if distances vary within a part.
     """
 
     arrays: tuple[Distances, ...]
@@ -82,7 +86,7 @@ class Histogram(Record):
 
 
 def _above(first: int, steps: Steps, limit: int) -> int:
-    """How many of the distances exceed `limit`."""
+    """The number of distances that exceed `limit`."""
     if not steps:
         return first > limit
     (step, count), *others = steps

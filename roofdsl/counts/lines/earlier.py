@@ -1,8 +1,8 @@
-"""The access before another one on the same line, wherever the loops of the two have it.
+"""The previous access to the same line, in whichever loops the two accesses are.
 
-The iterations in which an operand touches a line are a box: subscripts before the last fix loops, the last one keeps
-its loop within the elements of a line, and all other loops are free. The latest point of a box before a given one
-agrees with it in some outer loops, is earlier in the next, and as late as it can be in those further in.
+The iterations in which an operand touches a line form a box: subscripts before the last one fix loops, the last one
+keeps its loop within the elements of a line, and all other loops are free. The latest point of a box before a given
+point agrees with it in some outer loops, is earlier in the next loop, and as late as possible in the loops further in.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ OWN = -1
 
 
 class Before(NamedTuple):
-    """The access before: operand `place` of `leaf` at loop variables `at`.
+    """The previous access: operand `place` of `leaf` at loop variables `at`.
 
-    loop: the outermost loop whose variable is smaller there, all outer ones being equal; where none is, how many loops
-    the two have in common, and `aside`: the statements of the one come before those of the other.
+    loop: the outermost loop whose variable is smaller there, while those of all outer loops are equal. If there is no
+    such loop, `loop` is the number of loops that the two accesses share, and `aside` is set: the statements of the one
+    come before those of the other.
     """
 
     leaf: Leaf
@@ -33,7 +34,7 @@ class Before(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line: the data subscripts before the last, and which one it is along the row."""
+    """A line: the data subscripts before the last, and its number along the row."""
 
     array: int
     fixed: tuple[Any, ...]
@@ -62,9 +63,9 @@ class Earlier:
                 self.of_array.setdefault(operand.array, []).append((leaf, place, operand))
 
     def before(self, leaf: Leaf, place: int, at: tuple[Any, ...], cell: Cell) -> Before | None:
-        """The access to the line of operand `place` of `leaf` at `at` before it; None for the first one.
+        """The previous access to the line that operand `place` of `leaf` touches at `at`; None for a first access.
 
-        Raises Split, Whole: what is found holds for all of the part.
+        The result holds for the whole part. Raises Split, Whole.
         """
         line = line_of(self.program, leaf.operands[place], at, cell)
         others = self.of_array[line.array]
@@ -103,8 +104,8 @@ class Earlier:
         *,
         aside: bool,
     ) -> Iterator[Before]:
-        """The latest touch of a line by an operand that agrees with `at` in the loops outside `loop`; if not `aside`,
-        with a smaller variable of it. None if there is none.
+        """The latest touch of a line by an operand that agrees with `at` in the loops outside `loop`, and has a smaller
+        variable of `loop` unless `aside`. None if there is none.
         """
         leaf, place, operand = of
         box: list[tuple[Any, Any]] = list(leaf.box)

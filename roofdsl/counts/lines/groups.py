@@ -1,4 +1,4 @@
-"""What one row of iterations visits: groups of references to the same row of an array, and the lines they touch."""
+"""The visits in one row of iterations: groups of references to the same row of an array, and the lines they touch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Progression = tuple[int, int, int]
 
 
 class Group:
-    """References of one nest to one array with the same offsets but the last.
+    """References of one nest to one array that have the same offsets except the last one.
 
     references: (last offset, place in the iteration, whether it writes), by offset; full: the intervals of elements of
     a data row that a whole row of iterations touches.
@@ -37,7 +37,9 @@ class Group:
         self.full = merged([(self.first + c, self.last + c) for c in offsets])
 
     def lead(self, start: int, elements: int) -> Touch | None:
-        """The first touch of so many elements of the data row from `start` on; None where there is none."""
+        """The first touch of any of `elements` elements of the data row, from element `start` on; None if there is
+        none.
+        """
         best: Touch | None = None
         end = start + elements
         for c, place, _ in self.references:
@@ -48,7 +50,7 @@ class Group:
 
     def latest(self, start: int, before: Touch | None = None) -> Touch | None:
         """The last touch of the line whose first element is `start` of the data row, before another touch in the same
-        row of iterations where one is given; None where there is none.
+        row of iterations if one is given; None if there is none.
         """
         best: Touch | None = None
         end = start + self.layout.per_line - 1
@@ -61,13 +63,13 @@ class Group:
         return best
 
     def writes(self, start: int, elements: int) -> bool:
-        """Whether a row of iterations writes one of so many elements of the data row from `start` on."""
+        """Whether a row of iterations writes any of `elements` elements of the data row, from element `start` on."""
         end = start + elements
         return any(w and (i := max(self.first, start - c)) <= self.last and i + c < end for c, _, w in self.references)
 
 
 def merged(intervals: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Sorted intervals without overlaps; those that meet are one. Ends belong to them."""
+    """Sorted intervals (ends included) without overlaps; intervals that meet are joined."""
     out: list[tuple[int, int]] = []
     for s, e in sorted(intervals):
         if out and s <= out[-1][1] + 1:
@@ -88,14 +90,15 @@ def groups(program: Uniform) -> tuple[tuple[Group, ...], ...]:
 
 
 class Rows:
-    """Where along a row something changes, of all groups of a program.
+    """The places along a row at which something changes, for all groups of a program.
 
-    ends: where rows of iterations begin and end in data rows; reach: elements beside an end in which it matters;
-    step[a]: lines of array a until all lines are as they were, for arrays of several element sizes.
+    ends: where rows of iterations begin and end in data rows; reach: the number of elements beside an end within which
+    it matters; step[a]: the number of lines of array a after which all lines are as before, for arrays of several
+    element sizes.
     """
 
     def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...], real: int) -> None:
-        """real: how many of the nests touch something."""
+        """real: the number of nests that touch something."""
         every = [g for each in found for g in each]
         self.reach = max(g.most for g in every) - min(g.least for g in every) + 2
         self.ends = sorted({end for g in every for c, _, _ in g.references for end in (g.first + c, g.last + c)})
@@ -109,9 +112,9 @@ class Rows:
                 raise NotUniform(f"rows of {a.name} are shorter than two lines")
 
     def lines(self, group: Group, phase: int) -> list[Progression]:
-        """The lines of a data row that begins `phase` elements after a line does.
+        """The lines of a data row that begins `phase` elements after the start of a line.
 
-        Line 0 is the one in which the row begins. All of a progression are touched alike, shifted along the row.
+        Line 0 is the one in which the row begins. All lines of a progression are touched alike, shifted along the row.
         """
         per_line, step = group.layout.per_line, self.step[group.array]
         at, last = (phase + group.first + group.least) // per_line, (phase + group.last + group.most) // per_line
@@ -128,11 +131,11 @@ class Rows:
 
 
 def progressions(low: int, high: int, step: int) -> list[Progression]:
-    """low, ..., high - 1 in progressions of this step."""
+    """low, ..., high - 1 as progressions with this step."""
     return [(low + k, step, (high - low - k - 1) // step + 1) for k in range(step) if low + k < high]
 
 
 def _within(found: tuple[Group, ...]) -> int:
-    """Bytes that are touched between two touches of a line by one group in one row of iterations, at most."""
+    """The maximum number of bytes touched between two touches of a line by one group in one row of iterations."""
     most = max(g.layout.per_line - 1 + g.most - g.least for g in found)
     return sum(((most + g.most - g.least) // g.layout.per_line + 2) * g.layout.line_bytes for g in found)

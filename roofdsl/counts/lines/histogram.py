@@ -25,21 +25,21 @@ from roofdsl.counts.lines.uniform import NotUniform, Uniform
 from roofdsl.counts.lines.windows import Windows
 
 MOST_SINGLE, MOST_WINDOWS = 2_000_000, 300_000
-"""Distances that are noted one by one, and windows that are counted, at most."""
+"""The maximum number of distances that are recorded one by one, and of windows that are counted."""
 
 
 def histogram(program: Uniform, *, first: bool = False, sector_bytes: int | None = None) -> Histogram:
-    """The stack distances of a program; `first`: only the first visits of lines, which no cache is too small for.
+    """The stack distances of a program; `first`: only the first visits of lines, which miss in caches of any size.
 
-    sector_bytes: visits of sectors, the parts in which lines are filled, at the largest distance of their line since
-    the last visit of the sector; by default lines are filled as a whole.
-    Raises NotUniform where its rows are too short, or it is too irregular.
+    sector_bytes: count visits of sectors, the parts in which lines are filled. Their distance is the largest one of
+    their line since the previous visit of the sector. By default, lines are filled as a whole. Raises NotUniform if
+    rows are too short, or the program is too irregular.
     """
     return _Counting(program, first=first, sector_bytes=sector_bytes).histogram()
 
 
 class _Piece(NamedTuple):
-    """The window of a visit, for which row y is `moved` rows before the row that is looked at, from touch x to y."""
+    """The window of a visit, from touch x to touch y. Its row y is `moved` rows before the current row."""
 
     window: Window
     moved: tuple[int, ...]
@@ -48,7 +48,7 @@ class _Piece(NamedTuple):
 
 
 class _Reached(NamedTuple):
-    """A visit on the way back from one: its rows are `moved` rows before; `pieces`: the windows in between."""
+    """A visit on the way back from the current one, `moved` rows before it; `pieces`: the windows in between."""
 
     visit: Visit
     lead: Touch
@@ -59,7 +59,7 @@ class _Reached(NamedTuple):
 
 class _Counting:
     def __init__(self, program: Uniform, *, first: bool, sector_bytes: int | None) -> None:
-        # what the end looks at are visits of nests that touch nothing, after the last repetition of the others
+        # the end of the execution counts as visits of nests that touch nothing, after the last repetition of the others
         self.real = len(program.nests)
         program = Uniform(program.arrays, (*program.nests, *(() if first else program.ends())), program.times)
         self.program, self.groups, self.first, self.sector_bytes = program, groups(program), first, sector_bytes
@@ -100,7 +100,9 @@ class _Counting:
     # ---- classes ----
 
     def phases(self, box: Box) -> dict[tuple[int, ...], int]:
-        """How many rows of `box` (of as many loops as it has) begin where in a line, array by array."""
+        """The number of rows of `box` (of as many loops as it has) for each combination of their starts within a line,
+        array by array.
+        """
         known = self._phases.get(box)
         if known is not None:
             return known
@@ -123,8 +125,8 @@ class _Counting:
     def cells(
         self, pieces: Sequence[_Piece], box: Box, free: int
     ) -> list[tuple[tuple[Progression, ...], tuple[int, ...]]]:
-        """Rows of `box` by the loops from `free` on, in progressions along which distances are affine, each with the
-        phases that these loops add.
+        """The rows of `box` by the loops from `free` on, in progressions along which distances are affine, each with
+        the phases that these loops add.
         """
         key = tuple((p.window.key, p.moved) for p in pieces), box
         known = self._cells.get(key)
@@ -159,15 +161,15 @@ class _Counting:
         for line, step, count in self.rows.lines(group, phase):
             visit = Visit(group, line * per_line - phase, phase)
             lead = group.lead(visit.start, per_line)
-            # the end looks at a line in the row in which it begins
+            # the end of the execution visits a line in the row in which it begins
             if lead is not None and (group.nest < self.real or visit.start >= 0):
                 along = (0, step * per_line, count)
                 for kinds, part, pieces in self._befores(visit, lead, box, again=run[0]):
                     self._add(group.array, kinds, part, pieces, (phases, along, run[1]))
 
     def _wanted(self, visit: Visit) -> Iterator[tuple[int, Callable[[Visit], bool]]]:
-        """(kind, whether a visit of the line before is the one that its distance is counted from) of a visit, for each
-        sector of the line where it has several.
+        """(kind, test) for each sector of the line that a visit touches. The test says of an earlier visit of the line
+        whether the distance is counted from it.
         """
         group = visit.group
         size = group.layout.per_line
@@ -188,7 +190,9 @@ class _Counting:
     def _befores(
         self, visit: Visit, lead: Touch, box: Box, *, again: bool
     ) -> Iterable[tuple[list[int], Box, tuple[_Piece, ...]]]:
-        """(kinds, rows, windows whose largest counts; none where there is no visit before) of a visit in `box`."""
+        """(kinds, rows, windows) for a visit in `box`. The largest window counts; there are no windows if there is no
+        previous visit.
+        """
         found: dict[object, tuple[list[int], Box, tuple[_Piece, ...]]] = {}
         candidates = self.reuse.candidates(visit, lead, again=again)
         start = _Reached(visit, lead, candidates, (0,) * self.depth, ())
@@ -201,7 +205,7 @@ class _Counting:
     def _back(
         self, at: _Reached, box: Box, until: Callable[[Visit], bool], *, again: bool
     ) -> Iterator[tuple[Box, tuple[_Piece, ...]]]:
-        """(rows, windows) from the visit reached back to the one that is looked for."""
+        """(rows, windows) from the visit reached back to the visit from which the distance is counted."""
         for part, candidate in resolved(box, at.candidates):
             if candidate is None:
                 yield part, ()
@@ -282,7 +286,7 @@ class _Counting:
         self._record(array, kinds, values[top], [(s[top], c[2]) for s, c in zip(slopes, cell, strict=True)], weight)
 
     def _value(self, piece: _Piece, at: Sequence[int], phases: tuple[int, ...], free: int) -> int:
-        """The distance where loops from `free` on are as in `at`, and touches are moved by its last entry."""
+        """The distance at the values `at` of the loops from `free` on; the last entry of `at` moves the touches."""
         row = [0] * free + [v - m for v, m in zip(at[:-1], piece.moved[free:], strict=True)]
         if any(piece.moved):
             for d, m in enumerate(piece.moved):
@@ -296,7 +300,7 @@ class _Counting:
 
     @staticmethod
     def _largest(values: list[int], slopes: list[list[int]], cell: tuple[Progression, ...]) -> int | None:
-        """Which of several affine functions is the largest all over a cell; None where it is not the same one."""
+        """Which of several affine functions is the largest on the whole cell; None if that differs within it."""
         for top in range(len(values)):
             least = [
                 values[top] - v + sum(min(0, (s[top] - s[k]) * (c[2] - 1)) for s, c in zip(slopes, cell, strict=True))
@@ -314,7 +318,7 @@ class _Counting:
         cell: tuple[Progression, ...],
         weight: int,
     ) -> None:
-        """Notes the largest of several functions on a cell by the least and the most that it is there."""
+        """Records the largest of several functions on a cell by its least and greatest value there."""
         values, slopes = found
         ends = [list(values), list(values)]
         for slope, (_, _, count) in zip(slopes, cell, strict=True):
@@ -327,7 +331,7 @@ class _Counting:
         weight *= prod(count for slope, count in slopes if not slope)
         steps = tuple(each for each in slopes if each[0])
         if len(steps) > 1 and all(isinstance(count, int) for _, count in steps):
-            steps = tuple(sorted(steps, key=lambda each: each[1]))  # the longest is counted at once
+            steps = tuple(sorted(steps, key=lambda each: each[1]))  # the longest one needs no loop
             self.single += prod(count for _, count in steps[:-1])
             if self.single > MOST_SINGLE:
                 raise NotUniform("too many distances that differ")
@@ -337,7 +341,7 @@ class _Counting:
 
 
 def _touches(at: int, elements: int, visit: Visit) -> bool:
-    """Whether a visit touches so many elements of its line from the element `at` on."""
+    """Whether a visit touches any of `elements` elements of its line, from element `at` on."""
     return visit.group.lead(visit.start + at, elements) is not None
 
 

@@ -15,12 +15,12 @@ from roofdsl.loops.model import Array, Assign, Count, Element, For, Let, Node
 from roofdsl.loops.sized import Sized
 
 Place = tuple[int | None, int]
-"""A subscript: (the number of loops outside that whose variable it has, None for none; what is added)."""
+"""A subscript: (the depth of the loop whose variable it contains, None if there is none; the number added to it)."""
 
 
 class Data(Record):
-    """An array whose rows begin on lines. per_line: elements in a line of line_bytes; shape: how many rows it has along
-    each dimension but the last, and how many lines a row has; temp: as declared.
+    """An array whose rows begin on lines. per_line: elements in a line of line_bytes; shape: the number of rows along
+    each dimension but the last, and the number of lines in a row; temp: as declared.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Data(Record):
 
 
 class Operand(Record):
-    """An access: to element `subscripts` of an array, the last subscript along rows."""
+    """An access to element `subscripts` of an array. The last subscript runs along rows."""
 
     array: int
     subscripts: tuple[Place, ...]
@@ -39,9 +39,9 @@ class Operand(Record):
 
 
 class Leaf:
-    """Statements in a row with the loops around them, outermost first: which ones they are, and (first, last) of each.
+    """Consecutive statements with the loops around them, outermost first: the loops, and (first, last) of each.
 
-    Leaves are numbered as they stand in the text.
+    Leaves are numbered in textual order.
     """
 
     __slots__ = ("box", "loops", "number", "operands")
@@ -51,7 +51,7 @@ class Leaf:
         self.operands: list[Operand] = []
 
     def shared(self, other: Leaf) -> int:
-        """How many loops are around both."""
+        """The number of loops around both."""
         n = 0
         for a, b in zip(self.loops, other.loops, strict=False):
             if a != b:
@@ -61,14 +61,14 @@ class Leaf:
 
 
 class Nests(Record):
-    """All that a kernel accesses. step: a multiple of the elements in a line of every array."""
+    """All accesses of a kernel. step: a multiple of the number of elements in a line, for every array."""
 
     data: tuple[Data, ...]
     leaves: tuple[Leaf, ...]
     step: int
 
     def ends(self) -> list[Leaf]:
-        """For each temp array that is written, loops over its rows and lines: what the end of the execution looks at.
+        """Loops over the rows and lines of each written temp array: the lines that the end of the execution visits.
 
         The variable of the last loop counts lines.
         """
@@ -77,7 +77,7 @@ class Nests(Record):
         for number, array in enumerate(self.data):
             if array.temp and number in written:
                 depth = len(array.shape)
-                # loops of their own, after all leaves
+                # separate loops, after all leaves
                 loops = tuple(-1 - d for d in range(depth))
                 leaf = Leaf(self.leaves[-1].number + 1, loops, tuple((0, n - 1) for n in array.shape))
                 leaf.operands.append(Operand(number, tuple((d, 0) for d in range(depth)), True))
@@ -86,9 +86,9 @@ class Nests(Record):
 
 
 def nests(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Nests:
-    """What a kernel accesses at its sizes, which may be forms. line_bytes None: each array's line is its element.
+    """The accesses of a kernel at its sizes, which may be forms. line_bytes None: each array's line is its element.
 
-    padded: rows of arrays are as long as it takes for each to begin on a line. Raises NotUniform.
+    padded: rows of arrays are lengthened so that each begins on a line. Raises NotUniform.
     """
     reader = _Reader(at.values)
     reader.read(at.kernel.body, (), ())

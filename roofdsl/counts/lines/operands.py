@@ -1,4 +1,4 @@
-"""The histogram of stack distances of nests whose operands have loops in any order, or not all of them."""
+"""The histogram of stack distances of nests whose operands have loops in any order, or only some of the loops."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from roofdsl.counts.lines.uniform import NotUniform
 from roofdsl.loops.sized import Sized
 
 MOST_BACK = 80
-"""Accesses of a line between two writes to it, at most."""
+"""The maximum number of accesses to a line between two writes to it."""
 
 MOST_SLICES = 4096
-"""Values of a loop variable that are told apart where distances are not linear in it, at most."""
+"""The maximum number of values of a loop variable that are counted one by one if distances are not linear in it."""
 
 
 SHORT_BYTES = 4096
-"""Distances within a few iterations of one loop are no larger than this where they are not asked for."""
+"""Distances within a few iterations of one loop are left out, unless requested, if they are at most this large."""
 
 MOST_ACCESSES = 6
-"""Accesses of an iteration up to which the distances within a few iterations are told without being asked for."""
+"""Up to this many accesses in an iteration, distances within a few iterations are found even if not requested."""
 
 
 class Operands:
-    """Stack distances of a kernel whose operands have loops in any order."""
+    """The stack distances of a kernel whose operands have loops in any order."""
 
     def __init__(self, at: Sized, line_bytes: int | None, sizes: Sizes | None = None, *, padded: bool = False) -> None:
-        """At its sizes, which grow with the symbols of `sizes` if there are any.
+        """`at`: the kernel at its sizes, which grow with the symbols of `sizes` if there are any.
 
         line_bytes None: each array's line is its element. padded: as for `nests`. Raises NotUniform, Undecided.
         """
@@ -48,7 +48,7 @@ class Operands:
 
     @cached_property
     def befores(self) -> list[tuple[Leaf, int, Cell, Before | None]]:
-        """Each access in parts with the access before it, None for first ones. Raises Undecided."""
+        """Each access, in parts with its previous access (None for first accesses). Raises Undecided."""
         found = []
         for leaf in self.program.leaves:
             whole = Cell.of_box(self.sizes, self.program.step, leaf.box)
@@ -61,7 +61,7 @@ class Operands:
         return found
 
     def histogram(self, *, first: bool = False, every: bool = False) -> Histogram:
-        """The stack distances; `first`: only first accesses to lines; `every`: short ones too in any case.
+        """The stack distances; `first`: only first accesses to lines; `every`: always include short distances.
 
         Raises NotUniform, Undecided.
         """
@@ -77,7 +77,7 @@ class Operands:
         return counting.histogram()
 
     def _end(self, leaf: Leaf, counting: _Counting) -> None:
-        """Adds the lines of an array that the end of the execution finds written."""
+        """Adds the written lines of an array that the end of the execution finds."""
         data = self.program.data[leaf.operands[0].array]
         whole = Cell.of_box(self.sizes, self.program.step, leaf.box)
         whole = whole.with_forms((*whole.forms[:-1], whole.forms[-1] * data.per_line))
@@ -121,7 +121,7 @@ class _Counting:
             self.since_write(STORED, cell, leaf, place, before)
 
     def _is_short(self, leaf: Leaf, before: Before, cell: Cell) -> bool:
-        """Whether so little lies between two accesses that it is left out; `least` grows accordingly."""
+        """Whether the distance between two accesses is so short that it is left out; `least` is raised accordingly."""
         if self.first:
             return True  # no distance matters
         if self.every or len(leaf.operands) <= MOST_ACCESSES or before.leaf is not leaf:
@@ -136,10 +136,9 @@ class _Counting:
         return True
 
     def _distance(self, cell: Cell, leaf: Leaf, place: int, before: Before) -> list[tuple[Cell, Any]]:
-        """The part in pieces, each with the bytes touched from the access before on.
+        """The part in pieces, each with the bytes touched from the previous access on.
 
-        The forms of the part are the loop variables of the access and whatever comes after them; those of the pieces
-        are the same.
+        The forms of the part begin with the loop variables of the access. The pieces have the same forms.
         """
         kept, depth, deep = len(cell.forms), len(leaf.loops), len(before.at)
         found = [cell.with_forms((*cell.forms, *before.at, 0))]
@@ -165,7 +164,7 @@ class _Counting:
     def since_write(self, kind: int, cell: Cell, leaf: Leaf, place: int, before: Before) -> None:
         """Adds accesses by the largest distance since the last write to the line."""
         array = leaf.operands[place].array
-        # the forms of a part: the loop variables of the access that is looked at, and the largest distance so far
+        # the forms of a part: the loop variables of the current access, and the largest distance so far
         start = cell.with_forms((*cell.forms[: len(leaf.loops)], 0))
         pending = [(start, leaf, place, before)]
         for _ in range(MOST_BACK):
@@ -191,9 +190,9 @@ class _Counting:
         raise NotUniform("many accesses to a line between two writes")
 
     def _most(self, cell: Cell, leaf: Leaf, place: int, before: Before) -> Iterator[tuple[Cell, Any]]:
-        """The part in pieces, with the larger of its last form and the bytes touched since the access before.
+        """The part in pieces, each with the larger of its last form and the bytes touched since the previous access.
 
-        The forms of the pieces are the loop variables of the access before, and that number.
+        The forms of the pieces are the loop variables of the previous access, and that maximum.
         """
         here, deep = len(leaf.loops), len(before.at)
         both = cell.with_forms((*cell.forms, *before.at))
@@ -242,7 +241,7 @@ class _Counting:
             self._add(array, kind, start, tuple(steps), weight)
 
     def _slices(self, array: int, kind: int, cell: Cell, distance: Any, bent: set[int]) -> None:
-        """Adds a part in which a distance is not linear, by the values of one of the coordinates that it is bent in."""
+        """Adds a part whose distance is not linear, for each value of one of the coordinates that make it so."""
         ends = {u: cell.bounds[u] for u in bent}
         u = min(ends, key=lambda v: ends[v][1] - ends[v][0])
         first, last = ends[u]
@@ -267,8 +266,8 @@ class _Counting:
 
 
 def _beyond(cell: Cell, limit: int) -> Any:
-    """How many points of a part have more than `limit` as its only form. Raises Undecided."""
-    # a part that remembers nothing: what is decided is noted anew for each limit
+    """The number of points of a part at which its only form exceeds `limit`. Raises Undecided."""
+    # a part without known facts, since these are found anew for each limit
     anew = Cell(cell.sizes, cell.step, cell.bounds, cell.forms, cell.constraints)
     found = explore(anew, lambda c: c.negative(limit - c.forms[0]))
     return sum((points(piece) for piece, more in found if more), 0)

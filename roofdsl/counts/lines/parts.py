@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def explore(cell: Cell, compute: Callable[[Cell], T]) -> Iterator[tuple[Cell, T]]:
-    """The part in pieces on which `compute` is decided, each with what it computes there. Raises Undecided."""
+    """The part in pieces on which all comparisons of `compute` are decided, each with its result. Raises Undecided."""
     pending = [cell]
     while pending:
         at = pending.pop()
@@ -20,7 +20,7 @@ def explore(cell: Cell, compute: Callable[[Cell], T]) -> Iterator[tuple[Cell, T]
             found = compute(at)
         except (Split, Whole) as split:
             parts = at.parts(split)
-            if any(part is at for part in parts):  # several constraints together decide it, which none does alone
+            if any(part is at for part in parts):  # several constraints together decide it, but none of them alone
                 raise Undecided("a comparison that is hard to decide") from None
             pending += parts
             continue

@@ -1,4 +1,6 @@
-"""Which visit of a line comes before another one: by the offsets of groups alone, latest first, each in its rows."""
+"""The previous visit of a line, from the offsets of groups alone: candidates, latest first, with the rows in which they
+hold.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,17 @@ from roofdsl.counts.lines.groups import Group, Touch
 from roofdsl.counts.lines.uniform import Uniform
 
 Box = tuple[tuple[int, int], ...]
-"""Rows of iterations: (low, high) of each loop but the innermost, high not included."""
+"""Rows of iterations: (low, high) of each loop but the innermost, `high` excluded."""
 
 Shift = tuple[int, ...]
 
 
 class Visit:
-    """A group's touches of one line in a row of iterations.
+    """The touches of one line by a group in a row of iterations.
 
-    start: the line's first element, counted from the beginning of the data row; phase: of the line in which that row
-    begins, elements of it before the row; ago: repetitions of the program before the one that is looked at.
+    start: the line's first element, counted from the beginning of the data row; phase: the number of elements between
+    the start of a line and the beginning of that row; ago: the number of repetitions of the program before the current
+    one.
     """
 
     __slots__ = ("ago", "group", "phase", "start")
@@ -27,10 +30,10 @@ class Visit:
 
 
 class Candidate:
-    """A visit that is the one before, in rows of iterations where no later one is.
+    """A visit that is the previous one, in rows of iterations without a later candidate.
 
-    shift: its row is the present one minus `shift`; touch: its last touch; within: rows of the present visit, of which
-    those of the candidate are in its own nest.
+    shift: its row is the current one minus `shift`; touch: its last touch; within: the rows of the current visit for
+    which the candidate's row is in its own nest.
     """
 
     __slots__ = ("shift", "touch", "visit", "within")
@@ -40,7 +43,7 @@ class Candidate:
 
 
 class Reuse:
-    """Finds visits before visits."""
+    """Finds the previous visit of a visit."""
 
     def __init__(self, program: Uniform, groups: tuple[tuple[Group, ...], ...]) -> None:
         self.boxes: list[Box] = [tuple(zip(n.low[:-1], n.high[:-1], strict=True)) for n in program.nests]
@@ -51,7 +54,7 @@ class Reuse:
         self._shifts: dict[tuple[Group, int], list[tuple[int, int, Shift, Group, int]]] = {}
 
     def candidates(self, visit: Visit, lead: Touch, *, again: bool) -> list[Candidate]:
-        """Visits of the line before this one, whose first touch is `lead`, latest first.
+        """Visits of the line before this visit, whose first touch is `lead`, latest first.
 
         again: whether the program ran before.
         """
@@ -85,8 +88,8 @@ class Reuse:
         return list(found.values())
 
     def _rows(self, group: Group, side: int) -> list[tuple[int, int, Shift, Group, int]]:
-        """(repetitions ago, nests back, shift, group, side) of rows that touch the data row of a group's row, or its
-        neighbour in memory on one side; in order, latest first.
+        """(repetitions ago, nests back, shift, group, side) of the rows that touch the data row of a group's row, or
+        its neighbor in memory on one side, latest first.
         """
         known = self._shifts.get((group, side))
         if known is not None:
@@ -112,7 +115,9 @@ class Reuse:
 
     @staticmethod
     def _steps(group: Group, side: int) -> Iterator[Shift]:
-        """From a data row to its neighbour in memory: one row on, or the first of the next plane, and so on."""
+        """The steps from a data row to its neighbor in memory: one row on, or to the first row of the next plane, and
+        so on.
+        """
         strides = group.layout.strides
         depth = len(strides)
         if not side:
@@ -125,7 +130,7 @@ class Reuse:
 
 
 def resolved(box: Box, candidates: Sequence[Candidate]) -> list[tuple[Box, Candidate | None]]:
-    """The rows of `box` in parts, each with the first candidate that holds there; None where none does."""
+    """The rows of `box` in parts, each with the first candidate that holds there; None if there is none."""
     pending, out = [box], list[tuple[Box, Candidate | None]]()
     for candidate in candidates:
         rest: list[Box] = []
@@ -153,7 +158,7 @@ def _meet(a: Box, b: Box) -> Box | None:
 
 
 def _without(box: Box, inner: Box) -> list[Box]:
-    """`box` without `inner`, which lies in it, as boxes."""
+    """`box` without `inner`, which lies within it, as boxes."""
     out, done = list[Box](), list[tuple[int, int]]()
     for d, ((low, high), (u, v)) in enumerate(zip(box, inner, strict=True)):
         if low < u:

@@ -1,4 +1,4 @@
-"""How many points a part has whose coordinates are tied to one another: sums of polynomials, loop by loop."""
+"""The number of points of a part whose coordinates depend on each other: sums of polynomials, loop by loop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from roofdsl.counts.lines.symbolic import Growing, Undecided
 
 
 def points(cell: Cell) -> Any:
-    """The points of a part: a number, or a polynomial of the sizes. Raises Undecided."""
+    """The number of points of a part: a number, or a polynomial of the sizes. Raises Undecided."""
     found = _total(cell.with_forms((1,)))
     return int(found) if isinstance(found, Fraction) else found
 
@@ -60,7 +60,7 @@ def _total(cell: Cell) -> Any:
 
 
 def _separable(cell: Cell) -> int:
-    """A coordinate that all constraints it is in are to be solved for. Raises Undecided where there is none."""
+    """A coordinate for which all constraints that contain it can be solved. Raises Undecided if there is none."""
     count = cell.sizes.count
     tied = {u for c in cell.constraints for m in c.terms for u in m if u >= count}
     unit = [u for u in tied if all(abs(c.terms.get((u,), 1)) == 1 for c in cell.constraints)]
@@ -70,7 +70,7 @@ def _separable(cell: Cell) -> int:
 
 
 def _coefficients(value: Any, u: int) -> list[Any]:
-    """A polynomial as those of the powers of a coordinate: 0, 1, and so on."""
+    """The coefficients of a polynomial by the powers of a coordinate: 0, 1, and so on."""
     if not isinstance(value, Growing):
         return [value]
     found: dict[int, Any] = {0: value.constant}
@@ -82,7 +82,7 @@ def _coefficients(value: Any, u: int) -> list[Any]:
 
 
 def _powers(power: int, low: Any, high: Any) -> Any:
-    """The sum of the p-th powers of low, ..., high, which is 0 where high is low - 1."""
+    """The sum of the p-th powers of low, ..., high; 0 if high is low - 1."""
     if power == 0:
         return high - low + 1
     return _up_to(power, high) - _up_to(power, low - 1)

@@ -1,8 +1,8 @@
-"""Whole numbers that grow with sizes: polynomials that are compared as large sizes compare them.
+"""Integers that grow with the sizes: polynomials, compared as for large sizes.
 
-Code that adds, multiplies and compares numbers runs with these in their place. Every comparison is decided as it comes
-out for all large enough sizes, and recorded. The records say how large is large enough: the results are proven for all
-sizes from there on.
+Code that adds, multiplies and compares numbers also runs with these. Every comparison is decided for all sufficiently
+large sizes, and recorded. The records determine which sizes are large enough: the results are proven for all sizes from
+there on.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from math import comb, gcd, prod
 from typing import Any
 
 Monomial = tuple[int, ...]
-"""Numbers of the symbols that are multiplied, ascending; none: the constant."""
+"""The symbols that are multiplied, by number, ascending; empty for the constant term."""
 
 FAR = 1 << 20
-"""What symbols are taken to be at least while it is found out how large they must be."""
+"""A lower bound of the symbols that is assumed while their actual least values are determined."""
 
 
 class Undecided(Exception):
-    """Which of two numbers is the larger depends on which size is; or a number is no whole one."""
+    """It depends on the sizes which of two numbers is larger; or a number is not an integer."""
 
 
 class Sizes:
-    """The symbols 0, ..., count - 1, whole numbers from some least values on, and what was decided of them.
+    """The symbols 0, ..., count - 1, integers from some least values on, and the decisions about them.
 
-    comparisons: how many were made of what depends on loop variables as well.
+    comparisons: the number of comparisons that also depend on loop variables.
     """
 
     def __init__(self, count: int) -> None:
@@ -38,7 +38,7 @@ class Sizes:
         return Growing(self, {(number,): 1}, 0)
 
     def sign(self, terms: dict[Monomial, int], constant: int) -> int:
-        """Of a number that is not constant: 1 or -1, for all sizes large enough. Raises Undecided."""
+        """The sign of a number that is not constant, 1 or -1, for all sufficiently large sizes. Raises Undecided."""
         if len(terms) == 1:
             (monomial, factor), *_ = terms.items()
             if len(monomial) == 1 and abs(constant) < FAR * abs(factor):
@@ -61,18 +61,18 @@ class Sizes:
         raise Undecided(f"which of the sizes is the larger decides whether {value} is positive")
 
     def mark(self) -> tuple[list[int], int]:
-        """What was decided until now, for `back_to`."""
+        """The current state of the decisions, for `back_to`."""
         return list(self.least), len(self._positive)
 
     def back_to(self, known: tuple[list[int], int]) -> list[int]:
-        """Forgets what was decided since; the least values that were found until then."""
+        """Forgets the decisions made since `mark`; returns the least values of that time."""
         self.least = list(known[0])
         del self._positive[known[1] :]
         self._signs.clear()
         return self.least
 
     def settle(self) -> list[int]:
-        """Least values of the symbols from which on all that was decided holds. Raises Undecided."""
+        """The least values of the symbols from which on all decisions hold. Raises Undecided."""
         for value in self._positive:
             involved = {k for monomial in value.terms for k in monomial}
             while not is_positive(value, self.least):
@@ -84,14 +84,14 @@ class Sizes:
 
 
 class Growing:
-    """A polynomial in symbols, with whole coefficients where it is compared. Arithmetic gives plain numbers where
-    nothing else is left.
+    """A polynomial in symbols, with integer coefficients wherever it is compared. Arithmetic returns plain numbers if
+    no symbol is left.
     """
 
     __slots__ = ("_hash", "constant", "sizes", "terms")
 
     def __init__(self, sizes: Sizes, terms: dict[Monomial, int], constant: int) -> None:
-        """terms: of the symbols, none of them 0."""
+        """terms: the terms that contain symbols; no coefficient is 0."""
         self.sizes, self.terms, self.constant = sizes, terms, constant
         self._hash: int | None = None
 
@@ -177,7 +177,7 @@ class Growing:
         return self.sizes.sign(difference.terms, difference.constant)
 
     def at(self, values: list[int]) -> int:
-        """The value where the symbols have these."""
+        """The value at these values of the symbols."""
         return self.constant + sum(c * prod(values[k] for k in m) for m, c in self.terms.items())
 
     def __bool__(self) -> bool:
@@ -190,7 +190,7 @@ class Growing:
 
     @property
     def key(self) -> object:
-        """What is the same for the same numbers."""
+        """A key that is equal for equal numbers."""
         return self.constant, frozenset(self.terms.items())
 
     def __str__(self) -> str:
@@ -206,7 +206,7 @@ def _number(sizes: Sizes, terms: dict[Monomial, int], constant: int) -> Growing 
 
 
 def is_positive(value: Growing, least: list[int]) -> bool:
-    """Whether a number is positive for all symbols that are at least `least`: its coefficients beyond them show it."""
+    """Whether the coefficients show that a number is positive for all symbols of at least `least`."""
     if value.constant >= 0 and all(c > 0 for c in value.terms.values()):
         return value.constant > 0 or all(least[k] > 0 for m in value.terms for k in m)
     shifted: dict[Monomial, int] = {}
@@ -220,7 +220,7 @@ def is_positive(value: Growing, least: list[int]) -> bool:
 
 
 def substituted(value: Any, u: int, by: Any) -> Any:
-    """A form with another one in the place of a coordinate."""
+    """A form with another form in place of a coordinate."""
     if not isinstance(value, Growing) or not any(u in monomial for monomial in value.terms):
         return value
     total: Any = value.constant
@@ -243,7 +243,7 @@ def same(a: Any, b: Any) -> bool:
 
 
 def divided(form: Growing) -> Growing:
-    """A form that is 0 or more in the same places, without a common divisor of its coefficients."""
+    """A form that is at least 0 in the same places, without a common divisor of its coefficients."""
     common = gcd(*form.terms.values())
     if common == 1:
         return form

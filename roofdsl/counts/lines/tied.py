@@ -1,4 +1,4 @@
-"""Parts whose coordinates depend on one another: how many of their distances exceed a limit, by integer sets."""
+"""Parts whose coordinates depend on each other: the number of their distances that exceed a limit, by integer sets."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from roofdsl.lang.record import Record
 
 
 class Tied(Record):
-    """Accesses at distances that are linear in coordinates which are not free, at given sizes.
+    """Accesses at distances that are linear in coordinates which depend on each other, at given sizes.
 
-    kind: as in the histogram; low, high: bounds of the distances; points: how many accesses. Of each choice of
-    `names` within `where` (isl text) there are `free` accesses, at distance `distance`.
+    kind: as in the histogram; low, high: bounds of the distances; points: the number of accesses. For each choice of
+    `names` within `where` (isl text), there are `free` accesses at distance `distance`.
     """
 
     kind: int
@@ -28,7 +28,7 @@ class Tied(Record):
     distance: str
 
     def beyond(self, limit: int) -> int:
-        """How many of the distances exceed `limit`."""
+        """The number of distances that exceed `limit`."""
         if self.high <= limit or self.low > limit:
             return 0 if self.high <= limit else self.points
         import islpy as isl
@@ -58,7 +58,9 @@ def _forms(cell: Cell, involved: set[int]) -> list[Growing]:
 
 
 def _set(cell: Cell, involved: set[int]) -> tuple[dict[int, str], str, Any]:
-    """The names of coordinates, what holds of them as isl text, and how many choices of the others there are."""
+    """The names of coordinates, the constraints on them as isl text, and the number of choices of the other
+    coordinates.
+    """
     names = {u: f"x{u}" for u in sorted(involved)}
     free = prod(high - low + 1 for u, (low, high) in cell.bounds.items() if u not in involved)
     return names, " and ".join(f"{_text(f, names)} >= 0" for f in _forms(cell, involved)), free

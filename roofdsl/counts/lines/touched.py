@@ -18,7 +18,7 @@ DataBox = tuple[Interval, ...]
 
 
 class Stretch:
-    """Iterations of a leaf, those in a box; of each the operands from `first` to before `stop`.
+    """The iterations of a leaf in a box, with the operands from `first` to before `stop` in each.
 
     unsure: the one loop in which the box may be empty, if any.
     """
@@ -33,7 +33,9 @@ class Stretch:
 
 
 def stretches(program: Nests, before: Before, leaf: Leaf, place: int, at: Sequence[Any]) -> Iterator[Stretch]:
-    """What runs from the access `before`, with it, up to operand `place` of `leaf` at `at`; the largest boxes first."""
+    """Everything that runs from the access `before` (included) to operand `place` of `leaf` at `at`, the largest boxes
+    first.
+    """
     if before.loop == OWN:
         yield Stretch(leaf, [(v, v) for v in at], None, before.place, place)
         return
@@ -69,7 +71,7 @@ def stretches(program: Nests, before: Before, leaf: Leaf, place: int, at: Sequen
 
 
 def _fixed(outer: Sequence[Any], leaf: Leaf, middle: Interval | None = None) -> list[Interval]:
-    """A leaf's iterations with these variables of the outermost loops, the next one in `middle`."""
+    """The iterations of a leaf with these variables of the outermost loops, and the next one in `middle`."""
     start: list[Interval] = [(v, v) for v in outer]
     if middle is not None:
         start.append(middle)
@@ -77,11 +79,11 @@ def _fixed(outer: Sequence[Any], leaf: Leaf, middle: Interval | None = None) -> 
 
 
 Touched = dict[DataBox, tuple[Interval, ...]]
-"""Boxes of elements, some of them maybe empty -> loops of which one, at least, must not be empty; none: no matter."""
+"""Boxes of elements, possibly empty -> loops, at least one of which must not be empty; no loops: no condition."""
 
 
 def data_boxes(found: Sequence[Stretch], array: int) -> Touched:
-    """The elements of an array that stretches touch."""
+    """The elements of an array that the stretches touch."""
     out: Touched = {}
     for each in found:
         for operand in each.leaf.operands[each.first : each.stop]:
@@ -93,14 +95,14 @@ def data_boxes(found: Sequence[Stretch], array: int) -> Touched:
             )
             seen = each.unsure is None or any(d == each.unsure for d, _ in operand.subscripts)
             if seen or out.get(box) == ():
-                out[box] = ()  # where it is touched at all, or where the box itself is empty if the stretch is
+                out[box] = ()  # touched without a condition, or a box that is itself empty if the stretch is
             elif each.unsure is not None:
                 out[box] = (*out.get(box, ()), each.box[each.unsure])
     return out
 
 
 def lines(boxes: Touched, per_line: int, cell: Cell) -> Any:
-    """How many lines the elements in these boxes lie on, rows beginning on lines. Raises Split, Whole."""
+    """The number of lines that hold the elements in these boxes, if rows begin on lines. Raises Split, Whole."""
     left = merged([box for box, unsure in boxes.items() if not unsure], cell)
     for box, unsure in boxes.items():
         if not unsure or any(_united(known, box, cell) is known for known in left):
@@ -113,7 +115,7 @@ def lines(boxes: Touched, per_line: int, cell: Cell) -> Any:
 
 
 def merged(boxes: list[Any], cell: Cell) -> list[Any]:
-    """The same points in fewer boxes, as far as the present part decides it: empty boxes may be in them as before."""
+    """The same points in fewer boxes, as far as the current part decides it; empty boxes may remain."""
     out: list[Any] = []
     for box in boxes:
         new = box
@@ -137,7 +139,7 @@ def merged(boxes: list[Any], cell: Cell) -> list[Any]:
 
 
 def _united(a: Any, b: Any, cell: Cell) -> Any:
-    """One box for both where there surely is one: `a` or `b` itself where that has the other in it."""
+    """One box for both if the part proves that there is one: `a` or `b` itself if it contains the other."""
     apart: list[int] = []
     a_in_b = b_in_a = True
     for d, (p, q) in enumerate(zip(a, b, strict=True)):
@@ -160,19 +162,19 @@ def _united(a: Any, b: Any, cell: Cell) -> Any:
     (p, q) = a[at], b[at]
     if not _natural(q[0] - p[0], cell):
         p, q = q, p
-    # one after the other without a gap; the second may be empty, when it begins right after the first one's end
+    # one after the other without a gap; if the second is empty, it begins right after the end of the first
     if _natural(p[1] + 1 - q[0], cell) and _natural(q[1] - p[1], cell) and _natural(q[0] - p[0], cell):
         return (*a[:at], (p[0], q[1]), *a[at + 1 :])
     return None
 
 
 def _natural(form: Any, cell: Cell) -> bool:
-    """Whether a form surely is 0 or more all over the part."""
+    """Whether a form is proven to be at least 0 on the whole part."""
     return form >= 0 if form.__class__ is int else cell.known_negative(form) is False
 
 
 def _volume(boxes: Sequence[Any], cell: Cell) -> Any:
-    """How many points are in a union of boxes. Raises Split."""
+    """The number of points in a union of boxes. Raises Split."""
     if not boxes:
         return 0
     if not boxes[0]:

@@ -1,6 +1,6 @@
-"""What a window touches: blocks of whole rows, and the partial rows at both of its ends.
+"""The rows that a window touches: blocks of whole rows, and the partial rows at both of its ends.
 
-All rows are counted from the row of the later visit, so that a window looks the same wherever it may be moved to.
+All rows are counted from the row of the later visit, so that a window looks the same wherever it is moved.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from roofdsl.counts.lines.uniform import Uniform
 Intervals = tuple[tuple[int, int], ...]
 
 EARLIER, LATER, SAME = range(3)
-"""Whose partial row it is: of the earlier visit, from its touch on; of the later one, up to it; of both."""
+"""The visit of a partial row: the earlier one, from its touch on; the later one, up to its touch; or both."""
 
 Partial = tuple[int, Group]
 
 
 class Window:
-    """From a visit in nest `earlier`, in row y - shift, to one in row y of nest `later`; `ago` repetitions apart.
+    """A window from a visit in nest `earlier`, in row y - shift, to one in row y of nest `later`, `ago` repetitions
+    apart.
 
-    free: the loops on whose counters in y the window depends, all from this one on.
+    free: the first loop on whose counter in y the window depends; it also depends on those of all loops inside it.
     """
 
     __slots__ = ("ago", "earlier", "free", "key", "later", "shift")
@@ -38,7 +39,7 @@ class Window:
 
 
 class Slot(NamedTuple):
-    """One data row, some of which the ends of the window touch; whole rows of iterations touch `fixed`."""
+    """One data row that the ends of the window touch in part; whole rows of iterations touch `fixed`."""
 
     address: int
     fixed: Intervals
@@ -46,7 +47,7 @@ class Slot(NamedTuple):
 
 
 class Run(NamedTuple):
-    """Data rows, or planes of them, one after the other along loop `depth` that are touched alike, as `plane` says."""
+    """Consecutive data rows, or planes of them, along loop `depth`, all of which are touched as `plane` says."""
 
     address: int
     rows: int
@@ -55,7 +56,7 @@ class Run(NamedTuple):
 
 
 class Plane(NamedTuple):
-    """What is touched of a data row: `row`; or of a plane of rows: of rows low to before high, each `inner`."""
+    """The elements touched in a data row: `row`; or in a plane of rows: for rows low to high - 1, each as `inner`."""
 
     row: Intervals = ()
     parts: tuple[tuple[int, int, Plane], ...] = ()
@@ -76,14 +77,14 @@ class Blocks:
         self._critical: dict[object, list[set[int]]] = {}
 
     def critical(self, window: Window) -> list[set[int]]:
-        """For each loop from `window.free` on, the counters of row y at which the order of what is touched changes.
+        """For each loop from `window.free` on, the counters of row y at which the order of the touched rows changes.
 
-        There an end of a block of rows that lies still meets one that moves along with y.
+        There, a fixed end of a block of rows meets one that moves along with y.
         """
         known = self._critical.get(window.key)
         if known is not None:
             return known
-        far = 1 << 60  # an end that lies still is far away from a row y as far away as this
+        far = 1 << 60  # for a row y this far away, fixed ends are far away, too
         places: dict[tuple[int, Shift], list[tuple[set[int], set[int]]]] = {}
         boxes = self.between(window, (-far,) * self.depth)
         boxes += [(window.earlier, tuple((-s, -s + 1) for s in window.shift))]
@@ -104,7 +105,7 @@ class Blocks:
         return found
 
     def plan(self, window: Window, row: tuple[int, ...]) -> list[list[Slot | Run]]:
-        """For each array the data rows of the window in the order of memory."""
+        """For each array, the data rows of the window in memory order."""
         key = window.key, row
         known = self._plans.get(key)
         if known is not None:
@@ -132,7 +133,7 @@ class Blocks:
         return plans
 
     def _tree(self, whole: tuple[_Whole, ...], ends: tuple[_Place, ...]) -> _Node:
-        """The data rows touched, loop by loop: (low, high, what is in each)."""
+        """The touched data rows, loop by loop: (low, high, the contents of each)."""
         known = self._trees.get((whole, ends))
         if known is not None:
             return known
@@ -153,7 +154,7 @@ class Blocks:
     def between(self, window: Window, row: Sequence[int]) -> list[tuple[int, Box]]:
         """(nest, whole rows of it) that run between the two visits, counted from row y = `row`; some may be empty.
 
-        The entries of `row` before `window.free` play no part.
+        The entries of `row` before `window.free` are ignored.
         """
         depth, shift = self.depth, window.shift
         if window.earlier == window.later and not window.ago:
@@ -182,7 +183,7 @@ class Blocks:
         return tuple((low - y, high - y) for (low, high), y in zip(self.boxes[nest], row, strict=True))
 
     def _flatten(self, tree: _Node, depth: int, address: int, strides: Sequence[int], out: list[Slot | Run]) -> None:
-        """Appends what is in `tree`, of one data row or plane at `address`, in the order of memory."""
+        """Appends the contents of `tree`, one data row or plane at `address`, in memory order."""
         if isinstance(tree, _Leaf):
             if tree.partial:
                 out.append(Slot(address, tree.fixed, tree.partial))
@@ -210,7 +211,7 @@ def _before(limits: Box, first: int, depth: int) -> list[Box]:
 
 
 class _Leaf:
-    """One data row: what whole rows of iterations touch of it, and which ends of the window do."""
+    """One data row: the elements that whole rows of iterations touch, and the ends of the window that touch it."""
 
     __slots__ = ("fixed", "partial")
 

@@ -13,14 +13,14 @@ from roofdsl.loops.sized import Sized
 
 
 class NotUniform(Exception):
-    """A kernel, or a size of it, that this way of counting does not take; the message says why."""
+    """This method of counting does not handle the kernel, or one of its sizes; the message says why."""
 
 
 class Layout(Record):
-    """How an array lies in memory, from a line boundary on.
+    """The layout of an array in memory, from a line boundary on.
 
     per_line: elements in a line of line_bytes; strides[d]: elements from one row to the next along row dimension d;
-    row: elements in a row; rows: how many there are along each row dimension. temp: what is written need not be stored
+    row: elements in a row; rows: the number of rows along each row dimension; temp: written elements need not be stored
     at the end.
     """
 
@@ -34,7 +34,9 @@ class Layout(Record):
 
 
 class Reference(Record):
-    """An access in a nest: element (v_0 + offsets[0], v_1 + offsets[1], ...) of an array, v the loop variables."""
+    """An access in a nest: element (v_0 + offsets[0], v_1 + offsets[1], ...) of an array, where v are the loop
+    variables.
+    """
 
     array: int
     offsets: tuple[int, ...]
@@ -42,7 +44,7 @@ class Reference(Record):
 
 
 class Nest(Record):
-    """Loops from low to before high, outermost first, and the accesses of one iteration in their order."""
+    """Loops from low to high - 1, outermost first, and the accesses of one iteration in order."""
 
     low: tuple[int, ...]
     high: tuple[int, ...]
@@ -50,14 +52,14 @@ class Nest(Record):
 
 
 class Uniform(Record):
-    """Nests that run one after the other, all together `times` over."""
+    """Nests that run one after the other; the whole sequence is repeated `times` times."""
 
     arrays: tuple[Layout, ...]
     nests: tuple[Nest, ...]
     times: int
 
     def ends(self) -> tuple[Nest, ...]:
-        """For each temp array that is written, a nest that goes through it: what the end of the execution looks at."""
+        """A nest over each written temp array: the elements that the end of the execution visits."""
         written = {r.array for nest in self.nests for r in nest.references if r.writes}
         found = []
         for number, array in enumerate(self.arrays):
@@ -68,10 +70,10 @@ class Uniform(Record):
 
 
 def uniform(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Uniform:
-    """The nests of a kernel at its sizes. line_bytes None: each array's line is its element. padded: rows of arrays are
-    as long as it takes for each to begin on a line.
+    """The nests of a kernel at its sizes.
 
-    Raises NotUniform.
+    line_bytes None: each array's line is its element. padded: rows of arrays are lengthened so that each begins on a
+    line. Raises NotUniform.
     """
     body, times = _repeated(at.kernel.body, at.values)
     found = [_Perfect(node, at.values) for node in body if _has_accesses(node)]
@@ -89,7 +91,9 @@ def uniform(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Unifo
 
 
 def _repeated(body: Sequence[Node], values: Mapping[str, int]) -> tuple[Sequence[Node], int]:
-    """The body without the loops around it whose variables no subscript or bound has, and how often it runs."""
+    """The body without surrounding loops whose variables occur in no subscript or bound, and the number of times it
+    runs.
+    """
     times = 1
     while len(body) == 1 and isinstance(body[0], For) and body[0].var not in _symbols(body[0].body):
         start, stop, step = (_number(e, values) for e in (body[0].start, body[0].stop, body[0].step))
@@ -147,7 +151,7 @@ class _Perfect:
         return _number(loop.start, self.values), _number(loop.stop, self.values)
 
     def nest(self, number: Mapping[str, int]) -> Nest:
-        """The nest, its arrays by number."""
+        """The nest, with arrays by number."""
         low, high = zip(*self.ranges, strict=True)
         references = tuple(
             Reference(number[a.element.array.name], tuple(self._offsets(a.element)), a.is_write) for a in self.accesses

@@ -19,14 +19,14 @@ _Counted = tuple[int, int, int]
 
 
 class _Ends:
-    """The partial rows of an array in a window, and the first and last lines of what is touched beside them."""
+    """The partial rows of an array in a window, and the first and last lines touched beside them."""
 
     def __init__(self, layout: Layout, entries: tuple[Slot | tuple[int, int], ...], aligned: bool) -> None:
         self.layout, self.entries, self.aligned = layout, entries, aligned
         self._known: dict[tuple[Touch, Touch], int] = {}
 
     def bytes(self, x: Touch, y: Touch) -> int:
-        """Bytes of their lines, less those that are counted with what is beside them."""
+        """The bytes of their lines, without those counted with the rows beside them."""
         key = x, y
         known = self._known.get(key)
         if known is None:
@@ -62,11 +62,11 @@ class _Ends:
 
 
 NEVER = -1 << 60
-"""A last line that is no line."""
+"""Stands for a last line if there is no line."""
 
 
 def _beside_slots(chain: Sequence[Slot | _Counted], layout: Layout) -> tuple[Slot | tuple[int, int], ...]:
-    """The slots of a chain and, of what is beside them, the lines that they can share."""
+    """The slots of a chain and, of the rows beside them, the lines that they can share."""
     out: list[Slot | tuple[int, int]] = []
     for k, each in enumerate(chain):
         if isinstance(each, Slot):
@@ -84,9 +84,9 @@ def _beside_slots(chain: Sequence[Slot | _Counted], layout: Layout) -> tuple[Slo
 
 
 class Windows:
-    """Counts what windows touch. Phases: of each array, the address of row y's element 0 in its line.
+    """Counts the lines that windows touch. Phases: for each array, the position of row y's element 0 in its line.
 
-    aligned: of each array, whether all rows begin with a line; then it does not matter where they lie: strides are 0.
+    aligned: for each array, whether all rows begin on lines; their positions then do not matter, and strides are 0.
     """
 
     def __init__(self, program: Uniform, groups: tuple[tuple[Group, ...], ...]) -> None:
@@ -102,7 +102,7 @@ class Windows:
         self._runs: dict[object, _Counted] = {}
 
     def bytes(self, window: Window, row: Sequence[int], phases: tuple[int, ...], x: Touch, y: Touch) -> int:
-        """Bytes of the lines touched from touch `x` on and before `y`, which is in row `row`."""
+        """The bytes of the lines touched from touch `x` (included) to touch `y` (excluded), which is in row `row`."""
         key = window.key, tuple(row[window.free :]), phases
         known = self._known.get(key)
         if known is None:
@@ -146,7 +146,7 @@ class Windows:
         return known[0], known[1] + line, known[2] + line
 
     def _rows(self, array: int, run: Run, phase: int) -> _Counted:
-        """Lines of a run, each of its rows (or planes) `stride` elements after the one before."""
+        """The lines of a run, each of whose rows (or planes) begins `stride` elements after the previous one."""
         per_line = self.program.arrays[array].per_line
         if run.depth < 0:
             return _lines(run.plane.row, phase, per_line)
@@ -169,7 +169,7 @@ class Windows:
         return lines, parts[0][1], parts[last][2] + moved
 
     def _one(self, array: int, run: Run, address: int) -> _Counted:
-        """Lines of one of the rows (or planes) of a run."""
+        """The lines of one of the rows (or planes) of a run."""
         per_line, plane = self.program.arrays[array].per_line, run.plane
         if plane.row:
             return _lines(plane.row, address, per_line)
@@ -184,7 +184,7 @@ class Windows:
 
 
 def _lines(intervals: Sequence[tuple[int, int]], address: int, per_line: int) -> _Counted:
-    """Lines of the elements in sorted intervals of a row at `address`."""
+    """The lines of the elements in sorted intervals of a row at `address`."""
     s, e = intervals[0]
     head, tail = (address + s) // per_line, (address + e) // per_line
     count = tail - head + 1

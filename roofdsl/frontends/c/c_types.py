@@ -23,9 +23,10 @@ ELEMENTS = ("f16", "bf16", "f32", "f64", "c64", "c128", "i8", "i16", "i32", "i64
 
 
 class CType(Record):
-    """`base`: an element type's name, u8 to u64, `void`, or `other`; `dims`: of an array, None where nothing is said.
+    """`base`: an element type's name, u8 to u64, `void`, or `other`; `dims`: of an array, None for a dimension that is
+    not stated.
 
-    `pointers`: how many levels of pointer lie around the array; `words`: as C writes the base.
+    `pointers`: the number of pointer levels around the array; `words`: the base as C writes it.
     """
 
     base: str
@@ -134,7 +135,7 @@ def promoted(base: str) -> str:
 
 
 def same(own: str, type_: str) -> bool:
-    """Whether the language computes in `type_` what it calls `own`: char and short are computed in int, as in C."""
+    """Whether the language computes in `type_` for its own type `own`: char and short are computed in int, as in C."""
     return own == type_ or (is_integer(own) and promoted(own) == type_)
 
 
@@ -148,14 +149,14 @@ def joined(owns: list[str]) -> str:
 
 
 def steady(type_: CType, node: Any, name: str) -> None:
-    """Refuses what is volatile."""
+    """Refuses volatile variables."""
     if type_.volatile:
         message = f"`{name}` is volatile: every access of it may do anything"
         raise Refused("c-type", message, node, "leave `volatile` out")
 
 
 def element(type_: CType, node: Any, name: str) -> str:
-    """The language's type of the elements of an array or scalar. Raises Refused where it has none."""
+    """The language's type of the elements of an array or scalar. Raises Refused if there is none."""
     steady(type_, node, name)
     if type_.base in ELEMENTS:
         return type_.base

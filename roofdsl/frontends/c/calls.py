@@ -21,7 +21,7 @@ _EFFECTS = (c_ast.FuncCall, c_ast.Assignment, c_ast.UnaryOp)
 
 
 class Calls:
-    """Puts functions in."""
+    """Inlines functions."""
 
     def __init__(self, context: Context, values: Values, statements: Statements) -> None:
         self.context, self.values, self.statements = context, values, statements
@@ -37,7 +37,7 @@ class Calls:
                 self.values.value(given)
 
     def value(self, node: Any) -> Value:
-        """A call inside an expression. Raises Refused where the function changes what the expression may read."""
+        """A call inside an expression. Raises Refused if the function changes what the expression may read."""
         function = self._function(node)
         self._pure(function, node)
         type_ = self.context.type_of(function.decl.type.type)
@@ -134,7 +134,9 @@ class Calls:
         return variable, value
 
     def _bind_value(self, variable: Variable, value: Value, node: Any, once: bool) -> None:
-        """A floating-point argument: what is used once or costs nothing to write twice stands for itself."""
+        """A floating-point argument. An argument that is used once, or that costs nothing to write twice, is inserted
+        as it is.
+        """
         changed = variable.name in self.context.changing[-1]
         shared = {n for v, n in self.context.declared.items() if v.place == "global" or not v.type.is_plain}
         changed = changed or (isinstance(value.expr, tree.Ref) and value.expr.name in shared)
@@ -147,7 +149,7 @@ class Calls:
 
 
 def _used_once(function: Any, name: str) -> bool:
-    """Whether a function is a single `return` that has the name at most once."""
+    """Whether a function is a single `return` that contains the name at most once."""
     items = list(function.body.block_items or ())
     uses = [p for p in walk(function.body) if isinstance(p, c_ast.ID) and p.name == name]
     return len(items) == 1 and isinstance(items[0], c_ast.Return) and len(uses) <= 1
@@ -160,6 +162,6 @@ def parameters(function: Any) -> list[Any]:
 
 
 def _followed_globals(context: Context) -> list[str]:
-    """Integers and pointers of the file: their values are followed in the function that is read only."""
+    """The integers and pointers of the file: their values are followed only in the analyzed function."""
     of_file = context.scopes.levels[0].items()
     return [name for name, v in of_file if v.type.pointers or (v.type.is_plain and v.type.is_integer)]

@@ -50,7 +50,7 @@ class Choices:
                     context.emit(item, node)
 
     def _way(self, node: Any, whole: Any) -> list[tree.Item]:
-        """What one branch writes: assignments and `let`s."""
+        """The effects of one branch: assignments and `let`s."""
         outer, self.context.choosing = self.context.choosing, True
         try:
             with self.context.collected() as items:
@@ -87,7 +87,7 @@ def _assigned(items: list[tree.Item]) -> list[tree.Assign]:
 
 
 def _value(item: tree.Assign) -> Value:
-    """What an assignment stores: `x + v` of `x += v`."""
+    """The value that an assignment stores: `x + v` for `x += v`."""
     if item.op == "=":
         return Value("f64", None, item.value)
     op, value = item.op[0], item.value

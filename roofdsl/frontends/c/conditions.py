@@ -119,7 +119,7 @@ class Conditions:
         return Joined(op, a, b)
 
     def select(self, condition: Condition, a: Value, b: Value, node: Any) -> tree.Expr:
-        """`select(c, a, b)`; of a condition of several parts, one in another."""
+        """`select(c, a, b)`; for a condition of several parts, nested `select`s."""
         span = self.context.spans(node)
         match condition:
             case Data(op, left, right):
@@ -145,7 +145,7 @@ class Conditions:
         return self.context.let("t", value, node)
 
     def kept(self, condition: Condition, node: Any) -> Condition:
-        """The condition with its operands named, so that it stays what it is whatever is assigned."""
+        """The condition with its operands named, so that later assignments do not change it."""
         match condition:
             case Data(op, left, right):
                 return Data(op, self._named(left, node), self._named(right, node))
@@ -161,7 +161,7 @@ class Conditions:
 
 
 def _whole(value: Value) -> Value:
-    """A whole floating-point number as an integer: comparing with it is the same in every type."""
+    """An integral floating-point number as an integer: comparing with it gives the same result in every type."""
     number = value.expr
     if value.own is not None or not isinstance(number, tree.Number) or abs(number.value) >= _EXACT:
         return value
@@ -178,7 +178,7 @@ def _holds(op: str, difference: int) -> bool:
 
 
 def _differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
-    """What is >= 0 where the comparison with zero holds, and where it fails."""
+    """The differences that are >= 0 if the comparison with zero holds, and those that are if it fails."""
     table = {
         "<": ((-d - 1,), (d,)), "<=": ((-d,), (d - 1,)), ">": ((d - 1,), (-d,)), ">=": ((d,), (-d - 1,)),
         "==": ((d, -d), ()), "!=": ((), (d, -d)),
@@ -196,6 +196,6 @@ def turned(condition: tree.Expr, span: Any) -> tree.Expr:
 
 
 def _inside(condition: tree.Expr, op: str, right: bool = False) -> tree.Expr:
-    """A part of `and` or `or`, in parentheses where the grammar needs them."""
+    """A part of `and` or `or`, in parentheses if the grammar needs them."""
     needs = isinstance(condition, tree.Logic) and (right or condition.op != op)
     return tree.Group(condition, condition.span) if needs else condition

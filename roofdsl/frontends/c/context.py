@@ -19,9 +19,9 @@ from roofdsl.lang.source import Span
 
 
 class Value(Record):
-    """A value: `poly` of an integer that is known, else `expr`. `type` is C's type of it, `own` the language's.
+    """A value: `poly` for a known integer, otherwise `expr`. `type` is C's type, `own` the language's.
 
-    `own` is None for numbers, parameters and loop variables, which take the type of what they meet.
+    `own` is None for numbers, parameters and loop variables, which take the type of the operand they are combined with.
     """
 
     type: str
@@ -38,7 +38,7 @@ class Value(Record):
 
 
 class Access(Record):
-    """A use of an element; `facts` hold of the loops around it."""
+    """A use of an element; `facts` hold for the loops around it."""
 
     array: Variable
     subscripts: tuple[Poly, ...]
@@ -47,9 +47,10 @@ class Access(Record):
 
 
 class Known(Record):
-    """A condition of loop variables and sizes. `value`: where numbers decide it; `holds`: differences that are >= 0.
+    """A condition of loop variables and sizes.
 
-    `fails`: differences that are >= 0 where the condition does not hold.
+    `value`: if numbers decide it; `holds`: differences that are >= 0 if it holds; `fails`: differences that are >= 0 if
+    it does not hold.
     """
 
     written: tree.Expr
@@ -59,18 +60,18 @@ class Known(Record):
 
 
 class Split(Exception):
-    """The statement depends on a known condition: it is to be written once for each answer."""
+    """The statement depends on a known condition, so it has to be written once for each outcome."""
 
     def __init__(self, place: object, condition: Known) -> None:
         self.place, self.condition = place, condition
 
 
 class Again(Exception):
-    """The function is to be read once more: something learnt is in `Learnt` now."""
+    """The function has to be read again, with the new entry in `Learnt`."""
 
 
 class Learnt:
-    """What earlier runs over the function have found, by the keys of variables."""
+    """The findings of earlier runs over the function, by the keys of variables."""
 
     def __init__(self) -> None:
         self.data: set[object] = set()  # integers whose values depend on data
@@ -97,11 +98,11 @@ class Context(Writing):
         self.program, self.learnt, self.spans = program, learnt, spans
         self.scopes = Scopes()
         self.env: dict[Variable, State | Value] = {}
-        self.sizes: dict[Variable, Poly] = {}  # integers that nothing has changed: parameters of the kernel
+        self.sizes: dict[Variable, Poly] = {}  # integers that are never changed: parameters of the kernel
         self.accesses: list[Access] = []
         self.variables: dict[object, Variable] = {}
         self.parameters: dict[str, Span] = {}  # names of integers, in the order of their use
-        self.dims: dict[Variable, tuple[Poly | None, ...]] = {}  # None where a declaration leaves one open
+        self.dims: dict[Variable, tuple[Poly | None, ...]] = {}  # None for a dimension that a declaration leaves open
         self.apart: dict[Variable, set[Variable]] = {}  # `restrict` pointers, and arrays that they may point into
         self.declared: dict[Variable, str] = {}  # arrays and scalars that are used
         self.changing: list[set[str]] = []  # names that are assigned somewhere, by function
@@ -116,7 +117,7 @@ class Context(Writing):
     # ---- names ----
 
     def variable(self, name: str, type_: CType, node: Any, place: str) -> Variable:
-        """The variable of a declaration, the same one whenever the declaration is met."""
+        """The variable of a declaration; always the same one for the same declaration."""
         if node not in self.variables:
             self.variables[node] = Variable(name, type_, node, place, node)
         return self.variables[node]
@@ -171,14 +172,14 @@ class Context(Writing):
         self.out.append(item)
 
     def chosen(self, node: Any, condition: Known) -> bool:
-        """Which answer to a known condition is being written. Raises Split where that is still open."""
+        """The outcome of a known condition that is currently being written. Raises Split if it is still open."""
         place = (*map(id, self.calls), id(node))
         if place not in self.choices:
             raise Split(place, condition)
         return self.choices[place]
 
     def let(self, wish: str, value: Value, node: Any) -> Value:
-        """Names a value where it stands."""
+        """Names a value at the current place."""
         span = self.spans(node)
         name = self.inner_name(wish)
         self.emit(tree.Let(tree.Name(name, span), value.written(span), span), node)
@@ -192,7 +193,7 @@ class Context(Writing):
         return Value(type_, type_, tree.Ref(self.top_name(variable), self.spans(node)))
 
     def state(self, variable: Variable) -> State | Value | None:
-        """What is known of a variable; of a pointer or array that nothing has changed, that it points at itself."""
+        """The known state of a variable; a pointer or array that was never changed points at itself."""
         found = self.env.get(variable)
         if found is not None:
             return found

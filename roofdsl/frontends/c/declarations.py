@@ -41,7 +41,7 @@ def declarations(context: Context, intents: Mapping[Variable, str]) -> list[tree
 
 
 def _apart(context: Context) -> None:
-    """Refuses pointers that may lie in arrays that are used too."""
+    """Refuses pointers that may point into arrays that are used as well."""
     used = {a.array for a in context.accesses}
     for pointer in [p for p in context.apart if p in used]:
         arrays = context.apart[pointer]
@@ -60,7 +60,7 @@ def _place(node: Any) -> tuple[int, int]:
 
 
 def first_intents(context: Context, needed: set[Variable]) -> tuple[dict[Variable, str], dict[Variable, str]]:
-    """Intents as they are if nothing is read before it is written, and what they are otherwise."""
+    """The intents if nothing is read before it is written, and the intents otherwise."""
     used = uses(context.out)
     first: dict[Variable, str] = {}
     otherwise: dict[Variable, str] = {}
@@ -81,7 +81,7 @@ def first_intents(context: Context, needed: set[Variable]) -> tuple[dict[Variabl
 
 
 def _is_kept(variable: Variable, needed: set[Variable]) -> bool:
-    """Whether what is stored in it can be seen from outside."""
+    """Whether the stored values are visible from outside."""
     if variable.type.is_plain:
         return variable.place == "global" or variable in needed
     return variable.place != "local"
@@ -91,7 +91,7 @@ def _is_kept(variable: Variable, needed: set[Variable]) -> bool:
 
 
 def shape(context: Context, variable: Variable) -> tuple[tree.Expr, ...]:
-    """The dimensions of an array; () for a scalar. Raises Again where its subscripts are to be read anew."""
+    """The dimensions of an array; () for a scalar. Raises Again if its subscripts must be read again."""
     if variable.type.is_plain or variable.key in context.learnt.single:
         return ()
     span = context.spans(variable.node)
@@ -113,7 +113,7 @@ def shape(context: Context, variable: Variable) -> tuple[tree.Expr, ...]:
 
 
 def _linear(context: Context, variable: Variable, accesses: list[Access], dim: Poly | None) -> tuple[Poly, ...]:
-    """The inner dimensions of an array with linear subscripts, noted for the next run; () where there are none."""
+    """The inner dimensions of an array with linear subscripts, recorded for the next run; () if there are none."""
     learnt = context.learnt
     if variable.key in learnt.shapes:
         return learnt.shapes[variable.key]
@@ -136,7 +136,7 @@ def _outer(context: Context, variable: Variable, accesses: list[Access], inner: 
     rows = []
     for a in accesses:
         split = subscripts_of(a.subscripts[0], inner, a.facts)
-        assert split is not None  # the run that wrote the subscripts has refused it otherwise
+        assert split is not None  # otherwise the run that wrote the subscripts has refused it
         rows.append((split[0], a))
     return _extent(context, variable, rows)
 

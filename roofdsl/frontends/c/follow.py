@@ -36,13 +36,13 @@ class Follower:
         return list(found)
 
     def is_followed(self, variable: Variable) -> bool:
-        """Whether the value of a variable is known by its place in the program, not kept in the kernel."""
+        """Whether the value of a variable is known from its place in the program, and not kept in the kernel."""
         if not variable.type.is_plain:
             return not variable.type.dims or bool(variable.type.pointers)
         return variable.type.is_integer and variable.key not in self.context.learnt.data
 
     def iteration(self, nodes: Sequence[Any], symbols: dict[Variable, Poly]) -> dict[Variable, State | None]:
-        """The values of variables at the end of statements that begin with symbols in their place."""
+        """The values of variables after statements, if they begin as symbols."""
         context = self.context
         env, dry, accesses = dict(context.env), context.dry, len(context.accesses)
         context.dry = True
@@ -64,7 +64,7 @@ class Follower:
     # ---- statements ----
 
     def follow(self, node: Any) -> None:
-        """What a statement does to integers and pointers; what is not understood makes them unknown."""
+        """The effect of a statement on integers and pointers; unsupported statements make them unknown."""
         match node:
             case c_ast.Compound():
                 with self.context.scopes.block():
@@ -96,7 +96,7 @@ class Follower:
             self.forget([node], "a loop changes it")
 
     def forget(self, nodes: Sequence[Any], why: str) -> None:
-        """The values of what statements may change are no longer known."""
+        """The values that statements may change become unknown."""
         for variable in self.changed(nodes):
             self.context.env[variable] = Unknown(why)
 
@@ -117,7 +117,7 @@ class Follower:
         self.context.env[variable] = self.assigned(variable, node)
 
     def assigned(self, variable: Variable, node: Any) -> State:
-        """The value of an integer or pointer after an assignment; unknown where that is not followed."""
+        """The value of an integer or pointer after an assignment; unknown if it is not followed."""
         if isinstance(node, c_ast.Assignment) and node.op == "=":
             return self._value(node.rvalue, variable)
         before = _state(self.context.state(variable))
@@ -176,7 +176,7 @@ class Follower:
 
 
 def is_allocation(node: Any) -> bool:
-    """Whether an expression is memory of its own: `malloc(...)`, with a cast or without."""
+    """Whether an expression allocates memory: `malloc(...)`, with or without a cast."""
     while isinstance(node, c_ast.Cast):
         node = node.expr
     named = isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID)
@@ -184,7 +184,7 @@ def is_allocation(node: Any) -> bool:
 
 
 def merged(a: dict[Variable, State | Value], b: dict[Variable, State | Value]) -> dict[Variable, State | Value]:
-    """What is known after either of two branches."""
+    """The state after either of two branches."""
     found: dict[Variable, State | Value] = {}
     for variable in {**a, **b}:
         first, second = a.get(variable), b.get(variable)

@@ -20,10 +20,10 @@ _WHILE = "write `for (i = lo; i < hi; i += step)` with bounds of loop variables 
 
 
 class Header(Record):
-    """`variable` runs from `start` by `step` while it is below each of `stops` (above, where `step` is negative).
+    """`variable` runs from `start` by `step` while it is below each of `stops` (above, if `step` is negative).
 
-    `declares`: the header declares the counter. `before` and `after`: what else stands in the header, to be done
-    before the loop and at the end of each iteration.
+    `declares`: the header declares the counter. `before` and `after`: other parts of the header, to be executed before
+    the loop and at the end of each iteration.
     """
 
     variable: Variable
@@ -36,7 +36,7 @@ class Header(Record):
 
 
 def counter_of(node: Any) -> str:
-    """The name that the header of a `for` counts with. Raises Refused where there is none."""
+    """The name of the counter in the header of a `for`. Raises Refused if there is none."""
     if node.cond is None or node.next is None or node.init is None:
         raise Refused("c-loop", "this loop has no bounds, or no step", node, _WHILE)
     steps = node.next.exprs if isinstance(node.next, c_ast.ExprList) else [node.next]
@@ -56,7 +56,7 @@ class Headers:
         self.wraps = False  # the counter is compared as unsigned
 
     def read(self, node: Any) -> Header:
-        """The header of a `for`, its scope already opened. Raises Refused."""
+        """The header of a `for`, whose scope is already open. Raises Refused."""
         self.wraps = False
         name = counter_of(node)
         before, starts, declares = self._start(node, name)
@@ -107,7 +107,7 @@ class Headers:
         raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
 
     def _in_order(self, parts: Sequence[Any], own: Any, value: Any, name: str) -> None:
-        """Parts of a header that use each other are refused: all are read as if they came at once."""
+        """Refuses parts of a header that use each other, since all are read as if they were simultaneous."""
         place = next(k for k, part in enumerate(parts) if part is own)
         used = {p.name for p in walk(value) if isinstance(p, c_ast.ID)}
         for part in parts[:place]:
@@ -131,7 +131,7 @@ class Headers:
                 raise Refused("c-integer", message, node, "count with an `int`")
 
     def bounds(self, node: Any, kind: str) -> list[Poly]:
-        """The bounds that one stands for: `a < b ? a : b` are two stops, `a > b ? a : b` two starts."""
+        """The bounds that one expression stands for: `a < b ? a : b` is two stops, `a > b ? a : b` two starts."""
         if isinstance(node, c_ast.TernaryOp) and isinstance(node.cond, c_ast.BinaryOp):
             op = node.cond.op
             sides = [self.values.integer(n, "a loop bound") for n in (node.cond.left, node.cond.right)]
@@ -172,7 +172,7 @@ class Headers:
         return step
 
     def _stops(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
-        """What the counter is less than (greater than, where it runs down)."""
+        """The values that the counter is less than (greater than, if it counts down)."""
         if isinstance(node, c_ast.BinaryOp) and node.op == "&&":
             left = self._stops(node.left, name, down, variable)
             return (*left, *self._stops(node.right, name, down, variable))
@@ -210,7 +210,7 @@ class Headers:
         return isinstance(node, c_ast.ID) and node.name == name
 
     def _steady(self, node: Any, step: Any, name: str, after: tuple[Any, ...]) -> None:
-        """Nothing in the body changes the counter, or what the bounds and the step are made of."""
+        """Checks that nothing in the body changes the counter, or the variables in the bounds and the step."""
         parts = {p.name for n in (node.cond, step) for p in walk(n) if isinstance(p, c_ast.ID)}
         for body in (node.stmt, *after):
             for part in walk(body):

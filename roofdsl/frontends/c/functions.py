@@ -30,7 +30,7 @@ class Functions:
         self.context, self.values = context, values
 
     def value(self, name: str, node: Any) -> Value:
-        """The call of a function of the library. Raises Refused for one that the language does not have."""
+        """The call of a library function. Raises Refused for one that the language does not have."""
         args = list(node.args.exprs) if node.args is not None else []
         span = self.context.spans(node)
         if name in ("pow", "powf") and len(args) == 2:
@@ -50,7 +50,7 @@ class Functions:
         known = FUNCTIONS.get(name) or (FUNCTIONS.get(name[:-1]) if name[-1] == "f" else None)
         if known is None:
             listed = "sqrt, exp, log, tanh, sin, cos, fabs, fmin, fmax, pow(x, 2) and those of this file"
-            raise Refused("c-call", f"the function `{name}` is not known", node, f"functions that are read: {listed}")
+            raise Refused("c-call", f"the function `{name}` is not known", node, f"the functions are {listed}")
         single = name not in FUNCTIONS
         stem = name[:-1] if single else name
         if stem in _OF_COMPLEX:
@@ -79,7 +79,7 @@ class Functions:
             number = exponent.poly.value
         if number != 2:
             help = "write `x * x * x` for `pow(x, 3)`, `sqrt(x)` for `pow(x, 0.5)`, `exp(y * log(x))` for `pow(x, y)`"
-            raise Refused("c-call", f"`{name}` is read with the exponent 2 only", node, help)
+            raise Refused("c-call", f"`{name}` is supported with the exponent 2 only", node, help)
         base = self._argument(args[0], "f32" if name[-1] == "f" else "f64", node)
         span = self.context.spans(node)
         written = tree.Binary("**", grouped(base.written(span), 5), tree.Number("2", 2, span), span)

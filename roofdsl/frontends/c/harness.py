@@ -33,8 +33,8 @@ _BUILT_IN = ("_Float16", "__bf16", "__fp16", "_Float32", "_Float64", "FILE")
 class Harness(Record):
     """`text` defines `void roofdsl_users(void **)`, whose k-th address is that of the k-th of `names`.
 
-    Parameters stand behind the arrays and scalars, as 64-bit integers. `given`: names whose values the user's file
-    gives, so that the library writes them. `fused`: the text calls `fma`, which rounds once.
+    Parameters follow the arrays and scalars, as 64-bit integers. `given`: names whose values the user's file gives, so
+    that the library writes them. `fused`: the text calls `fma`, which rounds once.
     """
 
     text: str
@@ -74,7 +74,7 @@ class _Writer:
     # ---- what stands around the function ----
 
     def _declared(self, roots: Sequence[Any]) -> list[str]:
-        """Types and variables of the file that are needed, in order, without functions."""
+        """The types and variables of the file that are needed, in order, without functions."""
         nodes = [n for n in self.reading.program.nodes if isinstance(n, c_ast.Typedef | c_ast.Decl)]
         nodes = [n for n in nodes if not isinstance(n.type, c_ast.FuncDecl) and n.name not in _BUILT_IN]
         names = {name for root in roots for name in _used(root)} | {v.name for _, v in self.reading.names}
@@ -91,7 +91,7 @@ class _Writer:
         return [text for name in sorted(library) for text in [_prototype(name)] if text]
 
     def _called(self, roots: Sequence[Any]) -> tuple[list[str], set[str]]:
-        """The texts of the functions that are needed, with declarations before; and the names of others."""
+        """The texts of the needed functions, with declarations before; and the names of other functions."""
         functions = self.reading.program.functions
         found: dict[str, None] = {}
         library: set[str] = set()
@@ -117,7 +117,7 @@ class _Writer:
         return texts, library
 
     def _globals(self) -> tuple[list[str], list[str]]:
-        """Code that hands over variables of the file before the call, and takes them back after it."""
+        """Code that passes variables of the file in before the call, and copies them back after it."""
         before, after = [], []
         used = {v.node: v for _, v in (*self.reading.names, *self.reading.parameters) if v.place == "global"}
         for node, variable in used.items():
@@ -155,7 +155,7 @@ class _Writer:
         return [f"    {call}"]
 
     def _scalar(self, node: Any) -> str:
-        """The type that a scalar argument is handed over in: 64-bit integers for parameters."""
+        """The type in which a scalar argument is passed: 64-bit integers for parameters."""
         if node in self.sizes:
             return "long long"
         return str(self.print.visit(c_ast.Typename(None, [], None, _unnamed(node.type))))
@@ -192,14 +192,14 @@ class _Writer:
                 lines.append(f"{self.print.visit(item)};")
 
     def _is_kept(self, item: Any) -> bool:
-        """Whether a statement before the region sets an integer or a pointer to what is known where it is set."""
+        """Whether a statement before the region sets an integer or a pointer to a known value."""
         if not isinstance(item, c_ast.Assignment) or not isinstance(item.lvalue, c_ast.ID) or not _is_simple(item):
             return False
         own = {v.name for _, v in (*self.reading.names, *self.reading.parameters)}
         return item.lvalue.name in self.wanted and item.lvalue.name not in own
 
     def _locals(self) -> list[Any]:
-        """Declarations and assignments around the region that it needs; `wanted` names all that they mention."""
+        """The declarations and assignments around the region that it needs; `wanted` contains the names they use."""
         region = self.reading.region
         if not region.marked:
             return []
@@ -246,7 +246,7 @@ def _bare(decl: Any) -> Any:
 
 
 def _exported(node: Any) -> Any:
-    """A declaration of the file that the library itself gives its place."""
+    """A declaration of the file for which the library itself provides the storage."""
     plain = copy(node)
     if isinstance(plain, c_ast.Decl):
         plain.storage = [s for s in node.storage or () if s != "extern"]
@@ -268,7 +268,7 @@ def _used(node: Any) -> set[str]:
 
 
 def _defined(node: Any) -> set[str]:
-    """Names that a declaration of the file gives a meaning to."""
+    """The names that a declaration of the file defines."""
     tags = (p for p in walk(node) if isinstance(p, c_ast.Struct | c_ast.Union | c_ast.Enum))
     found = {node.name} if node.name else set()
     for part in tags:
@@ -279,12 +279,12 @@ def _defined(node: Any) -> set[str]:
 
 
 def _is_simple(node: Any) -> bool:
-    """Whether an expression calls nothing and reads no structure."""
+    """Whether an expression calls no function and reads no structure."""
     return not any(isinstance(p, c_ast.FuncCall | c_ast.StructRef | c_ast.InitList) for p in walk(node))
 
 
 def _unnamed(type_: Any) -> Any:
-    """A type without the name that it declares, and without qualifiers."""
+    """A type without the declared name, and without qualifiers."""
     plain = copy(type_)
     if isinstance(plain, c_ast.TypeDecl):
         plain.declname, plain.quals = None, []

@@ -29,9 +29,9 @@ _MOST_RUNS = 200
 
 
 class Reading(Record):
-    """A kernel, and the variables that its names are read from: arrays and scalars, and parameters, by their names.
+    """A kernel, and the variables of its names: arrays and scalars, and parameters, by their names.
 
-    result: the name of what the function returns; empty where that is nothing, or no number of the kernel.
+    result: the name of the returned value; empty if nothing is returned, or if it is not a number of the kernel.
     """
 
     kernel: tree.Kernel
@@ -43,7 +43,7 @@ class Reading(Record):
 
 
 def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> Reading:
-    """The kernel of a function. Raises Refused for what is not read."""
+    """The kernel of a function. Raises Refused for unsupported code."""
     learnt = Learnt()
     for _ in range(_MOST_RUNS):
         try:
@@ -142,7 +142,7 @@ class _Run:
             self.statements.shape(variable, node)
 
     def _needed(self) -> set[Variable]:
-        """The scalars whose values somebody asks for after the region."""
+        """The scalars whose values are used after the region."""
         found = set(self.results)
         for name in self.region.after:
             variable = self.context.scopes.find(name)

@@ -22,7 +22,7 @@ from roofdsl.lang.source import Span
 
 
 class Writer(Protocol):
-    """Reads statements and writes the kernel's."""
+    """Reads statements and writes those of the kernel."""
 
     def block(self, items: Sequence[Any]) -> None: ...
 
@@ -54,7 +54,7 @@ class Nests:
                 self._peeled(node, header, peel.variable)
 
     def followed(self, node: Any) -> None:
-        """What a loop does to integers and pointers, without writing anything. Raises Refused."""
+        """The effect of a loop on integers and pointers, without writing anything. Raises Refused."""
         context = self.context
         with context.scopes.block():
             header = self.headers.read(node)
@@ -94,7 +94,7 @@ class Nests:
         return all(self.context.facts.not_negative(d - 1) for d in ends)
 
     def _written(self, node: Any, header: Header, parallel: int, given: dict[Variable, State] | None = None) -> None:
-        """Writes the loop. given: values, in terms of the counter `@i`, of what is of the iteration before."""
+        """Writes the loop. given: the values that come from the previous iteration, in terms of the counter `@i`."""
         context = self.context
         span = context.spans(node)
         with context.visible():
@@ -116,7 +116,7 @@ class Nests:
             context.emit(_nested(clause, body, 0 if _keeps(body, node) else parallel, span), node)
 
     def _upwards(self, header: Header, name: str, node: Any) -> tuple[Poly, tuple[Poly, ...], tuple[Poly, ...], Poly]:
-        """The counter in terms of a loop `name` that counts up, and that loop's starts, stops and step."""
+        """The counter in terms of a loop `name` that counts up, and the starts, stops and step of that loop."""
         if (header.step.value or 0) >= 0:
             return Poly.name(name), header.starts, header.stops, header.step
         if len(header.starts) != 1:
@@ -184,7 +184,7 @@ class Nests:
     def _begins(
         self, v: Variable, end: State | None, symbol: Poly, moving: frozenset[str], count: Poly | None
     ) -> State:
-        """The value at the beginning of an iteration, where each adds the same. moving: names that are not steady."""
+        """The value at the beginning of an iteration, if each iteration adds the same. moving: names that change."""
         before = self.context.state(v)
         offset = end.subscripts[-1] if isinstance(end, Pointer) else end
         if not isinstance(offset, Poly):
@@ -202,7 +202,7 @@ class Nests:
         return before + by * count if isinstance(before, Poly) else Unknown("it is no integer")
 
     def _count(self, header: Header, counter: Poly) -> Poly | None:
-        """How many iterations lie before this one."""
+        """The number of iterations before this one."""
         if len(header.starts) != 1:
             return None
         passed = counter - header.starts[0]
@@ -214,7 +214,7 @@ class Nests:
     def _afterwards(
         self, header: Header, ends: dict[Variable, State | None], starts: dict[Variable, State], name: str
     ) -> None:
-        """What is known behind the loop."""
+        """The known state after the loop."""
         context = self.context
         runs = self._runs(replace(header, stops=tuple(s + 1 for s in header.stops)))  # at least no time
         simple = len(header.starts) == len(header.stops) == 1 and header.step.value == 1
@@ -225,7 +225,7 @@ class Nests:
             context.env[v] = self._final(end, starts[v], header, simple, name)
 
     def _final(self, end: State | None, begin: State, header: Header, simple: bool, name: str) -> State:
-        """The value behind the loop: that at the end of its last iteration."""
+        """The value after the loop: that at the end of its last iteration."""
         if isinstance(begin, Unknown) and not isinstance(begin, Wrapped):
             return begin
         if not simple or not self._runs(header) or not isinstance(end, Poly):
@@ -234,9 +234,9 @@ class Nests:
 
 
 def _nested(clause: tree.Clause, body: list[tree.Item], parallel: int, span: Span) -> tree.For:
-    """The loop around a body, on one line with the loop that is all of the body.
+    """The loop around a body, on one line with an inner loop that is the whole body.
 
-    parallel: how many loops, from this one on, are parallel.
+    parallel: the number of parallel loops, from this one on.
     """
     inner = body[0] if len(body) == 1 else None
     if not isinstance(inner, tree.For):
@@ -245,7 +245,7 @@ def _nested(clause: tree.Clause, body: list[tree.Item], parallel: int, span: Spa
         return tree.For((clause, *inner.clauses), inner.parallel, inner.body, span)
     if parallel < 2:
         return tree.For((clause,), bool(parallel), tuple(body), span)
-    rest = inner.clauses[parallel - 1 :]  # `collapse` speaks of some of the loops
+    rest = inner.clauses[parallel - 1 :]  # `collapse` covers only some of the loops
     own = (tree.For(rest, False, inner.body, inner.span),) if rest else inner.body
     return tree.For((clause, *inner.clauses[: parallel - 1]), True, own, span)
 
@@ -256,7 +256,7 @@ def _extremum(name: str, terms: tuple[Poly, ...], span: Span) -> tree.Expr:
 
 
 def _keeps(body: list[tree.Item], node: Any) -> bool:
-    """Whether iterations keep scalars or arrays of their own, which the kernel's are not."""
+    """Whether iterations have private scalars or arrays, which those of the kernel are not."""
     pending: list[Any] = list(body)
     while pending:
         item = pending.pop()

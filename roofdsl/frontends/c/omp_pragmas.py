@@ -13,7 +13,7 @@ _KNOWN = frozenset(("parallel", "for", "simd", "target", "teams", "distribute", 
 
 
 class Directive(Record):
-    """`loops`: how many loops, from the next one on, are parallel; 0 where iterations are not called independent."""
+    """`loops`: the number of parallel loops, from the next one on; 0 if iterations are not declared independent."""
 
     text: str
     node: Any
@@ -26,7 +26,7 @@ class Directive(Record):
 
 
 def directive(node: Any) -> Directive:
-    """What a pragma says. Raises Refused for one that changes what the program does."""
+    """The meaning of a pragma. Raises Refused for one that changes what the program does."""
     text = " ".join((node.string or "").split())
     words = text.replace("(", " (").split()
     if not words or words[0] != "omp":
@@ -38,7 +38,7 @@ def directive(node: Any) -> Directive:
             break
         head.append(word)
     if not head or not {"for", "simd", "distribute", "loop"} & set(head):
-        message = f"`#pragma omp {' '.join(words[1:3])}` is not read"
+        message = f"`#pragma omp {' '.join(words[1:3])}` is not supported"
         raise Refused("c-pragma", message, node, "write `#pragma omp parallel for` before the loop")
     shared = {"for", "distribute", "loop"} & set(head)
     if not shared or "reduction" in named or "ordered" in named:

@@ -57,7 +57,7 @@ class Places:
         return [(t.line, t.column) for t in self._tokens]
 
     def source(self, name: str) -> Source:
-        """The file of that name; an empty one where it cannot be read."""
+        """The file of that name; an empty one if it cannot be read."""
         if name not in self._sources:
             self._sources[name] = Source(name, "")
             with suppress(CommandError, InputError):
@@ -66,7 +66,7 @@ class Places:
         return self._sources[name]
 
     def of(self, node: Any) -> tuple[Source, Span]:
-        """The file and the span of a node, its brackets closed."""
+        """The file and the span of a node, including its closing brackets."""
         marks = [m for m in _coordinates(node) if m is not None]
         if not marks:
             return self.main, Span(1, 1, 1, 2)
@@ -80,7 +80,7 @@ class Places:
         return self._spanned(first, last)
 
     def at(self, line: int, column: int) -> tuple[Source, Span]:
-        """The file and the span of what stands at a place of the preprocessed text."""
+        """The file and the span of the text at a place of the preprocessed text."""
         if not self._tokens:
             return self.main, Span(1, 1, 1, 2)
         at = self._index((line, column))
@@ -95,7 +95,7 @@ class Places:
         return max(0, bisect_right(self._starts, mark) - 1)
 
     def _balanced(self, first: int, last: int) -> tuple[int, int]:
-        """Widened until every bracket in it is closed in it."""
+        """The span, widened until every bracket in it is closed."""
         missing, depth = 0, 0
         for token in self._tokens[first : last + 1]:
             if token.text in _OPENS:
@@ -123,7 +123,7 @@ class Places:
         return source, Span(line, start, end_line, stop)
 
     def _columns(self, first: int, last: int, line: int) -> tuple[int, int]:
-        """The columns (from 1, the end exclusive) in the user's line of those tokens that are on a line."""
+        """The columns (from 1, the end exclusive) in the user's line of those tokens that come from that line."""
         begin, end = bisect_right(self._starts, (line, 0)), bisect_right(self._starts, (line + 1, 0))
         if line not in self._aligned:
             file, number = self.read.origins[line - 1]
@@ -141,7 +141,7 @@ _Columns = list[tuple[int, int]]
 
 
 def _aligned(original: str, texts: list[str]) -> tuple[_Columns, _Columns]:
-    """For each token the columns of what it came from in the original line, and the columns of the uses of macros."""
+    """For each token, the columns of its origin in the original line; and the columns of macro uses."""
     from difflib import SequenceMatcher
 
     own = [m for m in _TOKEN.finditer(original) if not m[0].startswith(("//", "/*"))]
@@ -181,7 +181,7 @@ def _closing(words: list[str], first: int) -> int:
 
 
 def _prefixes(node: Any) -> int:
-    """How many operators stand before the first name or number of an expression."""
+    """The number of operators before the first name or number of an expression."""
     count = 0
     while True:
         if isinstance(node, c_ast.UnaryOp):

@@ -52,7 +52,7 @@ class Pointers:
                 return False
 
     def _levels(self, node: Any) -> int:
-        """How many subscripts an expression still takes."""
+        """The number of subscripts that an expression still takes."""
         match node:
             case c_ast.ID():
                 variable = self.context.scopes.find(node.name)
@@ -72,7 +72,7 @@ class Pointers:
                 return 0
 
     def pointer(self, node: Any) -> Pointer:
-        """The array and the subscripts that an expression points at. Raises Refused where that is not known."""
+        """The array and the subscripts that an expression points at. Raises Refused if that is not known."""
         match node:
             case c_ast.ID():
                 return self._named(node)
@@ -105,7 +105,7 @@ class Pointers:
             message = f"`{node.name}` is a pointer to pointers, whose rows may lie anywhere"
             raise Refused("c-pointer", message, node, _ROWS)
         if variable.type.base in ("other", "void"):
-            message = f"`{node.name}` points at `{variable.type.words}`, which is not read"
+            message = f"`{node.name}` points at `{variable.type.words}`, which is not supported"
             raise Refused("c-pointer", message, node, "use arrays of numbers")
         state = self.context.state(variable)
         if isinstance(state, Wrapped):
@@ -141,7 +141,7 @@ class Pointers:
                 raise Refused("c-pointer", message, node, "use the same dimensions everywhere")
 
     def _at(self, node: Any) -> Pointer:
-        """What `p[i]` or `*p` is: an element, or a row where subscripts are missing."""
+        """The target of `p[i]` or `*p`: an element, or a row if subscripts are missing."""
         if isinstance(node, c_ast.UnaryOp):
             found = self.pointer(node.expr)
         else:
@@ -184,5 +184,5 @@ class Pointers:
 
 
 def rank(array: Variable) -> int:
-    """How many subscripts an element of the array takes."""
+    """The number of subscripts of an element of the array."""
     return len(array.type.dims) + array.type.pointers

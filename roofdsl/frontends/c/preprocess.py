@@ -57,14 +57,14 @@ _WITH_TYPES = ("stddef.h", "stdint.h", "inttypes.h", "stdlib.h", "stdio.h", "str
 
 
 class Preprocessed(Record):
-    """The text without line markers, and where each of its lines (from 0) came from: a file and a line (from 1)."""
+    """The text without line markers, and the origin of each of its lines (from 0): a file and a line (from 1)."""
 
     text: str
     origins: tuple[tuple[str, int], ...]
 
 
 def preprocess(source: Source, options: Options) -> Preprocessed:
-    """The preprocessed file. Raises InputError for what the preprocessor finds wrong."""
+    """The preprocessed file. Raises InputError for errors of the preprocessor."""
     own = os.path.dirname(source.name) or "."
     folders = [own, *options.folders]
     with tempfile.TemporaryDirectory(prefix="roofdsl-c-") as stubs:
@@ -87,7 +87,7 @@ def _compiler() -> str | None:
 
 
 def _write_stubs(text: str, own: str, folders: list[str], stubs: Path) -> None:
-    """A stub for each `<header>` that the text, or what it includes, names and no folder has."""
+    """A stub for each `<header>` that the text, or a file it includes, names and no folder contains."""
     pending, seen = [(text, own)], set[str]()
     while pending:
         content, folder = pending.pop()
@@ -172,7 +172,7 @@ def _by_pcpp(source: Source, folders: list[str], options: Options) -> str:
 def _without_markers(text: str, own: str) -> Preprocessed:
     """own: the file's name as it was given; pcpp shortens it."""
     whole = os.path.abspath(own)
-    lines = [""]  # for what the reader itself declares
+    lines = [""]  # for the reader's own declarations
     origins = [("", 0)]
     file, number = "", 0
     for line in text.split("\n"):

@@ -29,9 +29,9 @@ _TOO_DEEP = "an expression or a block is nested too deep"
 
 
 def read(path: str, name: str | None = None) -> CheckedFile:
-    """The functions of a C file that hold loops, or the one called `name`, as checked kernels.
+    """The functions of a C file that contain loops, or the one called `name`, as checked kernels.
 
-    Raises CommandError where the file or the function is not there, InputError with what is not read and why.
+    Raises CommandError if the file or the function does not exist, InputError with the unsupported code and the reason.
     """
     source = standard_input() if path == "-" else read_source(path)
     reader = _Reader(source)
@@ -54,13 +54,13 @@ def read(path: str, name: str | None = None) -> CheckedFile:
 
 
 def readings(path: str, name: str | None = None) -> list[tuple[Reading, CheckedKernel]]:
-    """Like `read`, with what each kernel was read from."""
+    """Like `read`, with the source of each kernel."""
     reader = _Reader(standard_input() if path == "-" else read_source(path))
     return [reader.kernel(region)[:2] for region in reader.regions(name)]
 
 
 class _Lexer(c_lexer.CLexer):  # type: ignore[misc]
-    """Remembers how far it has read, since not every error of the parser has a place."""
+    """Records how far it has read, since not every error of the parser has a place."""
 
     reached = (1, 1)
 
@@ -101,19 +101,19 @@ class _Reader:
         return Program(functions, typedefs, tuple(variables), tuple(enums), tuple(parsed.ext))
 
     def _syntax(self, text: str, reached: tuple[int, int]) -> InputError:
-        """pycparser's message at the user's line; `reached` is the line and column that it has come to."""
+        """pycparser's message at the user's line; `reached` is the line and column that the lexer has reached."""
         found = _PLACE.match(text)
         place = (int(found[1]), int(found[2])) if found and found[2] else reached
         source, span = self.places.at(*place)
         said = found[3] if found else text.lstrip(": ")
         message = f"`{said[8:].strip()}` is not expected here" if said.startswith("before: ") else said.lower()
-        help = "C99 is read, without extensions of compilers and without C++"
+        help = "roofdsl reads C99, without extensions of compilers and without C++"
         return InputError(source, [Diagnostic("c-syntax", message, span, help)])
 
     # ---- which functions ----
 
     def regions(self, name: str | None) -> list[Region]:
-        """The function of that name; without a name those with a marked region, or those with loops."""
+        """The function of that name; without a name, those with a marked region, or those with loops."""
         functions = self.program.functions
         if name is not None:
             if name not in functions:
@@ -141,7 +141,7 @@ class _Reader:
     # ---- kernels ----
 
     def kernel(self, region: Region) -> tuple[Reading, CheckedKernel, list[Diagnostic]]:
-        """The kernel of a region, as it is read and checked, and warnings. Raises InputError."""
+        """The kernel of a region, checked, and warnings. Raises InputError."""
         own = self.places.of(region.function.decl)[0]
 
         def spans(node: Any) -> Span:

@@ -19,11 +19,11 @@ _OPERATIONS = 20_000_000
 
 
 def require_rows_kept(context: Context, kernel: tree.Kernel) -> None:
-    """Raises Refused where a subscript passes the end of its row at every size, and does so when it runs."""
+    """Raises Refused if a subscript passes the end of its row at every size, in an execution that happens."""
     for access in context.accesses:
         dims = context.dims.get(access.array, ())
         if access.array.key in context.learnt.shapes:
-            continue  # proven to stay, where rows were found
+            continue  # proven to stay, if rows were found
         for subscript, dim in list(zip(access.subscripts, dims, strict=False))[1:]:
             if dim is not None and _passes(access, subscript, dim) and _is_attained(context, kernel, access):
                 message = f"`{subscript}` leaves the row of `{access.array.name}`, which has {dim} elements"
@@ -32,7 +32,7 @@ def require_rows_kept(context: Context, kernel: tree.Kernel) -> None:
 
 
 def _passes(access: Access, subscript: Poly, dim: Poly) -> bool:
-    """Whether the bounds of the surrounding loops let it leave the row, whatever the sizes are."""
+    """Whether the bounds of the surrounding loops let it leave the row at all sizes."""
     facts = access.facts
     if facts.not_negative(subscript) and facts.not_negative(dim - 1 - subscript):
         return False
@@ -44,7 +44,7 @@ def _passes(access: Access, subscript: Poly, dim: Poly) -> bool:
 
 
 def _is_attained(context: Context, kernel: tree.Kernel, access: Access) -> bool:
-    """Whether an execution at some size reaches it: steps and conditions may keep it from there."""
+    """Whether an execution at some size reaches it; steps and conditions may prevent that."""
     from roofdsl.checks.subscripts import check_bounds
     from roofdsl.sets.library import LibraryFailure, TooHard, limited
 

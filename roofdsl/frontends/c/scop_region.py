@@ -17,9 +17,9 @@ from roofdsl.lang.record import Record
 
 
 class Region(Record):
-    """`items` are the statements that are read; `path` the blocks and loops around them, outermost first.
+    """`items` are the statements of the region; `path` the blocks and loops around them, outermost first.
 
-    `after`: names that are read behind the region, or again in a loop around it. `marked`: by `#pragma scop`.
+    `after`: names that are read after the region, or again in a loop around it. `marked`: by `#pragma scop`.
     """
 
     function: Any
@@ -67,7 +67,7 @@ def _is_pragma(item: Any, word: str) -> bool:
 
 
 def outside(region: Region, context: Context, statements: Statements) -> None:
-    """What is declared and known where the region begins."""
+    """The declarations and known values where the region begins."""
     for k, node in enumerate(region.path):
         following = region.path[k + 1] if k + 1 < len(region.path) else None
         if isinstance(node, c_ast.Compound):
@@ -92,7 +92,7 @@ def outside(region: Region, context: Context, statements: Statements) -> None:
 
 
 def _before(item: Any, context: Context, statements: Statements) -> None:
-    """A statement before the region: integers and pointers are followed, everything else is forgotten."""
+    """A statement before the region: integers and pointers are followed, everything else becomes unknown."""
     if isinstance(item, c_ast.Decl):
         _declared(item, context, statements)
         return
@@ -128,7 +128,7 @@ def _declared(node: Any, context: Context, statements: Statements) -> None:
 
 
 def _initial(init: Any, plain: bool, context: Context, statements: Statements) -> State | None:
-    """The value of an initializer; None where it is not known."""
+    """The value of an initializer; None if it is not known."""
     try:
         if plain:
             return statements.values.value(init).poly
@@ -145,7 +145,7 @@ def _mentioned(node: Any, context: Context) -> set[Variable]:
 
 
 def targets_of_globals(context: Context) -> None:
-    """Notes the arrays of the file that its pointers are set to, in whatever function."""
+    """Records the arrays of the file to which any function sets its pointers."""
     bodies = [f.body for f in context.program.functions.values()]
     sets = [p for body in bodies for p in walk(body) if isinstance(p, c_ast.Assignment)]
     for variable in context.scopes.levels[0].values():
@@ -158,8 +158,8 @@ def targets_of_globals(context: Context) -> None:
 def _called(node: Any, region: Region, context: Context) -> None:
     """Unknown functions may change variables of the file, other than constants.
 
-    A `restrict` pointer is the only way to what it points at, wherever that is; `context.apart` notes the arrays that
-    the function itself lets it point into.
+    A `restrict` pointer is the only way to its target, wherever that is; `context.apart` records the arrays into which
+    the function itself lets it point.
     """
     own = {id(p) for item in region.items for p in walk(item)}
     if not any(isinstance(p, c_ast.FuncCall) and id(p) not in own for p in walk(node)):

@@ -26,15 +26,15 @@ _NO = {
     c_ast.DoWhile: ("a `do` loop may run any number of times", "write `for (i = lo; i < hi; i++)`"),
     c_ast.Goto: ("`goto` is not followed", "write `if` and `else`"),
     c_ast.Label: ("a label is not followed", "write `if` and `else`"),
-    c_ast.Switch: ("`switch` is not read", "write `if` and `else`"),
+    c_ast.Switch: ("`switch` is not supported", "write `if` and `else`"),
     c_ast.Break: ("`break` ends the loop early: how often it runs depends on data", "run the loop to its end"),
-    c_ast.Continue: ("`continue` is not read", "put the rest of the body into an `if`"),
-    c_ast.Return: ("a `return` before the end of the function is not read", "put the rest into an `if`"),
+    c_ast.Continue: ("`continue` is not supported", "put the rest of the body into an `if`"),
+    c_ast.Return: ("a `return` before the end of the function is not supported", "put the rest into an `if`"),
 }
 
 
 class Statements:
-    """Reads statements one after the other, and writes the kernel's."""
+    """Reads statements one after the other, and writes those of the kernel."""
 
     def __init__(self, context: Context, values: Values) -> None:
         self.context, self.values = context, values
@@ -44,7 +44,7 @@ class Statements:
         self.follower.loops = self.nests.followed
 
     def block(self, items: Sequence[Any]) -> None:
-        """Statements in a row; a pragma applies to the loop after it."""
+        """Consecutive statements; a pragma applies to the loop after it."""
         pending: Directive | None = None
         for item in items:
             if isinstance(item, c_ast.Pragma):
@@ -58,9 +58,9 @@ class Statements:
             pending = None
 
     def statement(self, node: Any, parallel: int = 0) -> None:
-        """One statement; it is written once for each answer to the known conditions inside its expressions.
+        """One statement; it is written once for each outcome of the known conditions inside its expressions.
 
-        parallel: how many loops, from this one on, a pragma calls parallel.
+        parallel: the number of loops, from this one on, that a pragma declares parallel.
         """
         context = self.context
         env, out, accesses, active = dict(context.env), len(context.out), len(context.accesses), set(context.active[-1])
@@ -145,7 +145,7 @@ class Statements:
             element(type_, node, node.name)
             self.shape(variable, node)
             if node.init is not None:
-                message = "an array with initial values is not read"
+                message = "an array with initial values is not supported"
                 raise Refused("c-type", message, node, "assign its elements, or make it an argument")
         else:
             element(type_, node, node.name)
@@ -153,7 +153,7 @@ class Statements:
                 self.bind(variable, self.values.value(node.init), node)
 
     def shape(self, variable: Variable, node: Any) -> None:
-        """Notes the dimensions of an array; None where the declaration leaves one open."""
+        """Records the dimensions of an array; None if the declaration leaves one open."""
         if variable.type.pointers > 1 or variable.type.base in ("other", "void"):
             return  # refused where it is used
         dims = [None if d is None else self.values.integer(d, "a dimension") for d in variable.type.dims]
@@ -181,7 +181,7 @@ class Statements:
         self.context.env[variable] = self.integer(variable.name, variable.type.base, value.poly, node)
 
     def integer(self, name: str, type_: str, value: Poly, node: Any) -> Poly:
-        """A value that an integer of this type, called `name`, can hold. Raises Refused where it may wrap around."""
+        """A value that an integer of this type, called `name`, can hold. Raises Refused if it may wrap around."""
         if type_[0] == "u" and not self.context.facts.not_negative(value):
             message = f"`{name}` is unsigned and would wrap around where this is negative"
             raise Refused("c-integer", message, node, "use a signed integer, such as `int`")
@@ -197,7 +197,7 @@ class Statements:
         return name not in self.context.changing[-1] and variable.key not in learnt.stored
 
     def bind(self, variable: Variable, value: Value, node: Any) -> None:
-        """Gives a new local scalar its first value: a `let` where it is the only one; a number stands for itself."""
+        """Gives a new local scalar its first value: a `let` if it is the only one; a number is inserted as it is."""
         type_ = element(variable.type, node, variable.name)
         value = self.values.to(value, type_, node)
         self.context.lets.pop(variable, None)  # of a function that was inlined before
@@ -247,7 +247,9 @@ class Statements:
     def _assign_value(self, node: Any, place: Value, is_update: bool) -> None:
         op = "=" if not is_update and node.op == "=" else node.op[-2 if is_update else 0]
         if not is_update and node.op not in ("=", "+=", "-=", "*=", "/="):
-            raise Refused("c-integer", f"`{node.op}` is not read", node, "write it with `=`, `+`, `-`, `*` and `/`")
+            raise Refused(
+                "c-integer", f"`{node.op}` is not supported", node, "write it with `=`, `+`, `-`, `*` and `/`"
+            )
         one = Value("i32", None, None, Poly.number(1))
         value = one if is_update else self.values.value(node.rvalue)
         if op != "=":
@@ -272,11 +274,11 @@ class Statements:
         self.context.env[variable] = found
 
     def _no_effects(self, node: Any, statement: Any = None) -> None:
-        """What is stored in an integer that nobody may ask for has at least no side effects."""
+        """Checks that a value stored in an integer that is never used has no side effects."""
         for part in walk(node):
             changes = isinstance(part, c_ast.Assignment) or getattr(part, "op", "") in ("++", "--", "p++", "p--")
             if isinstance(part, c_ast.FuncCall) or (changes and part is not statement):
-                message = "a side effect inside an expression is not read"
+                message = "a side effect inside an expression is not supported"
                 raise Refused("c-effect", message, part, "write two statements")
 
     # ---- branches ----

@@ -23,7 +23,7 @@ LARGEST = 2**63 - 1
 
 
 def integer_constant(text: str) -> tuple[int, str]:
-    """The value of an integer constant and its type: the first that holds it of those that C's standard lists."""
+    """The value of an integer constant and its type: the first type in the list of C's standard that can hold it."""
     text = text.lower()
     digits = text.rstrip("ul")
     suffix = text[len(digits) :]
@@ -55,7 +55,7 @@ def smallest(type_: str) -> int:
 
 
 def static_type(node: Any, context: Context) -> str | None:
-    """C's type of an arithmetic expression; None where its form does not show it."""
+    """C's type of an arithmetic expression; None if its form does not show it."""
     match node:
         case c_ast.Constant():
             return _constant(node)
@@ -121,5 +121,5 @@ def _call(node: Any, context: Context) -> str | None:
 
 
 def fits(value: int, type_: str) -> bool:
-    """Whether an integer type holds a number."""
+    """Whether an integer type can hold a number."""
     return not is_integer(type_) or smallest(type_) <= value <= largest(type_)

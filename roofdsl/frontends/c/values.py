@@ -26,7 +26,7 @@ _FLT_MAX, _DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
 
 
 class NeedsData(Exception):
-    """An integer's value is needed and not known."""
+    """The value of an integer is needed but not known."""
 
     def __init__(self, variable: Variable, node: Any, why: str) -> None:
         self.variable, self.node, self.why = variable, node, why
@@ -65,7 +65,7 @@ class Values:
         return value.poly
 
     def value(self, node: Any) -> Value:
-        """The value of an expression. Raises Refused for what is not read."""
+        """The value of an expression. Raises Refused for unsupported code."""
         match node:
             case c_ast.Constant():
                 return self._constant(node)
@@ -87,14 +87,14 @@ class Values:
                 message = "an assignment inside an expression is a side effect"
                 raise Refused("c-effect", message, node, "write it as a statement of its own")
             case c_ast.StructRef():
-                raise Refused("c-pointer", "members of structures are not read", node, "use arrays and scalars")
+                raise Refused("c-pointer", "members of structures are not supported", node, "use arrays and scalars")
             case c_ast.ExprList():
-                raise Refused("c-effect", "the comma operator is not read", node, "write two statements")
+                raise Refused("c-effect", "the comma operator is not supported", node, "write two statements")
             case _:
-                raise Refused("c-statement", "this expression is not read", node)
+                raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
-        """A value converted to the type of what it is stored in, as C does silently; the store itself converts."""
+        """A value converted to the type in which it is stored, as C does silently; the store itself converts."""
         if value.type == type_ or value.poly is not None:
             return value
         self.exact(value, type_, node)
@@ -124,14 +124,14 @@ class Values:
         if code is not None:
             return Value("i32", None, None, Poly.number(code))
         if "'" in text or '"' in text:
-            raise Refused("c-type", "text is not read", node)
+            raise Refused("c-type", "text is not supported", node)
         if node.type.endswith("int"):
             number, type_ = integer_constant(text)
             if number > LARGEST:
                 raise Refused("c-integer", "this integer is larger than 2**63 - 1", node)
             return Value(type_, None, None, Poly.number(number))
         if text.startswith("0x"):
-            raise Refused("c-type", "hexadecimal floating-point numbers are not read", node, "write it in decimal")
+            raise Refused("c-type", "hexadecimal floating-point numbers are not supported", node, "write it in decimal")
         digits = text.rstrip("fl")
         suffix = text[len(digits) :]
         if suffix == "l":
@@ -167,11 +167,11 @@ class Values:
     def _scalar_type(self, node: Any) -> str:
         type_ = self.context.type_of(node.to_type.type)
         if not type_.is_plain or type_.base in ("other", "void"):
-            raise Refused("c-type", f"a cast to `{type_.words}` is not read", node)
+            raise Refused("c-type", f"a cast to `{type_.words}` is not supported", node)
         return type_.base
 
     def cast(self, value: Value, to: str, node: Any) -> Value:
-        """`(to) value`, where that changes no value that the language would keep."""
+        """`(to) value`, if that changes no value that the language would keep."""
         if value.type == to:
             return value
         if is_integer(to):
@@ -195,13 +195,13 @@ class Values:
             raise Refused("c-effect", f"`{node.op[-2:]}` inside an expression is a side effect", node,
                           "write it as a statement of its own")  # fmt: skip
         if node.op == "sizeof":
-            raise Refused("c-integer", "`sizeof` is not read", node, "write the number")
+            raise Refused("c-integer", "`sizeof` is not supported", node, "write the number")
         if node.op == "&":
             raise Refused("c-pointer", "an address is not a number", node)
         if node.op == "!":
             raise Refused("c-condition", "a comparison is not a number in the language", node, "write `c ? 1 : 0`")
         if node.op == "~":
-            raise Refused("c-integer", "bit operations are not read", node)
+            raise Refused("c-integer", "bit operations are not supported", node)
         value = self.value(node.expr)
         type_ = promoted(value.type)
         if node.op == "+":
@@ -219,13 +219,13 @@ class Values:
             a, b = self.value(node.left), self.value(node.right)
             if node.op == "<<" and a.poly is not None and b.poly is not None and b.poly.value is not None:
                 return self._checked(Value(promoted(a.type), None, None, a.poly * 2 ** min(b.poly.value, 62)), node)
-            raise Refused("c-integer", "bit operations are not read", node, "write `*`, `/` and `%`")
+            raise Refused("c-integer", "bit operations are not supported", node, "write `*`, `/` and `%`")
         if self.pointers.is_pointer(node.left) or self.pointers.is_pointer(node.right):
             raise Refused("c-pointer", "arithmetic with pointers does not give a number", node)
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)
 
     def operate(self, op: str, a: Value, b: Value, node: Any) -> Value:
-        """`a op b` in the type that C computes it in. Raises Refused where the language would use another type."""
+        """`a op b` in the type in which C computes it. Raises Refused if the language would use another type."""
         type_ = common(a.type, b.type)
         if a.poly is not None and b.poly is not None:
             return self._checked(Value(type_, None, None, self._integers(op, a.poly, b.poly, node)), node)
@@ -258,7 +258,7 @@ class Values:
         return Refused("c-type", message, node, help)
 
     def _checked(self, value: Value, node: Any) -> Value:
-        """An integer that its type holds. Raises Refused where it is unsigned and may be negative, or overflows."""
+        """An integer that fits in its type. Raises Refused if it is unsigned and may be negative, or overflows."""
         assert value.poly is not None
         if is_unsigned(value.type) and not self.context.facts.not_negative(value.poly):
             message = "this unsigned value wraps around where it would be negative"
@@ -301,7 +301,7 @@ class Values:
         return self.select(condition, self.value(node.iftrue), self.value(node.iffalse), node)
 
     def select(self, condition: Condition, a: Value, b: Value, node: Any) -> Value:
-        """`condition ? a : b` of data."""
+        """`condition ? a : b` on data."""
         type_ = common(a.type, b.type) if a.type != b.type else a.type
         owns = [v.own for v in (a, b) if v.own is not None]
         wrong = next((own for own in owns if not same(own, type_)), None)
@@ -322,7 +322,7 @@ class Values:
         return self.functions.value(name, node)
 
     def learn_data(self, need: NeedsData) -> Again:
-        """Notes that an integer is data. Raises Refused where it already is."""
+        """Records that an integer is data. Raises Refused if that is already known."""
         variable = need.variable
         if variable.key in self.context.learnt.data or variable.place == "parameter":
             message = f"the value of `{variable.name}` is not known here: {need.why}"

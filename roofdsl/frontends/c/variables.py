@@ -16,7 +16,7 @@ from roofdsl.frontends.refuse import Refused
 class Variable:
     """A variable of the program, by identity. `place`: `parameter`, `local`, `outer` (before the region) or `global`.
 
-    `key` tells it apart from others in every run over the same program.
+    `key` identifies it in every run over the same program.
     """
 
     def __init__(self, name: str, type_: CType, node: Any, place: str, key: object) -> None:
@@ -44,14 +44,14 @@ class Pointer:
 
 
 class Unknown:
-    """A value that is not known, and why, as the rest of a sentence about the variable."""
+    """An unknown value, with the reason as the rest of a sentence about the variable."""
 
     def __init__(self, why: str) -> None:
         self.why = why
 
 
 class Wrapped(Unknown):
-    """A value from outside in the first iteration of a loop, and of the iteration before in all others."""
+    """A value from outside in the first iteration of a loop, and from the previous iteration in all others."""
 
     def __init__(self, loop: Any, variable: Variable) -> None:
         super().__init__("it is of the iteration before, and in the first iteration from outside the loop")
@@ -75,7 +75,7 @@ class Scopes:
         return None
 
     def declare(self, variable: Variable) -> None:
-        """Makes a name known. Raises Refused where it hides another one of the function."""
+        """Introduces a name. Raises Refused if it hides another name of the function."""
         for level in self.levels[self.floor :]:
             if variable.name in level:
                 other = level[variable.name]
@@ -95,7 +95,7 @@ class Scopes:
 
     @contextmanager
     def function(self) -> Iterator[None]:
-        """A function of its own: it sees the names of the file only."""
+        """A separate scope: it contains only the names of the file."""
         before = self.levels, self.floor
         self.levels, self.floor = [self.levels[0], {}], 1
         try:
@@ -105,7 +105,7 @@ class Scopes:
 
 
 def assigned_names(node: Any) -> set[str]:
-    """Names that a piece of the program may change, by `=`, `+=`, `++` and so on, or whose address it takes."""
+    """The names that a piece of the program may change, by `=`, `+=`, `++` and so on, or whose address it takes."""
     found: set[str] = set()
     for part in walk(node):
         target = None
@@ -130,7 +130,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def base_name(node: Any) -> str:
-    """The name in an lvalue such as `a[i][j]`, `*p`, `(*p)[i]`; empty where there is none."""
+    """The name in an lvalue such as `a[i][j]`, `*p`, `(*p)[i]`; empty if there is none."""
     while True:
         if isinstance(node, c_ast.ArrayRef):
             node = node.name

@@ -21,8 +21,8 @@ LEVELS = ("-O0", "-O2")
 def verify_file(path: str, name: str | None = None) -> list[Verified]:
     """Executes each function that `FILE:NAME` stands for beside its kernel, on random data at small sizes.
 
-    Raises CommandError where there is no compiler, where the function does not compile, run or end, and where a result
-    differs; InputError for what is not read.
+    Raises CommandError if there is no compiler, if the function does not compile, run or end, and if a result differs;
+    InputError for unsupported code.
     """
     compiler = find_compiler("`--verify` compiles your function: install gcc or clang, or leave it out")
     found = []
@@ -40,7 +40,7 @@ def verify_file(path: str, name: str | None = None) -> list[Verified]:
 
 
 class _Run:
-    """Compiles both and calls them in a process of their own."""
+    """Compiles both functions and calls them in a separate process."""
 
     def __init__(self, kernel: Kernel, users: Harness, compiler: tuple[str, ...]) -> None:
         self.kernel, self.users, self.compiler = kernel, users, compiler

@@ -44,7 +44,7 @@ class Arithmetic(Elementwise):
             return self.power(a, b, right, node)
         type_, weak = self.common([a, b])
         if kind(type_) == "bool":
-            self.context.refuse("py-type", f"`{op}` of truth values is not read", node, "use `np.where`")
+            self.context.refuse("py-type", f"`{op}` of truth values is not supported", node, "use `np.where`")
         if type_ in ("i8", "i16"):
             message = f"{type_} arithmetic wraps around in numpy"
             self.context.refuse("py-type", message, node, "use i32, i64 or floating point")
@@ -89,7 +89,7 @@ class Arithmetic(Elementwise):
         self.context.refuse("py-index", "this power does not follow from sizes", node, "write a number as exponent")
 
     def power(self, a: Value, b: Value, exponent: Any, node: ast.AST) -> Value:
-        """`a ** b`: products, a root, a quotient, or the exponential function for a base that is a number."""
+        """`a ** b`: products, a root, a quotient, or the exponential function if the base is a number."""
         span = self.context.span(node)
         p = b.number
         if p is None and a.number is not None and a.number > 0 and a.number != 1:  # type: ignore[operator]
@@ -102,7 +102,7 @@ class Arithmetic(Elementwise):
             self.context.refuse("py-type", "an exponent is an integer from -64 to 64, or 0.5", node, help)
         type_ = self.common([a, b])[0]
         if a.type == "bool" or type_ in ("i8", "i16") or (p < 0 and kind(type_) == "int"):  # type: ignore[operator]
-            self.context.refuse("py-type", f"this power of {a.type} is not read", node, "use floating point")
+            self.context.refuse("py-type", f"this power of {a.type} is not supported", node, "use floating point")
         (a,) = self.fitted([a], type_, node)
         self.context.exact &= abs(p) <= 2 and kind(a.type) != "complex" and not a.is_scalar  # numpy's scalars use `pow`
         whole = tree.Number(str(abs(int(p.real))), abs(int(p.real)), span)
@@ -117,13 +117,13 @@ class Arithmetic(Elementwise):
         if a.number is not None:
             return self.constant(-a.number, node)
         if kind(a.type) == "bool":
-            self.context.refuse("py-type", "`-` of truth values is not read", node, "use `np.logical_not`")
+            self.context.refuse("py-type", "`-` of truth values is not supported", node, "use `np.logical_not`")
         span = self.context.span(node)
         more = {"weak": a.weak, "simple": a.simple and a.is_scalar}
         return self.elementwise(lambda x: tree.Unary("-", grouped(x, 3), span), [a], a.type, node, **more)
 
     def function(self, name: str, found: Any, node: ast.AST, weak: bool = False) -> Value:
-        """A function of the language of one value."""
+        """A function of the language, applied to one value."""
         a = self.value(found, node)
         if name in ("real", "imag", "conj") and kind(a.type) != "complex":
             return a if name != "imag" else self.constant(0, node)
@@ -148,7 +148,7 @@ class Arithmetic(Elementwise):
         given = [self.value(o, node) for o in operands]
         type_, weak = self.common(given)
         if kind(type_) in ("complex", "bool"):
-            self.context.refuse("py-type", f"`{name}` of {type_} values is not read", node)
+            self.context.refuse("py-type", f"`{name}` of {type_} values is not supported", node)
         given = self.fitted(given, type_, node)
         span = self.context.span(node)
         build = lambda *x: tree.Call(tree.Name(name, span), x, span)  # noqa: E731
@@ -170,7 +170,7 @@ class Arithmetic(Elementwise):
                 self.context.learn_size(o.origins)
         type_, _ = self.common([a, b])
         if kind(type_) == "bool" or (kind(type_) == "complex" and op not in ("==", "!=")):
-            self.context.refuse("py-condition", f"`{op}` of {type_} values is not read", node)
+            self.context.refuse("py-condition", f"`{op}` of {type_} values is not supported", node)
         a, b = self.fitted([a, b], type_, node)
         if not a.own and not b.own:
             a = self.nests.stored(a, "f64", node, "left")
@@ -198,7 +198,7 @@ class Arithmetic(Elementwise):
         a, b = self.value(left, node), self.value(right, node)
         type_, weak = self.common([a, b])
         if type_ == "bool":
-            self.context.refuse("py-type", "a choice between truth values is not read", node)
+            self.context.refuse("py-type", "a choice between truth values is not supported", node)
         a, b = self.fitted([a, b], type_, node)
         c = self.truth(condition, node)
         span = self.context.span(node)
@@ -207,7 +207,7 @@ class Arithmetic(Elementwise):
         return self.elementwise(build, [c, a, b], type_, node, weak=weak, own=own)
 
     def truth(self, found: Any, node: ast.AST) -> Value:
-        """A truth value for each element."""
+        """The truth value of each element."""
         if isinstance(found, Known):
             message = "a condition on sizes and loop variables decides between statements, not between values"
             self.context.refuse("py-condition", message, node, "write `if` and `else`")
@@ -242,7 +242,7 @@ def _other(e: tree.Expr, op: str) -> bool:
 
 
 def _differences(op: str, d: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
-    """What is not negative where `d op 0` holds, and where it does not."""
+    """The values that are nonnegative if `d op 0` holds, and those that are if it does not."""
     at_least: dict[str, tuple[Poly, ...]] = {
         "<": (-d - 1,), "<=": (-d,), ">": (d - 1,), ">=": (d,), "==": (d, -d), "!=": (),
     }  # fmt: skip

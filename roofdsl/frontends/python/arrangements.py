@@ -56,7 +56,9 @@ class Arrangements(Creation):
         return self.indexing.reshaped(value, shape, call.node)
 
     def equal_sizes(self, value: Value, shape: list[Poly]) -> None:
-        """An argument that is a size of the new shape is what the number of elements makes it. Raises Again."""
+        """An argument that is a size of the new shape gets the value that the number of elements requires. Raises
+        Again.
+        """
         total = self.size(value)
         for k, extent in enumerate(shape):
             rest = ONE
@@ -89,7 +91,7 @@ class Arrangements(Creation):
 
 
 def quotient_of(size: Poly, by: Poly) -> Poly | None:
-    """An exact quotient of sizes; None where there is none."""
+    """An exact quotient of sizes; None if there is none."""
     if by.value is not None and by.value > 0 and all(c % by.value == 0 for c in size.terms.values()):
         return Poly({m: c // by.value for m, c in size.terms.items()})
     if len(size.terms) == len(by.terms) == 1:

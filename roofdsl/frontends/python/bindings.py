@@ -19,7 +19,7 @@ class Bindings:
         self.context, self.expressions = context, expressions
 
     def bind(self, name: str, found: Any, node: ast.AST) -> None:
-        """`name = value`. Raises Refused, or Again where the name turns out to be something else."""
+        """`name = value`. Raises Refused, or Again if the name turns out to be something else."""
         context, env = self.context, self.context.frame.env
         key = context.frame.key(name)
         if isinstance(found, Whole) and key in context.learnt.data:
@@ -44,7 +44,7 @@ class Bindings:
         env[name] = found if found.view is not None or found.simple else self._array(name, key, found, node)
 
     def settle(self, names: Iterable[str], node: ast.AST) -> None:
-        """Scalars that are about to change in a loop or branch get places of their own."""
+        """Scalars that are about to change in a loop or branch get storage of their own."""
         context = self.context
         for name in names:
             found, key = context.frame.env.get(name), context.frame.key(name)
@@ -56,7 +56,7 @@ class Bindings:
                 self._cell(name, key, found, node)
 
     def changing(self, names: Iterable[str], before: dict[str, Any]) -> dict[str, Any]:
-        """What is no longer known at the beginning of an iteration: flags, tuples and types that the loop changes."""
+        """The names that are unknown at the beginning of an iteration: flags, tuples and types changed by the loop."""
         followed = (Value, Whole, Unknown, Carried, type(None))
         return {n: Unknown(f"`{n}` changes in the loop") for n in names if not isinstance(before.get(n), followed)}
 
@@ -138,7 +138,7 @@ class Bindings:
         context.frame.env[name] = context.scalar(buffer, node)
 
     def _joined(self, name: str, known: tuple[str, bool], found: Value, node: ast.AST) -> tuple[str, bool]:
-        """The type of a scalar that has had this type and gets that value."""
+        """The type of a scalar that has had this type and now gets that value."""
         (a, a_weak), b, b_weak = known, found.type, found.weak
         if a == b:
             return a, a_weak and b_weak

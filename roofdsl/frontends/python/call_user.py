@@ -18,7 +18,7 @@ from roofdsl.lang.diagnostics import CommandError
 
 
 def main(folder: Path) -> None:
-    """Runs the function on every case. Ends with status 3 and a line on standard error where it fails."""
+    """Runs the function on every case. Ends with status 3 and a line on standard error if it fails."""
     asked = json.loads((folder / "user.json").read_text())
     arguments = [Argument(name, kind, array, value) for name, kind, array, value in asked["arguments"]]
     returned = [Returned(array, tuple(axes)) for array, axes in asked["returned"]]

@@ -20,7 +20,7 @@ class Call(Record):
     node: ast.Call
 
     def bound(self, context: Context, names: Sequence[str], least: int) -> dict[str, Any]:
-        """Arguments by name; those that are missing or None are left out. Raises Refused for others."""
+        """Arguments by name, without those that are missing or None. Raises Refused for others."""
         short = self.name.removeprefix("numpy.")
         found: dict[str, Any] = {}
         if len(self.args) > len(names):
@@ -28,7 +28,7 @@ class Call(Record):
         for name, value in [*zip(names, self.args, strict=False), *self.named.items()]:
             if name not in names or name in found:
                 help = f"it is read with {', '.join(names)}" if names else ""
-                context.refuse("py-call", f"the argument `{name}` of `{short}` is not read", self.node, help)
+                context.refuse("py-call", f"the argument `{name}` of `{short}` is not supported", self.node, help)
             if not (isinstance(value, Constant) and value.value is None):
                 found[name] = value
         for name in names[:least]:

@@ -57,7 +57,7 @@ class Choices:
                     context.emit(item)
 
     def _kept(self, e: tree.Expr, node: ast.AST) -> tree.Expr:
-        """A condition whose operands are named, since what follows may change them."""
+        """A condition whose operands are named, since later statements may change them."""
         context, span = self.context, self.context.span(node)
         match e:
             case tree.Group(inner, own):
@@ -69,7 +69,7 @@ class Choices:
             case tree.Compare(left, ((op, right),), own):
                 return tree.Compare(self._operand(left, span), ((op, self._operand(right, span)),), own)
             case _:
-                return context.refuse("py-condition", "this condition is not read", node)
+                return context.refuse("py-condition", "this condition is not supported", node)
 
     def _operand(self, e: tree.Expr, span: tree.Span) -> tree.Expr:
         if isinstance(e, tree.Number) or not _reads(e):
@@ -104,7 +104,7 @@ class Choices:
 
 
 def _reads(e: tree.Expr) -> bool:
-    """Whether an expression reads what statements can change."""
+    """Whether an expression reads values that statements can change."""
     match e:
         case tree.Group(inner) | tree.Unary(_, inner):
             return _reads(inner)
@@ -121,7 +121,7 @@ def _assigned(items: list[tree.Item]) -> list[tree.Assign]:
 
 
 def _value(item: tree.Assign) -> tree.Expr:
-    """What an assignment stores: `x + v` of `x += v`."""
+    """The value that an assignment stores: `x + v` for `x += v`."""
     if item.op == "=":
         return item.value
     if item.op in ("min=", "max="):
@@ -130,7 +130,7 @@ def _value(item: tree.Assign) -> tree.Expr:
 
 
 def merged(frame: Frame, a: dict[str, Any], b: dict[str, Any]) -> dict[str, Any]:
-    """What is known of names after either of two branches."""
+    """The known values of names after either of two branches."""
     found: dict[str, Any] = {}
     for name in {**a, **b}:
         first, second = a.get(name), b.get(name)

@@ -10,7 +10,7 @@ from roofdsl.lang.source import Span
 
 
 def decided(found: Any) -> bool | None:
-    """What a condition is, where that is known."""
+    """The value of a condition, if it is known."""
     match found:
         case Constant(value):
             return bool(value)

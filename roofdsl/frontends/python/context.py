@@ -24,11 +24,11 @@ BUILT_IN = ("len", "abs", "min", "max", "sum", "float", "int", "pow", "range", "
 
 
 class Again(Exception):
-    """The function is to be followed once more: something learnt is in `Learnt` now."""
+    """The function has to be followed again, with the new entry in `Learnt`."""
 
 
 class Learnt:
-    """What earlier runs over the function have found. Keys tell variables apart in every run."""
+    """The findings of earlier runs over the function. Keys identify variables in every run."""
 
     def __init__(self) -> None:
         self.sizes: set[str] = set()  # arguments that are used as integers
@@ -36,7 +36,7 @@ class Learnt:
         self.types: dict[Key, tuple[str, bool]] = {}  # types of scalars, and whether they give way
         self.data: set[Key] = set()  # integers whose values are not followed
         self.stored: set[Key] = set()  # scalars that are no `let`
-        self.homes: dict[Key, Key] = {}  # arrays that take the place of others of the iteration before
+        self.homes: dict[Key, Key] = {}  # arrays that replace others of the previous iteration
         self.unused: set[Key] = set()  # arrays that nothing reads or writes
         self.mixed: set[str] = set()  # arguments of Python's type that are used in two types
 
@@ -69,9 +69,9 @@ class Let(Record):
 
 
 class Carried:
-    """An array that has its name since before the loop; `read`: whether the loop has used it so.
+    """An array that has had its name since before the loop; `read`: whether the loop has used it so.
 
-    outer: the same of the loop around, where the array has its name since before that one, too.
+    outer: the same for the surrounding loop, if the array has had its name since before that one, too.
     """
 
     def __init__(self, value: Value, outer: Carried | None = None) -> None:
@@ -134,7 +134,7 @@ class Context(Writing):
         raise Refused(code, message, node, help)
 
     def learn_size(self, origins: frozenset[str]) -> NoReturn:
-        """Arguments are integers after all."""
+        """Records that arguments are integers after all."""
         self.learnt.sizes |= origins
         raise Again
 
@@ -146,11 +146,11 @@ class Context(Writing):
         return self.frames[-1]
 
     def taken(self) -> set[str]:
-        """Names that mean something everywhere in the kernel."""
+        """The names that have a meaning everywhere in the kernel."""
         return {b.name for b in self.buffers.values()} | set(self.parameters)
 
     def inner_name(self, wish: str, *, own: bool = False) -> str:
-        """A name for a loop or a `let`, visible in the block that is being written. own: the user has chosen it."""
+        """A name for a loop or a `let`, visible in the block that is being written. own: the user chose it."""
         taken = self.taken().union(*(names for _, names in self.blocks))
         name = free_name(wish, taken if own else taken | self.words)
         self.blocks[-1][1].add(name)
@@ -164,7 +164,7 @@ class Context(Writing):
         return self.inner_name(name or "i")
 
     def buffer(self, key: Key, wish: str, type_: str, dims: Shape, node: ast.AST, *, weak: bool = False) -> Buffer:
-        """An array or scalar of the kernel; the same one whenever this place is met again."""
+        """An array or scalar of the kernel; always the same one for the same place."""
         found = self.buffers.get(key)
         if found is None:
             found = Buffer("", type_, dims, node, place="local", weak=weak)
@@ -181,7 +181,7 @@ class Context(Writing):
         return self.learnt.types.get(key, (type_, weak))
 
     def wished(self, node: ast.AST, otherwise: str) -> str:
-        """What an array that an expression makes is called: as the variable that it is assigned to."""
+        """The preferred name of an array that an expression makes: that of the variable to which it is assigned."""
         return self.wish if node is self.root and self.wish else otherwise
 
     # ---- what is read ----
@@ -237,7 +237,7 @@ class Context(Writing):
     # ---- integers ----
 
     def is_size(self, poly: Poly) -> bool:
-        """Whether an integer is made of sizes alone."""
+        """Whether an integer consists of sizes only."""
         return poly.names <= self.parameters.keys()
 
     def proven(self, poly: Poly) -> bool:
@@ -257,7 +257,7 @@ class Context(Writing):
         return all(self.facts.not_negative(poly.put({name: way})) for way in ways)
 
     def need(self, poly: Poly, node: ast.AST, message: str, help: str = "", code: str = "py-index") -> None:
-        """Makes sure that an integer is not negative, by proof or by an assumption on sizes. Raises Refused."""
+        """Ensures that an integer is nonnegative, by proof or by an assumption on sizes. Raises Refused."""
         if self.dry or self.proven(poly):
             return
         least = None if self.guarded else self._least(poly)
@@ -267,9 +267,9 @@ class Context(Writing):
             self.assumed[least] = node
 
     def expect(self, poly: Poly, node: ast.AST, message: str) -> None:
-        """Assumes that an integer is not negative, where the program would fail otherwise and this is a size's matter.
+        """Assumes that an integer is nonnegative, if the program would fail otherwise and sizes decide it.
 
-        Raises Refused where it is negative at all sizes. Behind an `if`, nothing is assumed.
+        Raises Refused if it is negative at all sizes. After an `if`, nothing is assumed.
         """
         if self.dry or self.proven(poly):
             return
@@ -280,14 +280,14 @@ class Context(Writing):
             self.assumed.setdefault(least, node)
 
     def _least(self, poly: Poly) -> Poly | None:
-        """A polynomial in sizes that an integer is never below; None where none is found."""
+        """A polynomial in sizes that an integer is never below; None if none is found."""
         if self.is_size(poly):
             return poly
         greatest = self.facts.greatest(-poly)
         return None if greatest is None else -greatest
 
     def same(self, a: Poly, b: Poly) -> bool:
-        """Whether two sizes are equal. Raises Again where one of them has no name and takes the other's."""
+        """Whether two sizes are equal. Raises Again if one of them has no name and takes the other's."""
         if a == b:
             return True
         difference = a - b
@@ -300,7 +300,7 @@ class Context(Writing):
 
 
 def assignments(function: ast.FunctionDef) -> dict[str, int]:
-    """How often each name is assigned in the text of a function; its arguments count once."""
+    """The number of assignments to each name in the text of a function; its arguments count once."""
     found: dict[str, int] = {a.arg: 1 for a in function.args.args}
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -311,7 +311,7 @@ def assignments(function: ast.FunctionDef) -> dict[str, int]:
 
 
 def assigned_names(body: Sequence[ast.stmt]) -> dict[str, ast.AST]:
-    """Names that statements assign, and where they do so first."""
+    """The names that statements assign, and the places of the first assignments."""
     found: dict[str, ast.AST] = {}
     for item in body:
         for part in ast.walk(item):
@@ -321,5 +321,5 @@ def assigned_names(body: Sequence[ast.stmt]) -> dict[str, ast.AST]:
 
 
 def storage(buffer: Buffer) -> str:
-    """The type that a buffer is declared with."""
+    """The type with which a buffer is declared."""
     return stored(buffer.type)

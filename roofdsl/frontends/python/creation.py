@@ -52,7 +52,7 @@ class Creation:
             name = {"f4": "float32", "f8": "float64", "i4": "int32", "i8": "int64"}.get(found.value, found.value)
             if name in NUMPY:
                 return NUMPY[name]
-        self.context.refuse("py-type", "this type is not read", node, f"the types are {', '.join(TYPES)}")
+        self.context.refuse("py-type", "this type is not supported", node, f"the types are {', '.join(TYPES)}")
 
     def shape(self, found: Any, node: ast.AST) -> Shape:
         """A shape: an integer or a tuple of them."""
@@ -60,7 +60,7 @@ class Creation:
         return tuple(self.arithmetic.integer(item, node, "a size") for item in items)
 
     def axes(self, found: Any, rank: int, node: ast.AST) -> list[int]:
-        """Numbers of axes; all of them where none is given."""
+        """The numbers of axes; all of them if none is given."""
         if found is None:
             return list(range(rank))
         axes: list[int] = []
@@ -87,7 +87,7 @@ class Creation:
         return found
 
     def counted(self, value: Value, axis: Any, node: ast.AST) -> Poly:
-        """How many elements a reduction over `axis` takes together."""
+        """The number of elements that a reduction over `axis` combines."""
         found = ONE
         for k in self.axes(axis, len(value.shape), node):
             found *= value.shape[k]
@@ -103,7 +103,7 @@ class Creation:
         return self.arithmetic.value(given["a"], call.node), self.arithmetic.value(given["b"], call.node)
 
     def simple(self, call: Call) -> Value:
-        """The only argument, in a place of its own where it is computed."""
+        """The only argument, stored in its own array if it is computed."""
         value = self.arithmetic.value(call.bound(self.context, ["x"], 1)["x"], call.node)
         return value if value.simple else self.nests.materialized(value, call.node, "t", ("simple",))
 
@@ -115,12 +115,12 @@ class Creation:
         return value
 
     def wished(self, node: ast.AST) -> str:
-        """What a new array is called."""
+        """The preferred name of a new array."""
         return self.context.wished(node, "t")
 
     @contextmanager
     def apart(self, node: ast.AST) -> Iterator[None]:
-        """A second array of the same call has a place of its own."""
+        """Inside the context, a second array of the same call has a separate place."""
         context = self.context
         before, context.path = (context.path, context.root), (*context.path, "second", id(node))
         context.root = None
@@ -168,7 +168,7 @@ class Creation:
 
     def _made(self, shape: Shape, type_: str, fill: Any, node: ast.AST) -> Value:
         if not shape:
-            self.context.refuse("py-shape", "an array without dimensions is not read", node, "use a number")
+            self.context.refuse("py-shape", "an array without dimensions is not supported", node, "use a number")
         view = self.new(shape, type_, node)
         if fill is not None:
             self.store(view, "=", self.arithmetic.value(fill, node), node)
@@ -196,7 +196,7 @@ class Creation:
         return self.arithmetic.value(call.bound(self.context, ["a"], 1)["a"], call.node)
 
     def store(self, target: View, op: str, value: Value, node: ast.AST) -> None:
-        """Stores a value as numpy does. Raises Refused where it would be converted to another kind."""
+        """Stores a value as numpy does. Raises Refused if it would be converted to another kind."""
         type_ = target.buffer.type
         if kind(type_) in ("int", "bool") and kind(value.type) in ("float", "complex") and value.number is None:
             message = f"floating-point values lose their fractions when they are stored in {type_}"
@@ -291,7 +291,7 @@ class Creation:
         found = self._made(value.shape, value.type, Whole(ZERO), node)
         assert found.view is not None
         buffer, shift = found.view.buffer, k.value
-        # rows with something in them, so that no bound needs a minimum
+        # only rows that are not empty, so that no bound needs a minimum
         rows = (ZERO, n - max(shift, 0)) if upper else (Poly.number(max(0, -shift)), n)
         if (upper and shift < 0) or (not upper and shift > 0):
             self.context.refuse("py-shape", "this triangle is more than half of the matrix", node)

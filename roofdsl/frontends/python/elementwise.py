@@ -56,7 +56,7 @@ class Elementwise:
             case Items():
                 refuse("py-type", "a tuple or list is not a number or an array", node, "use numpy's arrays")
             case Extremum():
-                refuse("py-condition", "`min` or `max` of sizes is read as a bound of `range` only", node)
+                refuse("py-condition", "`min` or `max` of sizes is supported only as a bound of `range`", node)
             case Known():
                 refuse("py-condition", "a condition on sizes is not a number", node, "write `if` and `else`")
             case Named(name):
@@ -66,7 +66,7 @@ class Elementwise:
                 refuse("py-type", "this is not a number or an array", node, "compute with numbers and arrays")
 
     def shaped(self, found: Any, node: ast.AST) -> Value:
-        """A value whose dimensions matter. Raises Refused for an argument of which nothing is known."""
+        """A value whose dimensions matter. Raises Refused for an argument about which nothing is known."""
         value = self.value(found, node)
         if value.is_scalar and value.origins:
             name = min(value.origins)
@@ -86,7 +86,7 @@ class Elementwise:
         return Value((), type_, lambda _: number(value, span), weak=True, own=False, simple=True, number=value)
 
     def integer(self, found: Any, node: ast.AST, what: str) -> Poly:
-        """An integer that is known. Raises Refused, or Again where an argument turns out to be one."""
+        """A known integer. Raises Refused, or Again if an argument turns out to be one."""
         if isinstance(found, Constant) and isinstance(found.value, bool):
             found = Whole(Poly.number(int(found.value)))
         if isinstance(found, Whole):
@@ -103,7 +103,7 @@ class Elementwise:
     # ---- element by element ----
 
     def elementwise(self, build: Build, operands: Sequence[Value], type_: str, node: ast.AST, **more: Any) -> Value:
-        """A value whose elements `build` makes of the operands' elements, which are repeated as numpy does."""
+        """A value whose elements `build` makes from those of the operands, which are broadcast as in numpy."""
         shape = self.broadcast([o.shape for o in operands], node)
         given = [self._once(o, shape, node, k) for k, o in enumerate(operands)]
         origins = frozenset[str]().union(*(o.origins for o in operands))
@@ -115,7 +115,7 @@ class Elementwise:
         return Value(shape, type_, at, origins=origins, **more)
 
     def _once(self, operand: Value, shape: Shape, node: ast.AST, k: int) -> Value:
-        """An operand that is computed once, not once for every element that it is combined with."""
+        """An operand that is computed once, and not once for every element that it is combined with."""
         if operand.simple or operand.shape == shape or (operand.type == "bool" and operand.is_scalar):
             return operand
         if operand.is_scalar and not operand.own:
@@ -123,7 +123,7 @@ class Elementwise:
         return self.nests.materialized(operand, node, "c" if operand.is_scalar else "t", ("once", k))
 
     def broadcast(self, shapes: Sequence[Shape], node: ast.AST) -> Shape:
-        """The common shape. Raises Refused where there is none."""
+        """The common shape. Raises Refused if there is none."""
         found: list[Poly] = []
         for k in range(max(map(len, shapes), default=0)):
             extents = [s[-1 - k] for s in shapes if len(s) > k]
@@ -139,7 +139,7 @@ class Elementwise:
     # ---- types ----
 
     def common(self, operands: Sequence[Value]) -> tuple[str, bool]:
-        """The type that numpy computes in, and whether it is one of Python's numbers."""
+        """The type in which numpy computes, and whether it is one of Python's numbers."""
         strong = [o.type for o in operands if not o.weak]
         weak = [o.type for o in operands if o.weak]
         if not strong:
@@ -155,7 +155,7 @@ class Elementwise:
         return found, False
 
     def fitted(self, operands: Sequence[Value], type_: str, node: ast.AST) -> list[Value]:
-        """The operands so that the language computes in the type that numpy computes in."""
+        """The operands, converted so that the language computes in the type in which numpy computes."""
         found = [self._fit(o, type_, node, k) for k, o in enumerate(operands)]
         joined = _joined(found, type_)
         if joined.name != type_ and kind(joined.name) == "int" and kind(type_) == "float":  # numbers are floats, too
@@ -196,7 +196,7 @@ class Elementwise:
 
 
 def _joined(operands: Sequence[Value], otherwise: str) -> ElementType:
-    """The type that the language computes in."""
+    """The type in which the language computes."""
     own = [TYPES[o.type] for o in operands if o.own]
     joined = own[0] if own else TYPES[otherwise]
     for t in own[1:]:

@@ -38,24 +38,24 @@ _OPERATORS = {
 _COMPARE = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 _BITS = "bit operations are not part of the language"
 _NO: dict[type[ast.AST], tuple[str, str, str]] = {
-    ast.Lambda: ("py-call", "a `lambda` is not read", "write a function with `def`"),
-    ast.ListComp: ("py-statement", "a list comprehension is not read", "write a loop over an array"),
-    ast.SetComp: ("py-statement", "a set is not read", "write a loop over an array"),
-    ast.DictComp: ("py-statement", "a dictionary is not read", "write a loop over an array"),
-    ast.GeneratorExp: ("py-statement", "a generator is not read", "write a loop over an array"),
-    ast.Yield: ("py-statement", "`yield` is not read", "return an array"),
-    ast.YieldFrom: ("py-statement", "`yield` is not read", "return an array"),
-    ast.Await: ("py-statement", "`await` is not read", "write a plain function"),
-    ast.NamedExpr: ("py-effect", "an assignment inside an expression is not read", "write two statements"),
-    ast.Dict: ("py-type", "a dictionary is not read", "use arrays"),
-    ast.Set: ("py-type", "a set is not read", "use arrays"),
-    ast.JoinedStr: ("py-type", "a text is not read here", "leave it out"),
-    ast.Starred: ("py-call", "`*` before an argument is not read", "write the arguments"),
+    ast.Lambda: ("py-call", "a `lambda` is not supported", "write a function with `def`"),
+    ast.ListComp: ("py-statement", "a list comprehension is not supported", "write a loop over an array"),
+    ast.SetComp: ("py-statement", "a set is not supported", "write a loop over an array"),
+    ast.DictComp: ("py-statement", "a dictionary is not supported", "write a loop over an array"),
+    ast.GeneratorExp: ("py-statement", "a generator is not supported", "write a loop over an array"),
+    ast.Yield: ("py-statement", "`yield` is not supported", "return an array"),
+    ast.YieldFrom: ("py-statement", "`yield` is not supported", "return an array"),
+    ast.Await: ("py-statement", "`await` is not supported", "write a plain function"),
+    ast.NamedExpr: ("py-effect", "an assignment inside an expression is not supported", "write two statements"),
+    ast.Dict: ("py-type", "a dictionary is not supported", "use arrays"),
+    ast.Set: ("py-type", "a set is not supported", "use arrays"),
+    ast.JoinedStr: ("py-type", "a text is not supported here", "leave it out"),
+    ast.Starred: ("py-call", "`*` before an argument is not supported", "write the arguments"),
 }
 
 
 class Expressions:
-    """Evaluates expressions, and writes what they need before their statement."""
+    """Evaluates expressions, and writes the statements that they need beforehand."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -68,7 +68,7 @@ class Expressions:
         self.follow: Callable[[ast.FunctionDef, Sequence[Any], dict[str, Any], ast.Call], Any]
 
     def named(self, node: ast.expr, wish: str) -> Any:
-        """The value of an expression; what it makes is called `wish`."""
+        """The value of an expression; an array that it makes is called `wish`."""
         before = self.context.root, self.context.wish
         self.context.root, self.context.wish = node, wish
         try:
@@ -85,7 +85,7 @@ class Expressions:
         return self.arithmetic.integer(self.read(node), node, what)
 
     def read(self, node: ast.expr) -> Any:
-        """What an expression stands for. Raises Refused."""
+        """The meaning of an expression. Raises Refused."""
         match node:
             case ast.Constant(value):
                 return self._constant(value, node)
@@ -115,7 +115,7 @@ class Expressions:
                 given = (None if p == none else p for p in (start, stop, by))
                 return Slice(next(given), next(given), next(given), node)
             case _:
-                code, message, help = _NO.get(type(node), ("py-statement", "this expression is not read", ""))
+                code, message, help = _NO.get(type(node), ("py-statement", "this expression is not supported", ""))
                 self.context.refuse(code, message, node, help)
 
     def _constant(self, value: Any, node: ast.AST) -> Any:
@@ -130,7 +130,7 @@ class Expressions:
     # ---- names ----
 
     def lookup(self, name: str, node: ast.AST) -> Any:
-        """What a name means here."""
+        """The meaning of a name here."""
         context, module = self.context, self.context.module
         frame = context.frame
         if name in frame.env:
@@ -152,7 +152,7 @@ class Expressions:
         if name in PYTHON:
             return TypeName(PYTHON[name])
         if hasattr(builtins, name):
-            context.refuse("py-call", f"`{name}` is not read", node, "write loops, or use numpy's functions")
+            context.refuse("py-call", f"`{name}` is not supported", node, "write loops, or use numpy's functions")
         known = [*frame.env, *module.functions, *module.imported, *module.constants]
         help = did_you_mean(name, known, "make it an argument, or a number at the top of the file")
         context.refuse("py-name", f"`{name}` is not known", node, help)
@@ -200,7 +200,7 @@ class Expressions:
             self.context.refuse("py-type", _BITS, node, "compute with numbers")
         for found, own in ((a, left), (b, right)):
             if not isinstance(found, Whole):
-                self.arithmetic.value(found, own)  # what is wrong with an operand is said of the operand
+                self.arithmetic.value(found, own)  # errors in an operand are reported for the operand
         return self.arithmetic.operate(word, a, b, node)
 
     def _is_truth(self, found: Any) -> bool:
@@ -231,7 +231,7 @@ class Expressions:
                 continue
             word = _COMPARE.get(type(op))
             if word is None:
-                self.context.refuse("py-condition", "`in` is not read", node, "compare numbers")
+                self.context.refuse("py-condition", "`in` is not supported", node, "compare numbers")
             parts.append(self.arithmetic.compare(word, a, b, node))
         return parts[0] if len(parts) == 1 else self._logic("and", parts, node)
 
@@ -241,7 +241,7 @@ class Expressions:
         return Constant(all(isinstance(x, Constant) and x.value is None for x in (a, b)) == wanted)
 
     def _logic(self, op: str, parts: Sequence[Any], node: ast.AST) -> Any:
-        """`and`, `or`, `not`: decided where the parts are, else of sizes alone or of data alone."""
+        """`and`, `or`, `not`: decided if the parts are, otherwise a condition of sizes alone or of data alone."""
         for p in parts:
             if isinstance(p, Value) and p.type != "bool" and op != "not" and len(parts) > 1:
                 message = f"`{op}` of numbers gives one of them"
@@ -289,7 +289,7 @@ class Expressions:
         a, b = self.value(body), self.value(orelse)
         found = self.arithmetic.truth(condition, test)
         if not (found.is_scalar and a.is_scalar and b.is_scalar):
-            self.context.refuse("py-condition", "a choice between arrays is not read", node, "write `np.where`")
+            self.context.refuse("py-condition", "a choice between arrays is not supported", node, "write `np.where`")
         if any(not isinstance(item, tree.Let) for item in self.context.out[before:]):
             self.context.refuse("py-condition", "whether this is computed depends on data", node, "compute it before")
         return self.arithmetic.select(found, a, b, node)
@@ -344,7 +344,7 @@ class Expressions:
         named: dict[str, Any] = {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                context.refuse("py-call", "`**` before an argument is not read", node, "write the arguments")
+                context.refuse("py-call", "`**` before an argument is not supported", node, "write the arguments")
             named[keyword.arg] = self.read(keyword.value)
         match function:
             case Function(target):

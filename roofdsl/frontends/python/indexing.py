@@ -25,7 +25,7 @@ class Slice(Record):
 
 
 class Part(Record):
-    """What a subscript takes of an axis: `start + step * index` along a new axis, or `start` alone."""
+    """The part of an axis that a subscript selects: `start + step * index` along a new axis, or `start` alone."""
 
     start: Poly
     extent: Poly | None = None
@@ -39,7 +39,7 @@ class Indexing:
         self.context, self.arithmetic = context, arithmetic
 
     def subscript(self, base: Value, index: Any, node: ast.Subscript) -> Value:
-        """`base[index]`. Raises Refused for what is not a view."""
+        """`base[index]`. Raises Refused for anything that is not a view."""
         items = list(index.values) if isinstance(index, Items) and isinstance(node.slice, ast.Tuple) else [index]
         nodes = list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
         if base.is_scalar:
@@ -142,7 +142,7 @@ class Indexing:
     def _stop(self, stop: Poly, extent: Poly, node: ast.AST, back: bool) -> Poly:
         context = self.context
         if context.proven(-stop - 1):
-            return stop + extent  # where that is negative still, the slice is empty
+            return stop + extent  # if it is still negative, the slice is empty
         help = "Python counts a negative stop from the end; write the stop so that it is never negative"
         context.need(stop, node, "this stop may be negative", help)
         if not back:
@@ -160,7 +160,7 @@ class Indexing:
     # ---- other views ----
 
     def permuted(self, base: Value, order: Sequence[int], node: ast.AST) -> Value:
-        """With axes in another order: axis k of the result is axis `order[k]`."""
+        """The value with its axes in another order: axis k of the result is axis `order[k]`."""
         shape = tuple(base.shape[a] for a in order)
         back = {a: k for k, a in enumerate(order)}
         if base.view is None:
@@ -170,7 +170,7 @@ class Indexing:
         return self.context.read(View(base.view.buffer, axes, shape), node)
 
     def flipped(self, base: Value, axes: Sequence[int], node: ast.AST) -> Value:
-        """With some axes in reverse."""
+        """The value with some axes reversed."""
         minus = Poly.number(-1)
         parts = [Part(e - 1, e, minus) if k in axes else Part(ZERO, e) for k, e in enumerate(base.shape)]
         return self.taken(base, parts, node)
@@ -186,7 +186,7 @@ class Indexing:
         return self.context.read(View(base.view.buffer, axes, base.shape[:1]), node)
 
     def reshaped(self, base: Value, shape: Sequence[Poly], node: ast.AST) -> Value:
-        """With other dimensions: axes of 1 come and go, and others are split or joined by numbers."""
+        """The value with other dimensions: axes of 1 come and go, and others are split or joined by numbers."""
         groups = self._groups(list(base.shape), list(shape))
         if groups is None:
             message = f"from {_listed(base.shape)} to {_listed(shape)} elements, subscripts are not affine"
@@ -210,7 +210,7 @@ class Indexing:
         return _like(base, tuple(shape), at)
 
     def _groups(self, old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Poly], int]] | None:
-        """Axes before, axes after and the first of those, with equal products; None where there is no such way."""
+        """Axes before, axes after and the first of those, with equal products; None if there is no such grouping."""
         groups: list[tuple[list[Poly], list[Poly], int]] = []
         i = j = 0
         while i < len(old) or j < len(new):

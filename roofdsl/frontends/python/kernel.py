@@ -26,7 +26,7 @@ _MOST_RUNS = 200
 
 
 def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given], *, fuse: bool = False) -> Reading:
-    """The kernel of a function; `fuse`: with its loops fused. Raises Refused for what is not read."""
+    """The kernel of a function; `fuse`: with its loops fused. Raises Refused for unsupported code."""
     learnt = Learnt()
     for _ in range(_MOST_RUNS):
         try:
@@ -172,7 +172,7 @@ class _Run:
         return found
 
     def _assumptions(self, used: set[str]) -> list[tree.Item]:
-        """What sizes have to be, the weaker ones left out."""
+        """The assumptions about sizes, without weaker ones."""
         context = self.context
         polys = [p for p in context.assumed if not context.facts.not_negative(p)]
         needed: list[Poly] = []
@@ -221,7 +221,7 @@ def _names(items: Any) -> set[str]:
 
 
 def _words(module: Module) -> set[str]:
-    """Names that the functions of a file use for something other than the counters of loops."""
+    """The names that the functions of a file use for anything but loop counters."""
     found: set[str] = set()
     for function in module.functions.values():
         counters = {n.id for f in ast.walk(function) if isinstance(f, ast.For) for n in ast.walk(f.target)

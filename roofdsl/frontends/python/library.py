@@ -1,4 +1,4 @@
-"""What functions of numpy, math and Python itself are read as: one row each."""
+"""The meaning of functions of numpy, math and Python itself: one row for each."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Library(Arrangements):
         help = "its result is not a sum, product, root or other function of the language"
         if name.startswith("torch."):
             help = "`roofdsl convert FILE.py --torch` runs the file, and reads the PyTorch `Model` in it"
-        self.context.refuse("py-call", f"`{short}` is not read", call.node, help)
+        self.context.refuse("py-call", f"`{short}` is not supported", call.node, help)
 
     def method(self, base: Any, call: Call) -> Any:
-        """`base.name(...)` for a method that is called as numpy's function of the same name."""
+        """`base.name(...)` for a method that corresponds to numpy's function of the same name."""
         node = call.node
         value = self.arithmetic.shaped(base, node)
         if call.name in ("sum", "prod", "max", "min", "mean", "std", "var", "dot", "conj", "conjugate", "reshape",
@@ -70,7 +70,7 @@ class Library(Arrangements):
             flat = self.indexing.reshaped(value, [self.size(value)], node)
             return flat if call.name == "ravel" else self.nests.materialized(flat, node, self.wished(node), ("copy",))
         help = "its result is not a sum, product, root or other function of the language"
-        self.context.refuse("py-call", f"the method `{call.name}` is not read", node, help)
+        self.context.refuse("py-call", f"the method `{call.name}` is not supported", node, help)
 
     def converted(self, found: Any, type_: str, node: Any) -> Value:
         """`x.astype(type)`, `np.float32(x)`: a copy in another type."""
@@ -89,7 +89,7 @@ class Library(Arrangements):
         return self.context.read(buffer, node)
 
     def _out(self, call: Call) -> Any:
-        """A function of numpy with `out=`, which stores its result; None without one."""
+        """A call of a numpy function with `out=`, which stores its result; None without `out=`."""
         short = call.name.removeprefix("numpy.")
         known = {**_UNARY, **_BINARY, **_EXTREMA, **_COMPARE, **_LOGIC}
         arity = 1 if short in _UNARY or short in ("square", "negative", "logical_not", "reciprocal") else 2
@@ -145,7 +145,7 @@ class Library(Arrangements):
         if all(isinstance(a, Whole | Extremum) for a in call.args):
             polys = [p for a in call.args for p in (a.polys if isinstance(a, Extremum) else (a.poly,))]
             if any(isinstance(a, Extremum) and a.op != op for a in call.args):
-                self.context.refuse("py-loop", "`min` of `max` is not read", call.node)
+                self.context.refuse("py-loop", "`min` of `max` is not supported", call.node)
             if all(p.value is not None for p in polys):
                 return Whole((min if op == "min" else max)(polys, key=lambda p: p.value or 0))
             return Extremum(op, tuple(dict.fromkeys(polys)))
@@ -157,7 +157,7 @@ class Library(Arrangements):
         given = call.bound(self.context, ["a", "axis", "dtype", "out", "keepdims"], 1)
         value = self.arithmetic.shaped(given["a"], call.node)
         if "dtype" in given and self.type(given["dtype"], call.node) != value.type:
-            self.context.refuse("py-type", "a sum in another type is not read", call.node, "convert with `astype`")
+            self.context.refuse("py-type", "a sum in another type is not supported", call.node, "convert with `astype`")
         return self.reduced(value, given, op, call.node)
 
     def reduced(self, value: Value, given: dict[str, Any], op: str, node: Any) -> Value:
@@ -170,7 +170,7 @@ class Library(Arrangements):
         return self.kept(found, value, axes) if self.flag(given.get("keepdims"), node) else found
 
     def kept(self, found: Value, value: Value, axes: list[int]) -> Value:
-        """With axes of one element where others have gone."""
+        """The value with axes of one element in place of those that were reduced."""
         parts = iter(found.shape)
         shape = [None if k in axes else Part(ZERO, next(parts)) for k in range(len(value.shape))]
         if found.view is not None and found.view.buffer.dims == ():
@@ -187,7 +187,7 @@ class Library(Arrangements):
         return self.kept(found, value, self.axes(given.get("axis"), len(value.shape), call.node))
 
     def divided(self, total: Value, count: Any, node: Any) -> Value:
-        """Numpy divides a sum where it stands."""
+        """A quotient; a stored total is divided in place, as by numpy."""
         if total.view is None:
             return self.arithmetic.operate("/", total, count, node)  # type: ignore[no-any-return]
         self.store(total.view, "/=", self.arithmetic.value(count, node), node)
@@ -199,7 +199,7 @@ class Library(Arrangements):
         node = call.node
         value = self.floating(given["a"], node)
         if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a variance of complex values is not read", node)
+            self.context.refuse("py-type", "a variance of complex values is not supported", node)
         if not value.simple:
             value = self.nests.materialized(value, node, "t", ("spread",))
         count = Whole(self.counted(value, given.get("axis"), node))
@@ -227,7 +227,7 @@ class Library(Arrangements):
     def norm(self, call: Call) -> Any:
         value = self.floating(self.one(call, "x"), call.node)
         if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a norm of complex values is not read", call.node)
+            self.context.refuse("py-type", "a norm of complex values is not supported", call.node)
         square = self.arithmetic.operate("*", value, value, call.node)
         total = self.reductions.reduce(square, range(len(value.shape)), "+=", call.node)
         return self.arithmetic.function("sqrt", total, call.node)
@@ -270,7 +270,7 @@ class Library(Arrangements):
     def as_float(self, call: Call) -> Any:
         found = self.arithmetic.value(self.one(call, "x"), call.node)
         if not found.is_scalar or kind(found.type) in ("complex", "bool"):
-            self.context.refuse("py-type", "`float` of this is not read", call.node)
+            self.context.refuse("py-type", "`float` of this is not supported", call.node)
         if found.number is not None:
             return self.arithmetic.constant(float(found.number.real), call.node)
         return self.nests.stored(found, "f64", call.node, "cast")
@@ -293,13 +293,13 @@ class Library(Arrangements):
 
 
 def value_node(found: Value) -> Any:
-    """Where a reduced array was made."""
+    """The node that made a reduced array."""
     assert found.view is not None
     return found.view.buffer.node
 
 
 def _each(form: str, words: Mapping[str, str], row: Callable[[Library, str, Call], Any]) -> dict[str, Row]:
-    """Rows of functions that are read alike, each with its word."""
+    """Rows of functions with the same translation, each with its own word."""
 
     def made(word: str) -> Row:
         return lambda lib, call: row(lib, word, call)
@@ -364,4 +364,4 @@ ROWS: dict[str, Row] = {
     "int": Library.as_int,
     "pow": Library.power,
 }
-"""By full name: what a call is read as."""
+"""By full name: the translation of a call."""

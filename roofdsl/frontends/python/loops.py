@@ -21,7 +21,7 @@ _RANGES = ("range", "numba.prange")
 
 
 class Header(Record):
-    """`for target in range(start, stop, step)`: starts of which the largest, stops of which the smallest counts."""
+    """`for target in range(start, stop, step)`: the largest of the starts and the smallest of the stops count."""
 
     starts: tuple[Poly, ...]
     stops: tuple[Poly, ...]
@@ -32,7 +32,7 @@ class Header(Record):
 
 
 class _Followed(Record):
-    """A loop whose body has been followed: names before it, integers as an iteration begins, and their steps."""
+    """A followed loop: names before it, integers at the beginning of an iteration, and their steps."""
 
     before: dict[str, Any]
     carried: dict[str, Carried]
@@ -57,7 +57,7 @@ class Loops:
         """Writes a `for`. Raises Refused."""
         context = self.context
         if node.orelse:
-            context.refuse("py-statement", "`else` of a loop is not read", node.orelse[0], "leave it out")
+            context.refuse("py-statement", "`else` of a loop is not supported", node.orelse[0], "leave it out")
         header = self._header(node)
         span = context.span(node)
         up = (header.step.value or 1) > 0
@@ -106,11 +106,13 @@ class Loops:
                 if isinstance(node.target, ast.Tuple) and len(node.target.elts) == 2 and not over.is_scalar:
                     return Header((ZERO,), (over.shape[0],), one, False, over)
             if isinstance(function, Named) and function.name in ("enumerate", "zip", "reversed", "numpy.ndenumerate"):
-                message = f"a loop over `{function.name}` is not read"
+                message = f"a loop over `{function.name}` is not supported"
                 context.refuse("py-loop", message, call, "write `for i in range(n):`")
         found = self.expressions.read(call)
         if isinstance(found, Items):
-            context.refuse("py-loop", "a loop over a tuple or list is not read", call, "write `for i in range(n):`")
+            context.refuse(
+                "py-loop", "a loop over a tuple or list is not supported", call, "write `for i in range(n):`"
+            )
         if not isinstance(found, Value):
             context.refuse("py-loop", "a loop runs over `range(...)` or an array", call, "write `for i in range(n):`")
         if found.is_scalar:
@@ -143,9 +145,8 @@ class Loops:
             if len(polys) > 1 and part is not None:
                 found = self.expressions.read(part)
                 if isinstance(found, Extremum) and (found.op == op) != up:
-                    message = (
-                        f"a bound that is the {'larger' if found.op == 'max' else 'smaller'} of two is not read here"
-                    )
+                    which = "larger" if found.op == "max" else "smaller"
+                    message = f"a bound that is the {which} of two is not supported here"
                     context.refuse("py-loop", message, part, "split the loop")
         for part, polys in ((start, starts), (stop, stops)):
             for p in polys:
@@ -176,7 +177,7 @@ class Loops:
     def _upwards(
         self, header: Header, name: str, up: bool, node: ast.For
     ) -> tuple[Poly, tuple[Poly, ...], tuple[Poly, ...]]:
-        """The counter in terms of a loop `name` that counts up, and that loop's starts and stops."""
+        """The counter in terms of a loop `name` that counts up, and the starts and stops of that loop."""
         if up:
             return Poly.name(name), header.starts, header.stops
         if len(header.starts) != 1:
@@ -217,7 +218,7 @@ class Loops:
     def _integers(
         self, node: ast.For, header: Header, names: Sequence[str], counter: Poly, loop: str
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Values of integers at the beginning of an iteration, and what each adds to them."""
+        """The values of integers at the beginning of an iteration, and the amounts that each iteration adds."""
         context = self.context
         if not names:
             return {}, {}
@@ -255,7 +256,7 @@ class Loops:
         return starts, adds
 
     def _rebound(self, name: str, mark: Carried, node: ast.For) -> None:
-        """A name of an array that the body gives to another one, although it reads the old one first."""
+        """The name of an array that the body assigns to another array, although it reads the old one first."""
         context = self.context
         final = context.frame.env.get(name)
         if final is mark or not mark.read or (isinstance(final, Value) and final.view == mark.value.view is not None):
@@ -301,14 +302,14 @@ class Loops:
                 env[n] = Unknown(f"`{n}` is set in a loop that may not run") if n in before else found
 
     def _last(self, found: Any, why: str, last: dict[str, Poly], needs: Poly | None, key: Any) -> Any:
-        """An integer behind a loop: known where `needs` is not negative."""
+        """An integer after a loop, which is known if `needs` is nonnegative."""
         if not isinstance(found, Whole) or needs is None:
             return Unknown(why, key)
         value = Whole(found.poly.put(last))
         return value if self.context.facts.not_negative(needs) else Unknown(why, key, value, needs)
 
     def _keeps(self, items: Sequence[tree.Item]) -> bool:
-        """Whether iterations keep scalars or arrays of their own, which the kernel's are not."""
+        """Whether iterations have private scalars or arrays, which those of the kernel are not."""
         local = {b.name for b in self.context.buffers.values() if b.place == "local"}
         pending = list(items)
         while pending:

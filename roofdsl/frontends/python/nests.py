@@ -25,11 +25,11 @@ class Nests:
     # ---- loops ----
 
     def nest(self, shape: Shape, starts: Sequence[Poly], node: ast.AST, body: Body) -> None:
-        """Loops over all indices of a shape; the loop of a dimension begins at its start. `body` gets the indices."""
+        """Loops over all indices of a shape; each loop begins at its start. `body` receives the indices."""
         self.sections([(shape, starts, body)], node)
 
     def sections(self, parts: Sequence[tuple[Shape, Sequence[Poly], Body]], node: ast.AST) -> None:
-        """Loops with loops inside: each part stands, behind what the body of the part before has written, in it."""
+        """Loops around several parts; each part goes into the loop, after the statements of the part before."""
         self._part(parts, (), node)
 
     def _part(
@@ -59,7 +59,7 @@ class Nests:
         self.around(clauses, items, node)
 
     def around(self, clauses: Sequence[tree.Clause], items: Sequence[tree.Item], node: ast.AST) -> None:
-        """Writes loops around statements; on one line with a loop that is all of them."""
+        """Writes loops around statements, on one line with an inner loop that is the whole body."""
         context = self.context
         if not items:
             return
@@ -76,7 +76,7 @@ class Nests:
     # ---- stores ----
 
     def store(self, target: View, op: str, value: Value, node: ast.AST, name: str = "t") -> None:
-        """`target op value`, element by element. The value's shape is the target's, or is repeated to fill it."""
+        """`target op value`, element by element. The value has the target's shape, or is broadcast to it."""
         if op == "=" and value.view == target:
             return
         if target.shape and self.overlaps(target, value):
@@ -93,7 +93,8 @@ class Nests:
     def _in_order(self, target: View, op: str, value: Value, node: ast.AST) -> None:
         """Refuses a copy in which numpy 2 overwrites elements before it reads them.
 
-        numpy copies vectors of one array without a temporary if both run forwards, and takes their strides for equal.
+        numpy copies vectors of one array without a temporary if both run forwards, and assumes that their strides are
+        equal.
         """
         if op != "=" or len(target.shape) != 1 or value.shape != target.shape:
             return
@@ -113,7 +114,7 @@ class Nests:
         return chosen(self.context, e, tree.Number("1", 1, span), tree.Number("0", 0, span), span)
 
     def materialized(self, value: Value, node: ast.AST, wish: str, role: tuple[object, ...]) -> Value:
-        """The value in an array of its own, or for a scalar in a scalar of its own."""
+        """The value stored in a separate array, or for a scalar in a separate scalar."""
         context = self.context
         key = (*context.path, id(node), *role)
         for extent in value.shape:
@@ -127,7 +128,7 @@ class Nests:
         return context.read(target, node)
 
     def let(self, value: Value, node: ast.AST, wish: str, *, own: bool = False) -> Value:
-        """A scalar with a name of its own. own: the user has chosen it."""
+        """A scalar with its own name. own: the user chose it."""
         context, span = self.context, self.context.span(node)
         name = context.inner_name(wish, own=own)
         context.emit(tree.Let(tree.Name(name, span), value.at(()), span))
@@ -149,13 +150,13 @@ class Nests:
         return context.scalar(buffer, node)
 
     def positive(self, extent: Poly, node: ast.AST) -> None:
-        """An array has elements."""
+        """Checks that an array has elements."""
         if self.context.is_size(extent):
             message = f"this has no elements: its size is {extent}"
             self.context.need(extent - 1, node, message, code="py-shape")
 
     def room(self, shape: Shape, node: ast.AST) -> Shape:
-        """Dimensions of an array that holds such shapes in every iteration."""
+        """The dimensions of an array that can hold such shapes in every iteration."""
         found: list[Poly] = []
         for extent in shape:
             dim = extent if self.context.is_size(extent) else self.context.facts.greatest(extent)
@@ -169,7 +170,7 @@ class Nests:
     # ---- what is read and written by the same statement ----
 
     def accesses(self, value: Value, indices: Sequence[Poly]) -> list[Access]:
-        """The elements that an element of the value is computed from."""
+        """The elements from which an element of the value is computed."""
         context = self.context
         before, context.recorded = context.recorded, []
         written = list(context.written)
@@ -179,7 +180,7 @@ class Nests:
         return found or []
 
     def overlaps(self, target: View, value: Value) -> bool:
-        """Whether storing an element changes another one that is still to be read."""
+        """Whether storing an element changes another one that has still to be read."""
         context = self.context
         symbols = [context.symbol() for _ in target.shape]
         names = [next(iter(s.names)) for s in symbols]
@@ -195,7 +196,7 @@ class Nests:
 
 
 def _apart(facts: Facts, a: Poly, b: Poly, names: Sequence[str]) -> bool:
-    """Whether two subscripts never meet, be it at different indices."""
+    """Whether two subscripts never meet, even at different indices."""
     moved = {n: Poly.name(f"{n}'") for n in names}
     ranges = [r for r in facts.ranges if r.var in names]
     other = [Range(f"{r.var}'", r.lowers, r.uppers) for r in ranges]
@@ -205,7 +206,7 @@ def _apart(facts: Facts, a: Poly, b: Poly, names: Sequence[str]) -> bool:
 
 
 def _starts(target: View) -> list[Poly]:
-    """Where loops begin so that subscripts of the target are the loop variables themselves."""
+    """The starts of loops for which the subscripts of the target are the loop variables themselves."""
     starts = [ZERO] * len(target.shape)
     for a in target.axes:
         if a.axis is not None and a.step == ONE:
@@ -214,7 +215,7 @@ def _starts(target: View) -> list[Poly]:
 
 
 def aligned(indices: Sequence[Poly], shape: Shape, own: Shape) -> tuple[Poly, ...]:
-    """The indices of a value in an array that it is repeated to fill."""
+    """The indices of a value in an array to which it is broadcast."""
     last = len(shape) - len(own)
     return tuple(
         ZERO if extent == ONE and shape[last + k] != ONE else indices[last + k] for k, extent in enumerate(own)

@@ -14,7 +14,7 @@ def parse_module(text: str) -> ast.Module:
 
 
 def parse_expression(text: str) -> ast.expr:
-    """The tree of one expression. Raises SyntaxError for anything else, nested too deeply or with null bytes too."""
+    """The tree of one expression. Raises SyntaxError for anything else, and for deep nesting or null bytes."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (RecursionError, MemoryError, ValueError):

@@ -8,7 +8,7 @@ from roofdsl.lang.source import Source, Span
 
 
 def span_of(node: ast.AST, source: Source) -> Span:
-    """The span of a node; of a statement with a block, its head. Python counts columns in bytes of UTF-8."""
+    """The span of a node; for a statement with a block, that of its head. Python counts columns in bytes of UTF-8."""
     line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
     end_line, end_column = getattr(node, "end_lineno", line) or line, getattr(node, "end_col_offset", column + 1)
     last = _head(node)
@@ -19,7 +19,7 @@ def span_of(node: ast.AST, source: Source) -> Span:
 
 
 def _head(node: ast.AST) -> ast.expr | ast.arg | None:
-    """What ends the head of a statement with a block."""
+    """The end of the head of a statement with a block."""
     match node:
         case ast.For(iter=end) | ast.While(test=end) | ast.If(test=end):
             return end

@@ -28,14 +28,14 @@ _DECORATORS = ("kernel", "njit", "jit")
 def read(path: str, name: str | None = None) -> CheckedFile:
     """The functions of a Python file, or the one called `name`, as checked kernels. Nothing of it is executed.
 
-    Raises CommandError where the file or the function is not there, InputError with what is not read and why.
+    Raises CommandError if the file or the function does not exist, InputError with the unsupported code and the reason.
     """
     source = standard_input() if path == "-" else read_source(path)
     return read_text(source, name, dict(map(shape_option, current().shapes)), fuse=current().fused)
 
 
 def readings(path: str, name: str | None = None) -> list[tuple[Reading, Source]]:
-    """How each function that `FILE:NAME` stands for is read, with the file. Raises what `read` does."""
+    """The reading of each function that `FILE:NAME` stands for, with the file. Raises what `read` does."""
     source, given = read_source(path), dict(map(shape_option, current().shapes))
     module = module_of(source)
     chosen = _chosen(module, name, given)
@@ -43,7 +43,7 @@ def readings(path: str, name: str | None = None) -> list[tuple[Reading, Source]]
 
 
 def read_text(source: Source, name: str | None, shapes: Mapping[str, Given], *, fuse: bool = False) -> CheckedFile:
-    """The functions of a text in Python. shapes: what is said of arguments that have no annotation.
+    """The functions of a text in Python. shapes: descriptions of the arguments without annotations.
 
     fuse: with loops fused and temporaries kept in scalars, as a compiler could do.
     """
@@ -133,7 +133,7 @@ def module_of(source: Source) -> Module:
 
 
 def _bound(node: ast.stmt) -> set[str]:
-    """The names that a statement of a file gives a meaning."""
+    """The names that a statement of a file defines."""
     match node:
         case ast.FunctionDef(name) | ast.ClassDef(name) | ast.AsyncFunctionDef(name):
             return {name}
@@ -160,7 +160,9 @@ def _number(node: ast.expr | None) -> int | float | None:
 
 
 def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> list[ast.FunctionDef]:
-    """The function of that name; without one those that are marked, or that have annotations, or that nothing calls."""
+    """The function of that name; without a name, those that are marked, or that have annotations, or that nothing
+    calls.
+    """
     functions, file = module.functions, module.source.name
     if name is not None:
         if name not in functions:

@@ -23,14 +23,14 @@ class Reductions:
         self.context, self.nests, self.arithmetic = context, nests, arithmetic
 
     def reduce(self, value: Value, axes: Sequence[int], op: str, node: ast.AST, wish: str = "s") -> Value:
-        """`op` is `+=`, `*=`, `max=` or `min=`; axes: those that go. Raises Refused."""
+        """`op` is `+=`, `*=`, `max=` or `min=`; axes: those to reduce. Raises Refused."""
         if value.type == "bool" and op in ("+=", "*="):
             (value,) = self.arithmetic.fitted([value], "i64", node)
         type_ = value.type
         if kind(type_) == "int" and op in ("+=", "*="):
             type_ = "i64"
         if op in ("max=", "min=") and kind(type_) in ("complex", "bool"):
-            self.context.refuse("py-type", f"the largest or smallest of {type_} values is not read", node)
+            self.context.refuse("py-type", f"the largest or smallest of {type_} values is not supported", node)
         self.context.exact &= kind(type_) == "int" or op in ("max=", "min=")
         kept = [k for k in range(len(value.shape)) if k not in axes]
         buffer = self._result(tuple(value.shape[k] for k in kept), type_, node, wish)
@@ -39,7 +39,7 @@ class Reductions:
         order = _order(value)
         first = ZERO
         if op in ("max=", "min=") and len(axes) == 1:
-            first = ONE  # the first element is what the others are compared with
+            first = ONE  # the other elements are compared with the first one
 
         def indices(of_kept: Sequence[Poly], of_axes: Sequence[Poly]) -> list[Poly]:
             given = dict(zip(kept, of_kept, strict=True)) | dict(zip(axes, of_axes, strict=True))
@@ -85,7 +85,9 @@ class Reductions:
         context = self.context
         type_, _ = self.arithmetic.common([v for v, _ in operands])
         if kind(type_) == "bool" or type_ in ("i8", "i16"):
-            context.refuse("py-type", f"products of {type_} matrices are not read", node, "use i64 or floating point")
+            context.refuse(
+                "py-type", f"products of {type_} matrices are not supported", node, "use i64 or floating point"
+            )
         given = self.arithmetic.fitted([v for v, _ in operands], type_, node)
         given = [v if v.simple else self.nests.materialized(v, node, "t", ("of", k)) for k, v in enumerate(given)]
         self.context.exact &= kind(type_) == "int"
@@ -170,7 +172,7 @@ class Reductions:
 
 
 def _order(value: Value) -> list[int]:
-    """The axes as they lie in memory, outermost first."""
+    """The axes in memory order, outermost first."""
     axes = [a.axis for a in value.view.axes if a.axis is not None] if value.view is not None else []
     return [*axes, *(k for k in range(len(value.shape)) if k not in axes)]
 

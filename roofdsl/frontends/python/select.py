@@ -8,7 +8,7 @@ from roofdsl.lang.source import Span
 
 
 def chosen(context: Context, condition: tree.Expr, a: tree.Expr, b: tree.Expr, span: Span) -> tree.Expr:
-    """`select(condition, a, b)`; of a condition of several parts, one in another."""
+    """`select(condition, a, b)`; for a condition of several parts, nested `select`s."""
     match condition:
         case tree.Group(inner):
             return chosen(context, inner, a, b, span)
@@ -25,7 +25,7 @@ def chosen(context: Context, condition: tree.Expr, a: tree.Expr, b: tree.Expr, s
 
 
 def _twice(context: Context, e: tree.Expr, span: Span) -> tree.Expr:
-    """What is written twice: a name, unless it costs nothing."""
+    """A value that is written twice: a name, unless it costs nothing."""
     if isinstance(e, tree.Number | tree.Ref | tree.Index):
         return e
     name = context.inner_name("c")

@@ -23,9 +23,9 @@ _LIKE_A_TYPE = re.compile(r"[a-z]+\d+")
 
 
 class Given(Record):
-    """What is said of an argument: its dimensions as text (none for a scalar) and its type, empty where it is open.
+    """The description of an argument: its dimensions as text (empty for a scalar) and its type; empty if open.
 
-    weak: a number of Python, whose type gives way. size: an integer, on which sizes may depend.
+    weak: a Python number, whose type yields to others. size: an integer on which sizes may depend.
     """
 
     dims: tuple[str, ...] | None
@@ -104,7 +104,7 @@ class Signature:
         if spec.vararg or spec.kwarg:
             extra = spec.vararg or spec.kwarg
             assert extra is not None
-            context.refuse("py-call", "`*` arguments are not read", extra, "write the arguments")
+            context.refuse("py-call", "`*` arguments are not supported", extra, "write the arguments")
         args = arguments_of(self.function)
         given = {a.arg: self.shapes.get(a.arg) or self._annotation(a) for a in args}
         dims = {n: self._dims(n, g, next(a for a in args if a.arg == n)) for n, g in given.items()}
@@ -132,7 +132,7 @@ class Signature:
     # ---- annotations ----
 
     def _annotation(self, arg: ast.arg) -> Given | None:
-        """What an annotation says; None where it says nothing that is read."""
+        """The meaning of an annotation; None if it says nothing that is supported."""
         node = arg.annotation
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             try:
@@ -203,7 +203,7 @@ class Signature:
         return symbol
 
     def _resolved(self, poly: Poly) -> Poly:
-        """With the names of sizes that are equal."""
+        """The text with equal sizes under one name."""
         for _ in range(len(self.context.learnt.equal) + 1):
             poly = poly.put(self.context.learnt.equal)
         return poly
@@ -216,7 +216,7 @@ class Signature:
         context.frame.env[name] = context.scalar(buffer, arg)
 
     def _scalar(self, name: str, given: Given | None, arg: ast.arg) -> None:
-        """A number: a size where it turns out that it is used as one."""
+        """A number, which is a size if it turns out to be used as one."""
         context = self.context
         type_ = given.type if given is not None and given.type else "f64"
         weak = given is None or given.weak or not given.type

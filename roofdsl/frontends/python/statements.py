@@ -25,26 +25,26 @@ _NO: dict[type[ast.AST], tuple[str, str, str]] = {
         "`break` ends the loop early: how often it runs is not in the text",
         "run it to its end",
     ),
-    ast.Continue: ("py-statement", "`continue` is not read", "put the rest of the body into an `if`"),
-    ast.Return: ("py-statement", "a `return` before the end of the function is not read", "use `if` and `else`"),
-    ast.Try: ("py-statement", "`try` is not read", "leave it out"),
-    ast.With: ("py-statement", "`with` is not read", "leave it out"),
-    ast.Raise: ("py-statement", "`raise` is not read", "leave it out, or write `assert n >= 2` for sizes"),
-    ast.Delete: ("py-statement", "`del` is not read", "leave it out"),
+    ast.Continue: ("py-statement", "`continue` is not supported", "put the rest of the body into an `if`"),
+    ast.Return: ("py-statement", "a `return` before the end of the function is not supported", "use `if` and `else`"),
+    ast.Try: ("py-statement", "`try` is not supported", "leave it out"),
+    ast.With: ("py-statement", "`with` is not supported", "leave it out"),
+    ast.Raise: ("py-statement", "`raise` is not supported", "leave it out, or write `assert n >= 2` for sizes"),
+    ast.Delete: ("py-statement", "`del` is not supported", "leave it out"),
     ast.Global: ("py-effect", "`global` changes names outside the function", "use arguments and `return`"),
     ast.Nonlocal: ("py-effect", "`nonlocal` changes names outside the function", "use arguments and `return`"),
-    ast.Import: ("py-statement", "an import inside a function is not read", "import at the top of the file"),
-    ast.ImportFrom: ("py-statement", "an import inside a function is not read", "import at the top of the file"),
-    ast.FunctionDef: ("py-call", "a function inside a function is not read", "define it at the top of the file"),
-    ast.AsyncFunctionDef: ("py-call", "`async` functions are not read", "write a plain function"),
-    ast.ClassDef: ("py-statement", "a class inside a function is not read", "use arrays"),
-    ast.Match: ("py-statement", "`match` is not read", "write `if` and `elif`"),
+    ast.Import: ("py-statement", "an import inside a function is not supported", "import at the top of the file"),
+    ast.ImportFrom: ("py-statement", "an import inside a function is not supported", "import at the top of the file"),
+    ast.FunctionDef: ("py-call", "a function inside a function is not supported", "define it at the top of the file"),
+    ast.AsyncFunctionDef: ("py-call", "`async` functions are not supported", "write a plain function"),
+    ast.ClassDef: ("py-statement", "a class inside a function is not supported", "use arrays"),
+    ast.Match: ("py-statement", "`match` is not supported", "write `if` and `elif`"),
 }
 _AUGMENTED = "write it as an assignment with `=`"
 
 
 class Statements:
-    """Follows the statements of functions, and writes the kernel's."""
+    """Follows the statements of functions, and writes those of the kernel."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -55,7 +55,7 @@ class Statements:
         self.choices = Choices(context, self.expressions, self.block)
 
     def block(self, items: Sequence[ast.stmt]) -> None:
-        """Statements in a row."""
+        """Consecutive statements."""
         for item in items:
             before, self.context.top = self.context.top, None
             self.statement(item)
@@ -83,7 +83,7 @@ class Statements:
             case ast.Assert(test):
                 self._assert(test, node)
             case _:
-                default = ("py-statement", "this statement is not read", "")
+                default = ("py-statement", "this statement is not supported", "")
                 code, message, help = _NO.get(type(node), default)
                 context.refuse(code, message, node, help)
 
@@ -159,7 +159,7 @@ class Statements:
                 self.context.refuse("py-statement", "this cannot be assigned", target, "assign names and elements")
 
     def _narrowed(self, value: Value, view: View, node: ast.AST) -> Value:
-        """A number of Python that is stored in an array."""
+        """A Python number that is stored in an array."""
         if value.own and value.weak and kind(value.type) == kind(view.buffer.type) == "float":
             (value,) = self.expressions.arithmetic.fitted([value], view.buffer.type, node)
         return value
@@ -182,7 +182,7 @@ class Statements:
         old = self.expressions.element(target) if isinstance(target, ast.Subscript) else self.expressions.read(target)
         new = self.expressions.read(value)
         if word is None:
-            context.refuse("py-statement", "`@=` is not read", node, _AUGMENTED)
+            context.refuse("py-statement", "`@=` is not supported", node, _AUGMENTED)
         if isinstance(target, ast.Name) and (not isinstance(old, Value) or old.is_scalar):
             self._augmented_name(target, word, old, new, node)
             return
@@ -294,7 +294,7 @@ class Statements:
         return found
 
     def body(self, function: ast.FunctionDef) -> Any:
-        """Follows a function; what it returns."""
+        """Follows a function; returns its value."""
         return self._ending(function.body)
 
     def plain(self, function: ast.FunctionDef) -> None:
@@ -307,7 +307,7 @@ class Statements:
                 self.context.refuse("py-call", message, decorator, "leave it out")
 
     def _ending(self, body: Sequence[ast.stmt]) -> Any:
-        """Follows the last statements of a function; what they return."""
+        """Follows the last statements of a function; returns the function's value."""
         items = list(body)
         last = items.pop() if items and isinstance(items[-1], ast.Return) else None
         if last is None and items and isinstance(items[-1], ast.If) and _returns(items[-1]):
@@ -322,7 +322,7 @@ class Statements:
         return self.expressions.named(last.value, "result")
 
     def _either(self, node: ast.If) -> Any:
-        """What `if c: return a` and `else: return b` return: of two numbers, if `c` is about data."""
+        """The value of `if c: return a` and `else: return b`: one of two numbers, if `c` depends on data."""
         context, arithmetic = self.context, self.expressions.arithmetic
         condition = self.expressions.read(node.test)
         known = decided(condition)
@@ -339,7 +339,7 @@ class Statements:
         a, b = (arithmetic.value(way, node) for way in ways)
         found = arithmetic.truth(condition, node.test)
         if not (a.is_scalar and b.is_scalar and found.is_scalar):
-            context.refuse("py-condition", "a choice between arrays is not read", node.test, "write `np.where`")
+            context.refuse("py-condition", "a choice between arrays is not supported", node.test, "write `np.where`")
         return arithmetic.select(found, a, b, node)
 
     def _arguments(
@@ -348,7 +348,7 @@ class Statements:
         spec = function.args
         if spec.vararg or spec.kwarg or spec.kwonlyargs or spec.posonlyargs:
             self.context.refuse(
-                "py-call", f"`{function.name}` has `*` or keyword-only arguments, which are not read", node
+                "py-call", f"`{function.name}` has `*` or keyword-only arguments, which are not supported", node
             )
         names = [a.arg for a in spec.args]
         given = dict(zip(names, args, strict=False))
@@ -359,7 +359,7 @@ class Statements:
             if name not in given and name in defaults:
                 default = defaults[name]
                 if not isinstance(default, ast.Constant | ast.UnaryOp):
-                    self.context.refuse("py-call", "a default that is not a number is not read", default)
+                    self.context.refuse("py-call", "a default that is not a number is not supported", default)
                 given[name] = self.expressions.read(default)
         if wrong or set(given) != set(names):
             message = f"these are not the arguments of `{function.name}`"

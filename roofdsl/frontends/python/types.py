@@ -27,12 +27,12 @@ def kind(type_: str) -> str:
 
 
 def stored(type_: str) -> str:
-    """The type in which numpy keeps it: a byte for a truth value."""
+    """The type in which numpy stores it: a byte for a truth value."""
     return "i8" if type_ == "bool" else type_
 
 
 def promoted(a: str, b: str) -> str:
-    """The type that numpy computes in, of two arrays or scalars of numpy."""
+    """The type in which numpy computes with two of its arrays or scalars."""
     if a == b:
         return a
     if "bool" in (a, b):
@@ -51,7 +51,7 @@ def promoted(a: str, b: str) -> str:
 
 
 def with_weak(strong: str, weak: str) -> str:
-    """The type of an array or scalar of numpy with a number of Python, whose type is `i64`, `f64` or `c128`."""
+    """The type of a numpy array or scalar combined with a Python number, whose type is `i64`, `f64` or `c128`."""
     order = {"bool": 0, "int": 1, "float": 2, "complex": 3}
     if order[kind(strong)] >= order[kind(weak)]:
         return strong

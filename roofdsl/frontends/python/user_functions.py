@@ -19,8 +19,7 @@ from roofdsl.lang.types import TYPES
 class Argument(Record):
     """An argument of a function. kind: `size`, `array`, `number` (of Python) or `scalar` (of numpy).
 
-    array: what it is called in the kernel; empty for a size. value: a size that can only be this number. dims: of an
-    array.
+    array: its name in the kernel; empty for a size. value: a size that can only be this number. dims: of an array.
     """
 
     name: str
@@ -31,7 +30,7 @@ class Argument(Record):
 
 
 class Returned(Record):
-    """A value that a function returns. axes: its axes in the order of the array's, with those of one element behind.
+    """A value that a function returns. axes: its axes in the order of the array's, with those of one element last.
 
     array is None for None and for a part of an array.
     """
@@ -41,7 +40,9 @@ class Returned(Record):
 
 
 class Reading(Record):
-    """A function that is read. exact: whether numpy computes it in the same order, every operation rounded alike."""
+    """A function as it was read. exact: whether numpy computes in the same order, with the same rounding of every
+    operation.
+    """
 
     function: str
     tree: tree.Kernel
@@ -51,7 +52,7 @@ class Reading(Record):
 
 
 def function_of(path: str, name: str) -> Callable[..., Any]:
-    """The function of a file, which is executed for it. Raises CommandError where the file or the function fails."""
+    """The function of a file, which is executed to get it. Raises CommandError if the file or the function fails."""
     spec = importlib.util.spec_from_file_location(f"_roofdsl_user_{Path(path).stem}", path)
     if spec is None or spec.loader is None:
         raise CommandError(f"`{path}` cannot be executed")
@@ -65,7 +66,7 @@ def function_of(path: str, name: str) -> Callable[..., Any]:
 
 
 def sizes_in(reading: Reading, values: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes of example arguments, by the kernel's parameters. Raises CommandError where they do not fit."""
+    """The sizes of example arguments, by the kernel's parameters. Raises CommandError if they do not fit."""
     found: dict[str, int] = {}
     for argument in reading.arguments:
         value = values[argument.name]
@@ -81,7 +82,7 @@ def sizes_in(reading: Reading, values: Mapping[str, Any]) -> dict[str, int]:
 
 
 def given_like(value: Any) -> Given:
-    """What an example argument says of the type and the dimensions of an argument. Raises CommandError."""
+    """The type and dimensions of an argument that an example shows. Raises CommandError."""
     if isinstance(value, bool) or not hasattr(value, "dtype"):
         kinds: dict[type, Given] = {
             int: Given(None, "i64", size=True),
@@ -104,10 +105,10 @@ def run_user(
     arrays: Mapping[str, Any],
     sizes: Mapping[str, int],
 ) -> dict[str, Any]:
-    """What a function leaves behind, by the names of the kernel's arrays; nothing given is changed.
+    """The results of a function, by the names of the kernel's arrays; the arguments are not changed.
 
-    arrays: numpy's arrays by the kernel's names; a scalar has the shape (1,). sizes: values of the parameters.
-    Raises CommandError where the function does not take them.
+    arrays: numpy arrays by the kernel's names; a scalar has the shape (1,). sizes: values of the parameters. Raises
+    CommandError if the function does not accept them.
     """
     given: dict[str, Any] = {}
     for argument in arguments:

@@ -22,7 +22,7 @@ class Whole(Record):
 
 
 class Extremum(Record):
-    """The smallest (`min`) or largest (`max`) of integers, which only bounds of loops may be."""
+    """The smallest (`min`) or largest (`max`) of integers, allowed only as a bound of a loop."""
 
     op: str
     polys: tuple[Poly, ...]
@@ -66,9 +66,9 @@ class Method(Record):
 
 
 class Unknown(Record):
-    """A value that is not known, and why, as the rest of a sentence. `key` tells a scalar that may be kept as data.
+    """An unknown value, with the reason as the rest of a sentence. `key` identifies a scalar that may be kept as data.
 
-    value: what it is at sizes at which `needs` is not negative.
+    value: its value at sizes at which `needs` is nonnegative.
     """
 
     why: str
@@ -78,9 +78,9 @@ class Unknown(Record):
 
 
 class Known(Record):
-    """A condition on sizes and loop variables. `value`: where numbers decide it.
+    """A condition on sizes and loop variables. `value`: if numbers decide it.
 
-    holds, fails: differences that are not negative where it holds, and where it does not.
+    holds, fails: differences that are nonnegative if it holds, and if it does not.
     """
 
     written: tree.Expr
@@ -90,9 +90,9 @@ class Known(Record):
 
 
 class Buffer:
-    """An array of the kernel, by identity; a scalar where it has no dimensions.
+    """An array of the kernel, by identity; a scalar if it has no dimensions.
 
-    place: `argument`, `local` or `result`. weak: whether a scalar is a number of Python, whose type gives way.
+    place: `argument`, `local` or `result`. weak: whether a scalar is a Python number, whose type yields to others.
     """
 
     def __init__(self, name: str, type_: str, dims: Shape, node: ast.AST, *, place: str, weak: bool) -> None:
@@ -103,7 +103,7 @@ class Buffer:
 
 
 class Axis(Record):
-    """How a dimension of a buffer is subscripted: `start + step * index` of an axis of the view, or `start` alone."""
+    """The subscript of a dimension of a buffer: `start + step * index` for an axis of the view, or `start` alone."""
 
     start: Poly
     axis: int | None = None
@@ -126,15 +126,13 @@ At = Callable[[Sequence[Poly]], tree.Expr]
 
 
 class Value(Record):
-    """An array, or a scalar where `shape` is empty, whose elements are computed where they are needed.
+    """An array, or a scalar if `shape` is empty, whose elements are computed where they are needed.
 
-    type: the type that numpy gives it, `bool` for truth values, whose elements are conditions.
-    weak: a number of Python, whose type gives way to that of arrays.
-    own: whether the language sees this type in the expression; numbers, sizes and loop variables take the type of
-    what they are combined with.
-    at: the expression of an element. view: where it is nothing but a part of an array.
-    simple: whether writing it twice costs nothing. number: its value where it is a plain number.
-    origins: arguments of unknown kind that it is made of, which may turn out to be sizes.
+    type: the type that numpy gives it, `bool` for truth values, whose elements are conditions. weak: a Python number,
+    whose type yields to that of arrays. own: whether the language sees this type in the expression; numbers, sizes and
+    loop variables take the type of their operands. at: the expression of an element. view: if it is only a part of an
+    array. simple: whether writing it twice costs nothing. number: the value of a plain number. origins: arguments of
+    unknown kind from which it is made, which may turn out to be sizes.
     """
 
     shape: Shape

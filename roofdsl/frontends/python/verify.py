@@ -30,8 +30,8 @@ _START = "from roofdsl.frontends.python.call_user import main; import pathlib, s
 def verify_file(path: str, name: str | None = None) -> list[Verified]:
     """Executes each function that `FILE:NAME` stands for beside its kernel, on random data at small sizes.
 
-    The whole file is executed for it, in a process of its own. Raises CommandError where the function fails or does not
-    end, and where a result differs; InputError for what is not read.
+    For this, the whole file is executed in a separate process. Raises CommandError if the function fails or does not
+    end, and if a result differs; InputError for unsupported code.
     """
     compiler = find_compiler("`--verify` compiles generated code: install gcc or clang, or leave it out")
     found = []
@@ -71,12 +71,12 @@ class _Run:
             return outcomes
 
     def _stored(self, theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
-        """Results in the form that the kernel stores: a number has one element, a truth value is 1 or 0."""
+        """Results in the form in which the kernel stores them: a number has one element, a truth value is 1 or 0."""
         types = {a.name: STORAGE[a.type.name] for a in self.kernel.arrays}
         return {n: v.astype(types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
 
     def _user(self, folder: Path, cases: Sequence[Case]) -> None:
-        """Runs the user's function in a child process. Raises CommandError where it fails or does not end."""
+        """Runs the user's function in a child process. Raises CommandError if it fails or does not end."""
         reading = self.reading
         asked = {
             "path": str(Path(self.path).resolve()),
@@ -106,16 +106,16 @@ class _Run:
 
 
 def _moved(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The same data, every floating-point number another one in its last place."""
+    """The same data, with every floating-point number changed in its last place."""
     import numpy as np
 
     return {n: np.nextafter(v, v.dtype.type(9)) if v.dtype.kind == "f" else v for n, v in arrays.items()}
 
 
 def _certain(ours: Any, theirs: Any, moved: Any) -> Any:
-    """What the user's function gives, where data that differ in the last place do not give something else.
+    """The results of the user's function, where data that differ in the last place give the same.
 
-    Elsewhere rounding decides, as in a division by nearly nothing; there our own number stands.
+    Elsewhere rounding decides, as in a division by nearly 0; there, our own number is used.
     """
     import numpy as np
 

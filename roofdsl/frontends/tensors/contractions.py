@@ -111,7 +111,7 @@ def convolution(node: Node) -> KernelText:
     bias = rest[0] if rest else None
     spatial = len(weight.shape) - 2
     whole = data.shape if len(data.shape) == spatial + 2 else (1, *data.shape)
-    order = node.options.get("result") or range(len(out.shape))  # where n, o and the rest stand in the result
+    order = node.options.get("result") or range(len(out.shape))  # the positions of n, o and the others in the result
     result = tuple(out.shape[d] for d in order)
     result = result if len(result) == spatial + 2 else (1, *result)
     writer = Writer()

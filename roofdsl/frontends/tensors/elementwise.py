@@ -100,7 +100,7 @@ def is_elementwise(node: Node) -> bool:
 
 
 def kernel_of_group(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
-    """One kernel for operators on elements of the same shape. kept: ids of results that somebody else reads."""
+    """One kernel for operators on elements of the same shape. kept: ids of results that other operators read."""
     inside = {n.outputs[0].id for n in nodes}
     read = list(dict.fromkeys(t for n in nodes for t in n.tensors if t.id not in inside))
     written = [n.outputs[0] for n in nodes if n.outputs[0].id in kept]
@@ -135,7 +135,7 @@ def kernel_of_group(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
 
 
 def _statements(writer: Writer, nodes: Sequence[Node], texts: dict[object, str], targets: Mapping[int, str]) -> None:
-    """One statement an operator: a `let`, or a store where somebody else reads the result."""
+    """One statement for each operator: a `let`, or a store if another operator reads the result."""
     results: dict[int, str] = {}
 
     def text(operand: Any) -> str:
@@ -157,7 +157,7 @@ def _statements(writer: Writer, nodes: Sequence[Node], texts: dict[object, str],
 
 
 def _repeats(nodes: Sequence[Node], tensor: Tensor) -> bool:
-    """Whether an operator's expression writes this operand more than once."""
+    """Whether an operator's expression contains this operand more than once."""
     for node in nodes:
         if tensor in node.tensors:
             probe = ["@" if o == tensor else "0" for o in node.inputs]
@@ -171,7 +171,7 @@ def _aligned(stored: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _collapsed(shape: Sequence[int], operands: Sequence[tuple[int, ...]]) -> tuple[list[int], list[list[bool]]]:
-    """Neighboring dimensions that every operand has, or none, as one; and which of them each operand has."""
+    """Neighboring dimensions that every operand has, or none has, as one; and which of them each operand has."""
     ranges: list[int] = []
     columns: list[tuple[bool, ...]] = []
     for k, n in enumerate(shape):

@@ -9,7 +9,7 @@ from roofdsl.frontends.tensors.graph import Graph, Node
 
 
 def groups(graph: Graph, fused: bool) -> list[tuple[Node, ...]]:
-    """The launches, in an order in which they can be executed: single operators, or groups where `fused` says so."""
+    """The launches, in an executable order: single operators, or groups if `fused` is set."""
     if not fused:
         return [(node,) for node in graph.nodes]
     place = {t.id: k for k, node in enumerate(graph.nodes) for t in node.outputs}
@@ -52,7 +52,7 @@ def _before(nodes: Sequence[Node], place: dict[int, int]) -> list[set[int]]:
 
 
 def _is_closed(joined: set[int], nodes: Sequence[Node], place: dict[int, int], before: list[set[int]]) -> bool:
-    """Whether nothing outside must run between members: no input from outside needs a member, nor a view of one."""
+    """Whether nothing outside must run between members: no input from outside needs a member or a view of one."""
     for k in joined:
         for tensor in nodes[k].tensors:
             producer = place.get(tensor.id)
@@ -67,7 +67,7 @@ def _is_closed(joined: set[int], nodes: Sequence[Node], place: dict[int, int], b
 
 
 def _ordered(nodes: Sequence[Node], group: list[int], place: dict[int, int]) -> list[tuple[Node, ...]]:
-    """The groups, each behind those whose results it reads."""
+    """The groups, each after those whose results it reads."""
     found: list[tuple[Node, ...]] = []
     done: set[int] = set()
     pending = list(dict.fromkeys(group))

@@ -10,10 +10,10 @@ from roofdsl.lang.record import Record
 
 
 class Tensor(Record):
-    """A value of the graph. `id`: its producer's; a view has the id of what it is a view of.
+    """A value of the graph. `id`: its producer's; a view has the id of its base.
 
-    shape: as operators see it; stored: with 1 in dimensions along which one element is read again and again
-    (`expand`). whole: it is all of what was produced, in the order in which it was produced.
+    shape: as operators see it; stored: with 1 in dimensions along which one element is read repeatedly (`expand`).
+    whole: it is everything that was produced, in the order of production.
     """
 
     id: int
@@ -34,7 +34,7 @@ class Tensor(Record):
 
 
 def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """What a reshaped tensor is stored as: dimensions that were expanded stay so where they are still there."""
+    """The stored shape of a reshaped tensor: expanded dimensions stay expanded if they still exist."""
     if of.stored == of.shape:
         return shape
     places = {k: (n, s) for k, (n, s) in enumerate(zip(of.shape, of.stored, strict=True)) if n != 1}
@@ -49,7 +49,7 @@ Operand = Tensor | int | float | None
 
 
 class Node(Record):
-    """One operator. `op`: its name in the tables here; `called`: as the framework calls it."""
+    """One operator. `op`: its name in the tables here; `called`: its name in the framework."""
 
     op: str
     called: str
@@ -64,7 +64,7 @@ class Node(Record):
 
 
 class Graph(Record):
-    """Operators in an order in which they can be executed. `results`: the ids of what the program returns."""
+    """Operators in an executable order. `results`: the ids of the values that the program returns."""
 
     name: str
     nodes: tuple[Node, ...]

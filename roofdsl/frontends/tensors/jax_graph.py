@@ -55,7 +55,7 @@ class _Reader:
         ids = frozenset(r.id for r in results if isinstance(r, Tensor))
         wanted = set(ids)
         kept: list[Node] = []
-        for node in reversed(self.nodes):  # operators whose results nobody reads are left out, as jit does
+        for node in reversed(self.nodes):  # operators with unused results are left out, as by jit
             if any(t.id in wanted for t in node.outputs):
                 kept.insert(0, node)
                 wanted |= {t.id for t in node.tensors}
@@ -65,7 +65,7 @@ class _Reader:
         self.fresh += 1
         type_ = TYPES.get(str(aval.dtype), "")
         if not type_:
-            raise CommandError(f"arrays of {aval.dtype} are not read", f"types that are read: {', '.join(TYPES)}")
+            raise CommandError(f"arrays of {aval.dtype} are not supported", f"the types are {', '.join(TYPES)}")
         shape = tuple(int(n) for n in aval.shape)
         return Tensor(self.fresh, shape, type_, shape)
 
@@ -155,7 +155,9 @@ Reading = tuple[str, Sequence[Any], Mapping[str, Any]] | None
 
 
 def _dot(params: Mapping[str, Any], inputs: list[Any]) -> Reading:
-    """`dot_general`: batch dimensions first, then the rest of the left, the rest of the right, and what is summed."""
+    """`dot_general`: batch dimensions first, then the rest of the left operand, the rest of the right, and the summed
+    ones.
+    """
     (left_sum, right_sum), (left_batch, right_batch) = params["dimension_numbers"]
     left, right = inputs
     batch = [left.shape[d] for d in left_batch]
@@ -176,7 +178,7 @@ def _product(numbers: Sequence[int]) -> int:
 
 
 def _convolution(params: Mapping[str, Any], inputs: list[Any]) -> Reading:
-    """A convolution in any order of dimensions, read as X[n, c, ...] and W[o, c, ...]; dilated data are transposed."""
+    """A convolution with dimensions in any order, as X[n, c, ...] and W[o, c, ...]; dilated data are transposed."""
     order = params["dimension_numbers"]
     data, weight = inputs
     x = tuple(data.shape[d] for d in order.lhs_spec)

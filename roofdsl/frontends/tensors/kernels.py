@@ -15,12 +15,12 @@ TABLE: Mapping[str, Callable[[Node], KernelText]] = {
 
 
 def is_known(node: Node) -> bool:
-    """Whether an operator is read, other than by the bytes of its arguments."""
+    """Whether an operator is known; otherwise only the bytes of its arguments and results are counted."""
     return node.op != UNKNOWN and (is_elementwise(node) or node.op in TABLE)
 
 
 def kernel_of(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
-    """The kernel of an operator or of a group of elementwise ones. kept: ids of results that are read elsewhere."""
+    """The kernel of an operator or of a group of elementwise ones. kept: ids of results that are used elsewhere."""
     first = nodes[0]
     if len(nodes) > 1 or is_elementwise(first):
         return kernel_of_group(nodes, kept)

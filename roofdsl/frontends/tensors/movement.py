@@ -80,7 +80,7 @@ def rows(node: Node) -> KernelText:
 
 
 def unknown(node: Node) -> KernelText:
-    """An operator that is not read: every argument is read once and every result written once, without any work."""
+    """An unknown operator: every argument is read once and every result written once, without any work."""
     writer = Writer()
     lines: list[tuple[int, str]] = []
     for k, tensor in enumerate(dict.fromkeys(t for t in node.inputs if isinstance(t, Tensor))):

@@ -15,8 +15,8 @@ class _Window:
 
 
 def pool(node: Node) -> KernelText:
-    """`max_pool` (with places, where somebody reads them) and `avg_pool`. options: `window`, `stride`, `padding`,
-    `dilation` as lists, one number for each of the last dimensions; `places`: the result that holds them, or None.
+    """`max_pool` (with places, if they are used) and `avg_pool`. options: `window`, `stride`, `padding`, `dilation` as
+    lists, one number for each of the last dimensions; `places`: the result that holds them, or None.
     """
     (data,) = node.tensors
     o = node.options

@@ -18,8 +18,8 @@ from roofdsl.machine.named import Program
 class TensorProgram(Program):
     """A program of kernels, to be predicted like any other. `launches`: the kernel of each launch, in order.
 
-    unknown: what the framework calls the operators that are not read, in the order of their launches; the bytes of
-    their arguments and results are counted. operators, views: how many the graph has; views cost nothing.
+    unknown: the framework's names of the unknown operators, in the order of their launches; the bytes of their
+    arguments and results are counted. operators, views: their numbers in the graph; views cost nothing.
     """
 
     launches: tuple[str, ...]
@@ -34,7 +34,7 @@ class TensorProgram(Program):
 
     @property
     def summary(self) -> str:
-        """One line on what was read."""
+        """A line that summarizes the graph."""
         counts = f"{self.operators} operators in {len(self.launches)} launches, {self.views} views, which cost nothing"
         if not self.unknown:
             return f"{self.name}: {counts}"
@@ -43,7 +43,7 @@ class TensorProgram(Program):
 
 
 def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> TensorProgram:
-    """The program of a graph. about: what the file's first line says of it.
+    """The program of a graph. about: the description in the file's first line.
 
     Raises CommandError for a graph without operators.
     """
@@ -80,7 +80,7 @@ def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> Ten
 
 
 def _folded(launches: list[str]) -> list[str]:
-    """`run` lines; a launch that comes again at once is in a `repeat`."""
+    """`run` lines; consecutive equal launches are in a `repeat`."""
     lines: list[str] = []
     k = 0
     while k < len(launches):

@@ -9,8 +9,8 @@ from roofdsl.frontends.tensors.writing import LOWEST, KernelText, Writer, elemen
 
 
 class Split:
-    """A tensor's dimensions as those that stay (`i0`, `i1`, ...) and those that are reduced (`r0`, ...), joined where
-    neighbors are of the same kind.
+    """A tensor's dimensions divided into those that stay (`i0`, `i1`, ...) and those that are reduced (`r0`, ...);
+    neighbors of the same kind are joined.
     """
 
     def __init__(self, tensor: Tensor, dims: object) -> None:
@@ -76,7 +76,7 @@ def total(node: Node) -> KernelText:
 
 
 def extreme(node: Node) -> KernelText:
-    """`amax`, `amin`, and `max`, `min`, `argmax`, `argmin` along a dimension; results that nobody reads are left out.
+    """`amax`, `amin`, and `max`, `min`, `argmax`, `argmin` along a dimension; unused results are left out.
 
     options: `sign` is 1 for a maximum, -1 for a minimum; `values` and `places` say which results there are.
     """
@@ -106,7 +106,7 @@ def extreme(node: Node) -> KernelText:
 
 
 def scan(node: Node) -> KernelText:
-    """`cumsum` and `cumprod`: each element from the one before."""
+    """`cumsum` and `cumprod`: each element from the previous one."""
     (data,) = node.tensors
     (out,) = node.outputs
     axis = node.options["dim"] % len(data.shape)
@@ -129,7 +129,7 @@ def scan(node: Node) -> KernelText:
 
 
 def variance(node: Node) -> KernelText:
-    """`var` and `std` of two passes; options: `correction` is taken from the number of elements."""
+    """`var` and `std` in two passes; options: `correction` is subtracted from the number of elements."""
     data, out, split, writer, x, y = _single(node)
     writer.array("out", "Y", out.type, [n for _, n in split.kept])
     writer.array("temp", "mean", data.type, ())

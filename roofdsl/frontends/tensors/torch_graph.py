@@ -43,9 +43,9 @@ _NUMBERS = (int, float, bool)
 
 
 def torch_graph(module: Any, inputs: Sequence[Any], name: str = "") -> Graph:
-    """The graph of a module, in the mode (training or not) that it is in, for inputs of these shapes.
+    """The graph of a module, in its current mode (training or not), for inputs of these shapes.
 
-    Raises CommandError where torch is not installed or cannot export the module.
+    Raises CommandError if torch is not installed or cannot export the module.
     """
     try:
         import torch
@@ -83,7 +83,7 @@ class _Reader:
         return Graph(name, tuple(self._needed(results)), frozenset(results), self.views)
 
     def _needed(self, results: set[int]) -> list[Node]:
-        """Without operators whose results nobody reads, such as unused statistics."""
+        """The operators without those whose results are unused, such as unused statistics."""
         wanted = set(results)
         kept: list[Node] = []
         for node in reversed(self.nodes):
@@ -98,7 +98,7 @@ class _Reader:
         self.fresh += 1
         type_ = TYPES.get(str(value.dtype).removeprefix("torch."))
         if type_ is None:
-            raise CommandError(f"tensors of {value.dtype} are not read", f"types that are read: {', '.join(TYPES)}")
+            raise CommandError(f"tensors of {value.dtype} are not supported", f"the types are {', '.join(TYPES)}")
         shape = tuple(int(n) for n in value.shape)
         return Tensor(self.fresh, shape, type_, shape)
 
@@ -185,13 +185,13 @@ class _Reader:
         return float("ones" in base)
 
     def _users(self, node: Any) -> set[int]:
-        """The places of a tuple of results that somebody reads."""
+        """The used places of a tuple of results."""
         return {u.args[1] for u in node.users if getattr(u.target, "__name__", "") == "getitem" and u.users}
 
     def _plain(
         self, base: str, args: list[Any], kwargs: Mapping[str, Any]
     ) -> tuple[str, Sequence[Any], Mapping[str, Any]]:
-        """An elementwise operator, by the name it has here; unknown where there is none."""
+        """An elementwise operator, by its name here; unknown if there is none."""
         from roofdsl.frontends.tensors.elementwise import OPERATORS
 
         name = _SAME.get(base, base)
@@ -230,7 +230,7 @@ def _swapped(rank: int, dims: Sequence[int]) -> list[int]:
     return order
 
 
-# ---- operators with a reading of their own ----
+# ---- operators with their own translation ----
 
 Reading = tuple[str, Sequence[Any], Mapping[str, Any]] | None
 

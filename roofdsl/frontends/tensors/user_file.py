@@ -14,10 +14,10 @@ _NEEDED = ("Model", "get_inputs", "get_init_inputs")
 
 
 def graph_of_file(path: str) -> Graph:
-    """The graph of the module of a file. RUNS the file: the Python in it may do anything that its user may.
+    """The graph of the module of a file. RUNS the file: its Python code may do anything that the user may.
 
-    Parameters and inputs have shapes and no data, so that large ones need no memory. Raises CommandError where the
-    file does not run, lacks one of the three names, or cannot be exported.
+    Parameters and inputs have shapes and no data, so that large ones need no memory. Raises CommandError if the file
+    does not run, lacks one of the three names, or cannot be exported.
     """
     try:
         from torch._subclasses.fake_tensor import FakeTensorMode

@@ -29,7 +29,7 @@ class Writer:
         self.depth = 1
 
     def array(self, intent: str, name: str, type_: str, dims: Sequence[int]) -> str:
-        """Declares an array, or a scalar where there are no dimensions; gives its name."""
+        """Declares an array, or a scalar if there are no dimensions; returns its name."""
         shown = f"[{', '.join(map(str, dims))}]" if dims else ""
         self.declared[intent].append(f"{name}: {type_}{shown}")
         return name
@@ -40,7 +40,7 @@ class Writer:
 
     @contextmanager
     def loops(self, ranges: Sequence[tuple[str, int]]) -> Iterator[None]:
-        """Loops from 0 over the given numbers, those of one iteration left out."""
+        """Loops from 0 over the given numbers, without those of one iteration."""
         kept = [(v, n) for v, n in ranges if n != 1]
         if kept:
             self.put(f"for {', '.join(f'{v} in range({n})' for v, n in kept)}:")
@@ -70,13 +70,13 @@ class Writer:
 
 
 def element(name: str, dims: Sequence[int], subscripts: Sequence[str]) -> str:
-    """`name[i, j]`, 0 where a dimension has one element; the name alone for a scalar."""
+    """`name[i, j]`, with 0 for a dimension of one element; only the name for a scalar."""
     parts = ["0" if n == 1 else s for n, s in zip(dims, subscripts, strict=True)]
     return f"{name}[{', '.join(parts)}]" if parts else name
 
 
 def number(value: float) -> str:
-    """A number as the language writes it; infinities as the largest numbers of f32."""
+    """A number as the language writes it; infinities become the largest numbers of f32."""
     if math.isnan(value):
         return "0"
     if value in (float("inf"), float("-inf")):

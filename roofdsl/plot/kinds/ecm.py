@@ -18,7 +18,7 @@ from roofdsl.plot.roofline_points import labels_of, sizes_of_all
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 
 WIDTH_IN, ROW_IN, PANEL_IN = 8.0, 0.27, 0.62
 CALL, CORE, LOADS = "call", "arithmetic", "loads, stores"

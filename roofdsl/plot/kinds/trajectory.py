@@ -23,7 +23,7 @@ from roofdsl.plot.roofline_plane import line_style, origin_symbols, roofs_board
 from roofdsl.plot.roofline_points import Point, measured_points, points_of
 from roofdsl.plot.roofs import Ceilings, Roofs, level_roofs, require_roof, with_ceilings
 from roofdsl.plot.ticks import prefixed
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.cited import points_named
 from roofdsl.profiler.measured_points import Points
 

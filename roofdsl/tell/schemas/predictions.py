@@ -80,7 +80,7 @@ _KEYS: dict[str, Schema] = {
     "fma_fraction": maybe(SHARE),
     "peak_fraction": maybe(SHARE),
     "mix": many(_MIX, "the operations by type and class"),
-    "time_s": said(AMOUNT, "the bound on the time, in seconds: no code is faster"),
+    "time_s": said(AMOUNT, "the bound on the time, in seconds: no code with these accesses is faster"),
     "expected_s": maybe(said(AMOUNT, "what the code will take, in seconds")),
     "expected_flops_per_s": maybe(OPERATIONS_PER_S),
     "expected_model": said(maybe(TEXT), "where the time inside the core comes from"),
@@ -159,7 +159,7 @@ SOL = record(
         "claim": maybe(_CLAIM),
         "notes": many(TEXT),
     },
-    about="the least time that any code takes",
+    about="the minimum time of any code",
 )  # fmt: skip
 
 _TIMES = {"time_s": SECONDS, "flops_per_s": OPERATIONS_PER_S, "bound": TEXT}

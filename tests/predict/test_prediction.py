@@ -9,7 +9,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import predict_counts
-from roofdsl.predict.time import Prediction
+from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import machine, work
 
 M = machine(

@@ -40,17 +40,22 @@ class Cores(Record):
 
 
 class Prediction(Record):
-    """What the model says of one launch of a kernel, or of several (predictions can be added and multiplied).
+    """The model's prediction for one launch of a kernel, or for several (predictions can be added and multiplied).
 
-    work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together.
-    bound_s: the maximum of the terms of each launch, summed over launches: no code is faster; no_overlap_s: their sum.
-    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds. counters: totals of the
-    kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread block; latency: what its
-    requests in flight allow, by level. parts: the operations by type and class, each with its rate, that make up
-    compute_s. in_turn: levels that take turns instead of running at the same time, farthest first, if the machine says
-    so (`levels_in_turn`). links: of a program's collectives, by link. collective: which one this is the time of.
-    expected: what the code will take, with the causes of its distance from the bound; None if there is no such time, or
-    if nobody asked for it, and no_expected says why, or is empty. cores: if a number of cores was asked for.
+    work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together. bound_s:
+    the maximum of the terms of each launch, summed over launches: no code with these accesses is faster;
+    no_overlap_s: their sum.
+    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
+
+    counters: totals of the kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread
+    block; latency: the rates that its requests in flight allow, by level. parts: the operations by type and class, each
+    with its rate, that make up compute_s. in_turn: levels that take turns instead of running at the same time, farthest
+    first, if the machine says so (`levels_in_turn`). links: of a program's collectives, by link. collective: the
+    collective that this is the time of, if any.
+
+    expected: the time that the code will take, with the causes of its distance from the bound. It is None if there is
+    no such time, or if it was not requested; no_expected then gives the reason, or is empty. cores: if a number of
+    cores was requested.
     """
 
     kernel: str
@@ -168,14 +173,14 @@ class Prediction(Record):
 
     @property
     def one_upon_another(self) -> tuple[str, Fraction]:
-        """The levels of `in_turn` as one term: `DRAM + L2`, and their time."""
+        """The levels of `in_turn` as one term, `DRAM + L2`, and their time."""
         return " + ".join(name for name, _ in self.in_turn), sum((t for _, t in self.in_turn), Fraction(0))
 
     @property
     def bounds(self) -> tuple[str, ...]:
         """The largest term, and those within 10 % of it, largest first.
 
-        Of levels that take turns, each that has 10 % of their time.
+        Among levels that take turns, each that has 10 % of their time.
         """
         together, whole = self.one_upon_another
         shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
@@ -235,7 +240,7 @@ class Prediction(Record):
         )
 
     def __mul__(self, times: int) -> Prediction:
-        """The same launch `times` over (at least once), each of them cold."""
+        """The same launch, `times` times (at least once), each of them cold."""
         if times < 1:
             raise ValueError(f"a launch is repeated at least once, not {times} times")
         return replace(
@@ -316,7 +321,7 @@ class Prediction(Record):
             "intensity": _plain(level.intensity(self.work)),
             "time_s": float(level.time_s),
         }
-        if not level.nearer:  # given counts, not a kernel's own
+        if not level.nearer:  # for given counts instead of a kernel
             return document
         more = {"loads_bytes": level.loads_bytes, "stores_bytes": level.stores_bytes, "moved_bytes": level.moved_bytes}
         if level.duplex_bytes is not None:
@@ -327,7 +332,7 @@ class Prediction(Record):
 
 
 def _joined(parts: tuple[ComputePart, ...]) -> tuple[ComputePart, ...]:
-    """Parts of the same type, class and rate as one."""
+    """Parts with the same type, class and rate merged."""
     total: dict[tuple[str, str, Fraction], int] = {}
     for p in parts:
         key = (p.type, p.cls, p.rate_per_s)

@@ -1,14 +1,14 @@
-"""Plain hierarchies, compiled: LRU rows of whole lines of one length, write-back, without inclusion between levels.
+"""Hierarchies of plain caches, compiled: LRU, write-back, whole lines of one length, no inclusion between levels.
 
 `compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
-row of words from the newest to the oldest; one pass searches the row for a line, moves it to the front and pushes out
-the last one. A word is a line number above a dirty bit, -1 an empty place. It is half as long as in `replacement.py`,
-so that more of a large cache stays near the processor.
+row of words from the newest to the oldest. One pass searches the row for a line, moves it to the front and pushes out
+the last one. A word is a line number above a dirty bit; -1 is an empty place. Words are half as
+long as in `replacement.py`, so that more of a large cache stays near the processor.
 
-While the lines of an innermost loop's references stay the same for several iterations, only one of these is simulated
-if there are no more references than the first level has ways: afterwards all of their lines are present, in the order
-of their last accesses, which the next iterations repeat. With more references, iterations are simulated until one has
-no miss. Imports numba.
+If the lines of an innermost loop's references stay the same for several iterations, and there are no more references
+than the first level has ways, only one of these iterations is simulated. All of their lines are then present, in the
+order of their last accesses, which the next iterations repeat. With more references, iterations are simulated until one
+has no miss. Imports numba.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ row_of = inlined(_row_of)
 
 
 def _touch(row: Words, word: int) -> int:
-    """Put a line in front of a row, dirty if it was or `word` is; returns FOUND, or the word pushed out (-1: none)."""
+    """Puts a line at the front of a row, dirty if it was or `word` is; returns FOUND, or the word pushed out (-1:
+    none).
+    """
     moving = word
     for s in range(row.shape[0]):
         there = row[s]
@@ -88,7 +90,7 @@ touch = inlined(_touch)
 
 
 def _write_back_down(pushed: int, k: int, tallies: Ints, levels: Ints, words: Words) -> None:
-    """Handle what level `k` pushed out, and what that pushes out further down."""
+    """Handles a line that level `k` pushed out, and the lines that it pushes out further down."""
     while pushed >= 0 and pushed & 1:
         tallies[k, STORES] += 1
         k += 1
@@ -102,8 +104,8 @@ write_back_down = inlined(_write_back_down)
 
 
 def _ask_below(line: int, levels: Ints, words: Words, out: Ints, tallies: Ints) -> int:
-    """Read a line from the second level on; returns how many levels missed it. `out[k]`: what level k pushed out for
-    it.
+    """Reads a line from the second level on; returns the number of levels that missed it. `out[k]`: the word that level
+    k pushed out for it.
     """
     tallies[0, LOADS] += 1
     for k in range(1, levels.shape[0]):
@@ -132,7 +134,7 @@ def _run_plain(  # noqa: PLR0917
     levels: Ints,
     words: Words,
 ) -> tuple[int, int, int]:
-    """Continue for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
+    """Continues for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
     references, places = tables[4], tables[5]
     flat, stride, left, line, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     top = levels[0]
@@ -169,9 +171,9 @@ def _run_plain(  # noqa: PLR0917
                         continue
                     pushed = touch(row, line[r] << 1 | write)
                     if pushed != FOUND:
-                        # No set gets more lines in an iteration than there are references. With as many ways, none of
-                        # them is pushed out again, and the next iteration over the same lines only hits and leaves the
-                        # rows as they are.
+                        # No set gets more lines in an iteration than there are references. With at least as many ways,
+                        # none of them is pushed out again. The next iteration over the same lines only hits, and leaves
+                        # the rows as they are.
                         quiet = count <= top[WAYS]
                         misses += 1
                         out[0] = pushed
