@@ -23,7 +23,7 @@ from benchmarks import (
 from roofdsl.lang.diagnostics import CommandError, InputError
 
 PARTS = ("derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading")
-APART = ("validation", "trust", "misses", "plateaus", "published", "incore")
+APART = ("validation", "trust", "misses", "plateaus", "published", "incore", "energy")
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -78,6 +78,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=100_000, help="trust, plateaus: of the first of them")
     parser.add_argument("--operators", type=Path, metavar="CSV", help="published: measured times of operators on GPUs")
     parser.add_argument("--streams", type=Path, metavar="CSV", help="published: measured bandwidths by occupancy")
+    parser.add_argument("--points", type=Path, metavar="CSV", help="energy: measured powers of GPUs by intensity")
     parser.add_argument("--figure", type=Path, metavar="FILE", help="published: draw both into this file")
     parser.add_argument("--json", action="store_true", help="published: machine-readable output")
     parser.add_argument("--imports", action="store_true", help="with startup: the dearest imports of predict")
@@ -136,6 +137,13 @@ def main() -> None:
 
         try:
             print(published.answer(options.operators, options.streams, options.figure, json=options.json))
+        except CommandError as error:
+            parser.exit(2, f"{error}\n")
+    if "energy" in parts:
+        from benchmarks import energy
+
+        try:
+            print(energy.answer(options.points))
         except CommandError as error:
             parser.exit(2, f"{error}\n")
     if "incore" in parts:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
-from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Sustained
+from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Peak, Sustained
 from tests.copied import ROOT, run_in_copy
 
 ROWS = """\
@@ -22,7 +22,8 @@ CACHE = "    beside_bytes_per_s: Fraction | None = None\n"
 MEMORY = (
     "    line_bytes: int | None = None\n    duplex: bool = False\n    stores_bytes_per_s: Fraction | None = None\n"
     "    strided_bytes_per_s: Fraction | None = None\n"
-    "    strided_stores_bytes_per_s: Fraction | None = None\n    restart_s: Fraction | None = None\n    source"
+    "    strided_stores_bytes_per_s: Fraction | None = None\n    restart_s: Fraction | None = None\n"
+    "    energy_j_per_byte: Fraction | None = None\n    source"
 )
 MACHINE = "    clock_hz: Fraction | None = None\n"
 CHANGES = {
@@ -99,7 +100,7 @@ def test_four_more_attributes(tmp_path: Path) -> None:
     cache, memory = found["json"]["caches"][0], found["json"]["memories"][0]
     assert (cache["banks"], cache["scrub_bytes_per_s"]) == (8, 1e9)
     assert (memory["ecc"], memory["scrub_bytes_per_s"], found["json"]["refresh_s"]) == (True, None, 7.8e-6)
-    assert "clock|throttled|units|refresh|multiprocessor" in found["grammar"]
+    assert "clock|throttled|units|constant_power|power_cap|refresh|multiprocessor" in found["grammar"]
     assert ["Token.Keyword", "refresh"] in found["highlighted"]
     assert {"banks", "ecc"} <= {t for kind, t in found["highlighted"] if kind == "Token.Name.Attribute"}
     (unknown,) = found["unknown"]
@@ -112,21 +113,33 @@ def test_four_more_attributes(tmp_path: Path) -> None:
         [
             "machine-option",
             "a memory has no `banks`",
-            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `strided`, `strided_stores` and `restart`",
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `strided`, `strided_stores`, `restart` and "
+            "`energy`",
         ]
     ]
 
 
 def test_every_attribute_is_a_field_of_the_model() -> None:
     models = {
-        "machine": Machine, "cache": Cache, "memory": Memory, "multiprocessor": Multiprocessor, "sustained": Sustained,
-        "core": Core, "instruction": Instruction,
+        "machine": Machine, "peak": Peak, "cache": Cache, "memory": Memory, "multiprocessor": Multiprocessor,
+        "sustained": Sustained, "core": Core, "instruction": Instruction,
     }  # fmt: skip
     for attribute in ATTRIBUTES:
         for place in attribute.of:
             assert attribute.field in models[place].__match_args__, attribute.word
-    given = {"name", "level", "direction", "size_bytes", "bandwidth_bytes_per_s", "source", "cls", "type", "bits"}
-    for place in ("cache", "memory", "multiprocessor", "sustained", "core", "instruction"):
+    given = {
+        "name",
+        "level",
+        "direction",
+        "size_bytes",
+        "bandwidth_bytes_per_s",
+        "source",
+        "cls",
+        "type",
+        "bits",
+        "rate_per_s",
+    }
+    for place in ("peak", "cache", "memory", "multiprocessor", "sustained", "core", "instruction"):
         assert {a.field for a in attributes(place).values()} == {*models[place].__match_args__} - given
 
 
@@ -134,7 +147,7 @@ def test_the_language_page_lists_the_attributes(golden: Callable[[Path, str], No
     path = ROOT / "docs/language.md"
     units = {
         "size": "SIZE", "bandwidth": "BANDWIDTH", "time": "TIME", "frequency": "FREQUENCY", "count": "N", "number": "N",
-        "cycles": "CYCLES",
+        "cycles": "CYCLES", "power": "POWER", "byte_energy": "ENERGY", "operation_energy": "ENERGY",
     }  # fmt: skip
     lines = [f"| `{a.word} {units[str(a.kind)]}` | {a.about} |" for a in ATTRIBUTES if "machine" in a.of]
     rows = [

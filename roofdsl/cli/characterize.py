@@ -37,6 +37,7 @@ from roofdsl.tell.characterization import of_cpu, of_gpu
 @click.option("--cores", type=click.IntRange(min=1), help="Number of cores to use; by default, all available ones.")
 @click.option("--one-core", metavar="MACHINE.roof", help="Also write a one-core machine from the same run.")
 @click.option("--name", metavar="NAME", help="The machine's name; by default, the processor's.")
+@click.option("--energy", is_flag=True, help="Also fit constant power and energies, where this computer counts them.")
 @click.option("--keep-noisy", is_flag=True, help="Write all numbers, however far their samples spread.")
 def characterize(
     *,
@@ -48,6 +49,7 @@ def characterize(
     cores: int | None,
     one_core: str | None,
     name: str | None,
+    energy: bool,
     keep_noisy: bool,
 ) -> None:
     """Measure this machine's peaks, bandwidths and call overhead, and write them as a machine file.
@@ -66,6 +68,9 @@ def characterize(
             raise click.BadParameter(f"`{text}` does not end in .roof", param_hint="-o")
     if plot is not None:
         check_format(Path(plot))
+    if backend == "gpu" and energy:
+        help = "`measure --backend gpu --energy` reads those of kernels"
+        raise CommandError("the energies of a GPU's operations and bytes are not characterized", help)
     if backend == "gpu":
         figure = Path(plot) if plot is not None else None
         _of_gpu(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)
@@ -73,7 +78,7 @@ def characterize(
     if cores is not None and cores > len(usable_cores()):
         raise CommandError(f"{cores} cores were requested, but this process can use only {len(usable_cores())}")
     with progress_bar("characterize") as tell:
-        measured = characterize_cpu(quick, cores, tell)
+        measured = characterize_cpu(quick, cores, tell, energy=energy)
     found = measured if keep_noisy else trusted(measured)
     save_machine(Path(output), machine_text(found, name))
     show_blocks(of_cpu(found))

@@ -79,6 +79,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
 )
 @math_option
 @cores_option
+@click.option("--energy", is_flag=True, help="Also read the energy of a call, where this computer counts it.")
 @click.option("-o", "--output", metavar="RESULT.json", help="Write all measurements to this file.")
 @json_option
 def measure(
@@ -95,6 +96,7 @@ def measure(
     math_mode: str,
     math: Math,
     cores: tuple[int, ...],
+    energy: bool,
     output: str | None,
     as_json: bool,
 ) -> int:
@@ -117,7 +119,7 @@ def measure(
     subjects = [pair for at in parse_steps(sizes) for pair in subjects_of(chosen, settings | at)]
     ways = variants_on(cores, variants or (() if cores else known[:1]), backend)
     jobs = [Run(subject, own, *way) for subject, own in subjects for way in ways]
-    how = How(backend, compiler, cold, budget, repeats, math_mode, math)
+    how = How(backend, compiler, cold, budget, repeats, math_mode, math, energy)
     found: list[Measurement] = []
     with progress_bar("measure") as tell:
         for k, job in enumerate(jobs):

@@ -24,6 +24,7 @@ from roofdsl.cli.options import (
 from roofdsl.cli.text import show_blocks
 from roofdsl.codegen.math_mode import Math
 from roofdsl.loops.model import Traffic
+from roofdsl.machine.energy_roofline import require_energy
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.in_core_time import Code, Model
 from roofdsl.predict.kernel import Accesses, Options
@@ -67,6 +68,7 @@ from roofdsl.tell import prediction, program_prediction
 @click.option("--cores", type=click.IntRange(1), metavar="N", help="Run the kernel on N cores of a CPU.")
 @in_core_option
 @math_option
+@click.option("--energy", is_flag=True, help="Also predict energy and power, from what the machine states of them.")
 @json_option
 def predict(
     *,
@@ -89,6 +91,7 @@ def predict(
     cores: int | None,
     in_core: Model,
     math: Math,
+    energy: bool,
     as_json: bool,
 ) -> None:
     """Predict the time of the kernels or programs of FILE (or FILE:NAME, or a shipped name) on a machine."""
@@ -96,10 +99,12 @@ def predict(
     chosen = choose(file)
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the number of threads in a block: add --threads 128")
+    if energy:
+        require_energy(machine)
     block = None if threads is None else Block(threads, registers or 0, shared or 0)
     options = Options(
         traffic, unit, ceilings, levels, data, warm, block, in_flight, accesses, latency, sets, conflicts=True,
-        code=Code(in_core, "numba", math),
+        code=Code(in_core, "numba", math), energy=energy,
     )  # fmt: skip
     if cores is not None and chosen.programs:
         raise click.UsageError("--cores predicts kernels: name one as FILE:KERNEL")

@@ -118,6 +118,7 @@ VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
 @math_option
 @cores_option
+@click.option("--energy", is_flag=True, help="Also compare energies: measured ones, where this computer counts them.")
 @look_options("plot")
 @click.option("-o", "--output", metavar="RESULT.json", help="Write the new measurements to this file.")
 @baseline_options
@@ -141,6 +142,7 @@ def validate(
     margin: float,
     math: Math,
     cores: tuple[int, ...],
+    energy: bool,
     plot: str | None,
     look: Look,
     output: str | None,
@@ -169,7 +171,7 @@ def validate(
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
     stored, documents, labels = _stored(results, point_names)
-    limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written")
+    limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written", energy=energy)
 
     def against(found: list[Measurement], machine: Machine, at: Mapping[str, int] | None = None) -> list[Comparison]:
         return compare_all(kernels, found, machine, sizes=at, options=options, limits=limits, accesses=accesses)
@@ -178,7 +180,8 @@ def validate(
     if not results:
         reports.before_measuring(backend)
         runs = [Run(kernel, own, *way) for kernel, own in pairs for way in ways]
-        found = _measured(runs, How(backend, compiler, cold, budget, math=math), machines, against, reports)
+        how = How(backend, compiler, cold, budget, math=math, energy=energy)
+        found = _measured(runs, how, machines, against, reports)
         if output is not None:
             save(Path(output), found)
     points = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)], documents, labels

@@ -83,6 +83,7 @@ class _Resolver:
         title = self.block.title.text if self.block.title else ""
         found = CheckedMachine(name.text, title, entries, sources, self.source, self.block.span)
         self._unlinked(found)
+        self._capped(found)
         return found
 
     def _once(self, line: tree.MachineLine, what: str, *key: str) -> None:
@@ -122,7 +123,19 @@ class _Resolver:
         kind = self._type(type_)
         cls = self._class(line, 1)
         self._once(line, "peak", type_.text, cls)
-        return {"type": type_.text, "cls": cls, "rate_per_s": self._rate(line, type_, kind)}
+        options = self._options(line)
+        for option in line.options:
+            if option.quantity is not None:
+                self._of_operation(option.quantity, kind)
+        return {"type": type_.text, "cls": cls, "rate_per_s": self._rate(line, type_, kind), **options}
+
+    def _of_operation(self, quantity: tree.Quantity, kind: Kind) -> None:
+        """Report `pJ/OP` for a float type, and `pJ/FLOP` for an integer type."""
+        unit, per = quantity.unit, "OP" if kind == "op_rate" else "FLOP"
+        if unit.endswith(("J/FLOP", "J/OP")) and not unit.endswith(f"J/{per}"):
+            meant = f"{unit.partition('/')[0]}/{per}"
+            message = f"`{unit}` is not an energy of this type's operations, which are counted in {per}"
+            self.report.error("unit-kind", message, quantity.span, f"write `{quantity.number} {meant}`")
 
     def _rate(self, line: tree.MachineLine, type_: tree.Name, kind: Kind) -> Fraction:
         quantity = line.quantities[0]
@@ -317,6 +330,14 @@ class _Resolver:
         self._once(line, "cost", line.names[0].text)
         cls, value = resolve_cost(line, self.report)
         return {"cls": cls, "value": value}
+
+    def _capped(self, machine: CheckedMachine) -> None:
+        """Report a cap that leaves no power to compute with."""
+        for constant in machine.all_of("constant_power"):
+            for cap in machine.all_of("power_cap"):
+                if cap.fields["power_cap_w"] <= constant.fields["constant_power_w"]:
+                    message = "the power cap must be above the constant power, or nothing can be executed"
+                    self.report.error("machine-power", message, cap.line.span)
 
     def _unlinked(self, machine: CheckedMachine) -> None:
         ends = {link.fields[end] for link in machine.all_of("link") for end in ("start", "end")}

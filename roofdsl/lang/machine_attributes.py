@@ -2,7 +2,7 @@
 
 The grammar's lines of one quantity, the checker, the model, `machines show`, JSON, the editors and the page of the
 language are made from these rows. A new attribute is a row here and the field of `roofdsl.machine.model` that it fills.
-Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, `peak`, `link` and `ceiling` have lines
+Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, rates, `link` and `ceiling` have lines
 of their own: see `check_machine.py`.
 """
 
@@ -13,7 +13,7 @@ from typing import Literal
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 
-Place = Literal["machine", "cache", "memory", "multiprocessor", "sustained", "core", "instruction"]
+Place = Literal["machine", "peak", "cache", "memory", "multiprocessor", "sustained", "core", "instruction"]
 
 
 class Attribute(Record):
@@ -45,6 +45,7 @@ class Attribute(Record):
 
 
 _MACHINE: tuple[Place, ...] = ("machine",)
+_PEAK: tuple[Place, ...] = ("peak",)
 _CACHE: tuple[Place, ...] = ("cache",)
 _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
@@ -65,6 +66,19 @@ ATTRIBUTES = (
         "the clock frequency while all units compute, where a power limit lowers it",
     ),
     Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
+    Attribute(
+        "constant_power", _MACHINE, "power", "constant_power_w",
+        "the power that it draws while it runs, whatever it does", source_field="constant_power_source",
+    ),
+    Attribute(
+        "power_cap", _MACHINE, "power", "power_cap_w",
+        "the most power that it may draw; it slows down where it would draw more", source_field="power_cap_source",
+    ),
+    Attribute(
+        "energy", _PEAK, "operation_energy", "energy_j",
+        "the energy of one operation, beside the constant power; a fused pair is two operations",
+        example="20 pJ/FLOP",
+    ),
     Attribute(
         "copies", _CACHE, "count", "copies", "the number of caches of this size",
         shown=" x {number}", joins=True,
@@ -123,6 +137,11 @@ ATTRIBUTES = (
         "restart", _LEVELS, "time", "restart_s",
         "the time that a stream from it loses at each page of 4 KiB, if the core computes meanwhile",
         example="100 ns", shown="{text} at each page",
+    ),
+    Attribute(
+        "energy", _LEVELS, "byte_energy", "energy_j_per_byte",
+        "the energy of one byte across its boundary, beside the constant power",
+        example="100 pJ/B",
     ),
     Attribute(
         "warp", _UNIT, "count", "warp", "threads that execute together",

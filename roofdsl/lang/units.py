@@ -1,4 +1,4 @@
-"""Quantities with units to exact plain numbers: bytes, bytes/s, seconds, operations/s, hertz.
+"""Quantities with units to exact plain numbers: bytes, bytes/s, seconds, operations/s, hertz, watts, joules.
 
 Used for machine blocks and for command-line options. A unit is required; one of another kind is an error.
 """
@@ -10,10 +10,14 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
-Kind = Literal["size", "bandwidth", "time", "flop_rate", "op_rate", "frequency", "count", "number", "cycles", "bits"]
+Kind = Literal[
+    "size", "bandwidth", "time", "flop_rate", "op_rate", "frequency", "count", "number", "cycles", "bits", "power",
+    "byte_energy", "operation_energy",
+]  # fmt: skip
 
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _SIZES |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SMALL = {"p": Fraction(1, 10**12), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
 _PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 
 UNITS: Mapping[Kind, Mapping[str, Fraction]] = {
@@ -27,6 +31,10 @@ UNITS: Mapping[Kind, Mapping[str, Fraction]] = {
     "cycles": {"cycles": Fraction(1), "cycle": Fraction(1)},
     "bits": {"bits": Fraction(1), "bit": Fraction(1)},
     "number": {"": Fraction(1)},
+    "power": {"mW": _SMALL["m"], "W": Fraction(1), "kW": Fraction(1000), "MW": Fraction(10**6)},
+    "byte_energy": {f"{p}J/B": f for p, f in _SMALL.items()} | {"J/B": Fraction(1)},
+    "operation_energy": {f"{p}J/{of}": f for of in ("FLOP", "OP") for p, f in _SMALL.items()}
+    | {"J/FLOP": Fraction(1), "J/OP": Fraction(1)},
 }
 WORDS: Mapping[Kind, str] = {
     "size": "a size",
@@ -39,6 +47,9 @@ WORDS: Mapping[Kind, str] = {
     "cycles": "a number of clock cycles",
     "bits": "a number of bits",
     "number": "a plain number",
+    "power": "a power",
+    "byte_energy": "the energy of a byte",
+    "operation_energy": "the energy of an operation",
 }
 _SHOWN: Mapping[Kind, str] = {
     "size": "B KiB MiB GiB TiB kB MB GB TB",
@@ -51,6 +62,9 @@ _SHOWN: Mapping[Kind, str] = {
     "cycles": "cycles",
     "bits": "bits",
     "number": "",
+    "power": "mW W kW MW",
+    "byte_energy": "pJ/B nJ/B uJ/B",
+    "operation_energy": "pJ/FLOP nJ/FLOP pJ/OP nJ/OP",
 }
 _NUMBER = re.compile(r"(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d{1,3})?")
 _QUANTITY = re.compile(rf"\s*({_NUMBER.pattern})\s*([A-Za-z]*(?:\s*/\s*[A-Za-z]+)?)\s*")
@@ -142,7 +156,7 @@ def _meant(unit: str, kind: Kind) -> str:
 def _split(text: str, kind: Kind) -> Fraction:
     match = _QUANTITY.fullmatch(text) if len(text) < 100 else None
     if match is None:
-        example = {"size": "32 KiB", "time": "4 us"}.get(kind, "7 TFLOP/s")
+        example = {"size": "32 KiB", "time": "4 us", "power": "230 W"}.get(kind, "7 TFLOP/s")
         raise UnitError("number", f"`{text[:40]}` is not {WORDS[kind]}", f"write it like `{example}`")
     return convert(match[1], re.sub(r"\s", "", match[2]), kind)
 
@@ -195,6 +209,11 @@ def parse_size(text: str) -> int:
 def parse_time(text: str) -> Fraction:
     """Seconds of `4.2 us`. Raises UnitError (a ValueError)."""
     return _split(text, "time")
+
+
+def parse_power(text: str) -> Fraction:
+    """Watts of `230 W`. Raises UnitError (a ValueError)."""
+    return _split(text, "power")
 
 
 def parse_rate(text: str) -> Fraction:

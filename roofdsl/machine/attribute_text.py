@@ -9,8 +9,8 @@ from typing import Any
 from roofdsl.lang.machine_attributes import Attribute, Place, attributes
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
-from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.machine.model import Machine, Peak, operation
+from roofdsl.machine.quantities import show_bandwidth, show_energy_per, show_power, show_rate, show_size, show_time
 
 _TEXT: dict[Kind | None, Callable[[Any], str]] = {
     "size": show_size,
@@ -23,6 +23,9 @@ _TEXT: dict[Kind | None, Callable[[Any], str]] = {
     "cycles": lambda cycles: f"{float(cycles):g} cycle{'' if cycles == 1 else 's'}",
     "bits": lambda bits: f"{bits} bits",
     "number": lambda value: f"{float(value):g}",
+    "power": show_power,
+    "byte_energy": lambda joules: show_energy_per(joules, "B"),
+    "operation_energy": lambda joules: show_energy_per(joules, "FLOP"),
     None: str,
 }
 
@@ -39,7 +42,7 @@ def settings(machine: Machine) -> list[tuple[str, str, str]]:
 
 
 def options(of: Record, place: Place, *before: str) -> str:
-    """`before` and the attributes of a cache, memory or multiprocessor, separated by commas.
+    """`before` and the attributes of a peak, cache, memory or multiprocessor, separated by commas.
 
     Attributes with the value that they have if they are not stated are left out.
     """
@@ -49,7 +52,10 @@ def options(of: Record, place: Place, *before: str) -> str:
         unstated = getattr(type(of), attribute.field, None)  # a record's defaults are attributes of its class
         if value == unstated or (attribute.kind is None and not _is_said(attribute, value)):
             continue
-        text = attribute.shown.format(number=value, text=_TEXT[attribute.kind](value)) + _share(value, attribute)
+        text = _TEXT[attribute.kind](value)
+        if attribute.kind == "operation_energy" and isinstance(of, Peak):
+            text = show_energy_per(value, operation(of.type))
+        text = attribute.shown.format(number=value, text=text) + _share(value, attribute)
         if attribute.joins:
             parts[0] += text
         else:
@@ -86,9 +92,9 @@ def numbers(of: Record) -> dict[str, Any]:
     return {name: _number(getattr(of, name)) for name in of.__match_args__}
 
 
-def setting_numbers(machine: Machine) -> dict[str, Any]:
-    """A machine's own attributes for JSON, in plain units; None if not stated."""
-    return {a.field: _number(getattr(machine, a.field)) for a in attributes("machine").values()}
+def attribute_numbers(of: Record, place: Place) -> dict[str, Any]:
+    """The attributes of a machine or a peak for JSON, in plain units; None if not stated."""
+    return {a.field: _number(getattr(of, a.field)) for a in attributes(place).values()}
 
 
 def _number(value: Any) -> Any:

@@ -53,7 +53,7 @@ def lower(block: CheckedMachine) -> Machine:
 
 def _peak(entry: Entry) -> Peak:
     fields = entry.fields
-    return Peak(fields["type"], fields["cls"] or UNFUSED, fields["rate_per_s"], entry.source)
+    return Peak(**{**fields, "cls": fields["cls"] or UNFUSED}, source=entry.source)
 
 
 def _ceiling(entry: Entry) -> ComputeCeiling | BandwidthCeiling:

@@ -24,11 +24,15 @@ def operation(type_name: str) -> str:
 
 
 class Peak(Record):
-    """Operations per second of one class on one type; a fused pair is two operations."""
+    """Operations per second of one class on one type; a fused pair is two operations.
+
+    `energy_j`: what one of them takes beside the constant power; None where the machine does not say.
+    """
 
     type: str
     cls: str
     rate_per_s: Fraction
+    energy_j: Fraction | None = None
     source: str = ""
 
 
@@ -50,6 +54,8 @@ class Cache(Record):
     prefetched. `strided_stores_bytes_per_s`: the rate at which stores to such lines add to the time.
     `restart_s`: the time that a stream from the level loses at each page of 4 KiB while the core computes, because
     prefetching stops at the end of a page.
+
+    `energy_j_per_byte`: the energy of a byte across the boundary to the nearer level, beside the constant power.
     """
 
     name: str
@@ -67,13 +73,14 @@ class Cache(Record):
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
+    energy_j_per_byte: Fraction | None = None
     source: str = ""
 
 
 class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    `duplex`, the rates of stores and of strided accesses, and `restart_s` are as for caches.
+    `duplex`, the rates of stores and of strided accesses, `restart_s` and the energy are as for caches.
     """
 
     name: str
@@ -85,6 +92,7 @@ class Memory(Record):
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
+    energy_j_per_byte: Fraction | None = None
     source: str = ""
 
 
@@ -250,6 +258,10 @@ class Machine(Record):
     clock_hz: Fraction | None = None
     throttled_clock_hz: Fraction | None = None
     units: int | None = None
+    constant_power_w: Fraction | None = None
+    constant_power_source: str = ""
+    power_cap_w: Fraction | None = None
+    power_cap_source: str = ""
     costs: tuple[tuple[str, Fraction], ...] = ()
     pipes_separate: bool = False
     divider_separate: bool = False  # then the others are too

@@ -9,6 +9,7 @@ Number = int | float | Fraction
 
 _DECIMAL = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+_ENERGIES = ((1e6, "MJ"), (1e3, "kJ"), (1.0, "J"), (1e-3, "mJ"), (1e-6, "uJ"), (1e-9, "nJ"), (1e-12, "pJ"))
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"))
 
 
@@ -73,6 +74,28 @@ def show_time(seconds: Number, digits: int = 4) -> str:
         if abs(x) >= factor * (1 - 1e-12):
             return f"{show_number(x / factor, digits)} {unit}"
     return f"{x:.{digits}g} s"
+
+
+def show_power(watts: Number, digits: int = 4) -> str:
+    """A power: `105 W`, `12.5 kW`, `400 mW`."""
+    x = float(watts)
+    if x and abs(x) < 1 - 1e-12:
+        return f"{show_number(1000 * x, digits)} mW"
+    return _scaled(x, "W", digits)
+
+
+def show_energy(joules: Number, digits: int = 4) -> str:
+    """An energy: `3.2 mJ`."""
+    x = float(joules)
+    for factor, unit in _ENERGIES:
+        if abs(x) >= factor * (1 - 1e-12):
+            return f"{show_number(x / factor, digits)} {unit}"
+    return f"{x:.{digits}g} J" if x else "0 J"
+
+
+def show_energy_per(joules: Number, of: str, digits: int = 4) -> str:
+    """The energy of one of something, in pJ as the literature has it: `122.4 pJ/B`."""
+    return f"{show_number(float(joules) * 1e12, digits)} pJ/{of}"
 
 
 def group(count: int) -> str:

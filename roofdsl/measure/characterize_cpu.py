@@ -16,6 +16,7 @@ from typing import Any
 from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
 from roofdsl.measure.core_facts import CoreFacts, core_facts
 from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
+from roofdsl.measure.energy_rates import MachineEnergy, energy_or_reason
 from roofdsl.measure.level_overlap import Place, measure
 from roofdsl.measure.levels_of_curve import Plateau, plateaus
 from roofdsl.measure.measurement import now
@@ -61,7 +62,7 @@ class Characterization:
 
     disturbed: a message about the processor time that other programs took meanwhile; empty if it is little or unknown.
     facts: the costs of instructions on one core; None if this processor's are unknown. walks: the costs on one core of
-    lines that it takes one by one.
+    lines that it takes one by one. energy: of all cores together, if it was requested and could be read.
     """
 
     cpu: Cpu
@@ -78,6 +79,7 @@ class Characterization:
     disturbed: str = ""
     facts: CoreFacts | None = None
     walks: WalkRates | None = None
+    energy: MachineEnergy | None = None
 
     def peak(self, type_name: str, cls: str) -> Peak | None:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
@@ -86,15 +88,16 @@ class Characterization:
         """The results for one core alone, from the same run; single-threaded code is judged by them."""
         peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
         levels = tuple(replace(level, all_cores=level.one_core) for level in self.levels)
-        return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core)
+        return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core, energy=None)
 
 
 def characterize_cpu(
-    quick: bool = False, cores: int | None = None, progress: Progress | None = None
+    quick: bool = False, cores: int | None = None, progress: Progress | None = None, *, energy: bool = False
 ) -> Characterization:
     """Measure the usable cores, or the first `cores` of them, in under two minutes (`quick`: under thirty seconds).
 
-    Raises ValueError if there are not so many cores.
+    energy: also read powers, which takes half a minute more; the notes say if that is not possible. Raises ValueError
+    if there are not so many cores.
     """
     usable = usable_cores()
     if cores is not None and not 1 <= cores <= len(usable):
@@ -127,16 +130,19 @@ def characterize_cpu(
         walks = _walks(levels, buffers.blocks[0], quick)
         tell(0.98, "instructions")
         facts = core_facts(quick)
+    energies, why_not = None, ""
+    if energy:
+        energies, why_not = energy_or_reason(_places(levels, len(team)), buffers.blocks, team, quick=quick, tell=tell)
     tell(0.99, "call")
     call_s = _call_s()
     others = meanwhile.cores() or 0.0
     disturbed = taken_by_others(others) if others >= BUSY else ""
     misfits = [doubt.why for doubt in misfits_of(checked, len(team))]
-    notes = (*notes, *_noise(together), *misfits, *([disturbed] if disturbed else []))
+    notes = (*notes, *_noise(together), *misfits, *filter(None, (disturbed, why_not)))
     peaks_found = at_least_one_core(checked)
     return Characterization(
         cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed, facts,
-        walks,
+        walks, energies,
     )  # fmt: skip
 
 

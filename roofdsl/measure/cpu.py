@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
@@ -12,13 +13,14 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.device import describe_cpu, software
+from roofdsl.measure.energy_counter import Rapl, details_of, read_energy
 from roofdsl.measure.library_kernels import library_runner
 from roofdsl.measure.measurement import CORES, MATH, Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.runner import Runner
 from roofdsl.measure.shared_core import watch
 from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
-from roofdsl.measure.timing import DEFAULT, Plan, pinned, time_calls, usable_cores
+from roofdsl.measure.timing import DEFAULT, Call, Plan, pinned, time_calls, usable_cores
 from roofdsl.measure.verify import verify
 
 VARIANTS = ("loops", "parallel", "library")
@@ -27,6 +29,8 @@ VARIANTS = ("loops", "parallel", "library")
 @dataclass(frozen=True)
 class CpuOptions:
     """How a kernel is run. math: what its compiler may do. cores: their number, None for all in the variant `parallel`.
+
+    energy: whether to read the energy of a call as well.
 
     cold: empty the caches before each sample, which is then a single call.
     """
@@ -38,6 +42,7 @@ class CpuOptions:
     seed: int = 0
     math: Math = "relaxed"
     cores: int | None = None
+    energy: bool = False
 
 
 def measure_cpu(
@@ -79,13 +84,29 @@ def measure_cpu(
     say("timing")
     alone = runner.threads == 1
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, runner.on_threads():
-        times = time_calls([runner.bind(arrays, values)], plan, prepare, watch=watch(alone=alone))
+        run = runner.bind(arrays, values)
+        times = time_calls([run], plan, prepare, watch=watch(alone=alone))
+        energy = energy_details(run, times.median_s, prepare, say, cold=options.cold) if options.energy else {}
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
-        {**runner.details, "disturbed_s": list(times.disturbed)},
+        {**runner.details, "disturbed_s": list(times.disturbed), **energy},
     )  # fmt: skip
     setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)
     return recorded(ran, setup, times)
+
+
+def energy_details(
+    run: Call, call_s: float, prepare: Call, say: Callable[[str], None], *, cold: bool
+) -> dict[str, Any]:
+    """What the record says of the energy of a call of `run`, which takes call_s seconds."""
+
+    def calls(count: int) -> int:
+        for _ in range(count):
+            run()
+        return count
+
+    say("reading energy")
+    return details_of(lambda: read_energy(Rapl(), calls, call_s, prepare=prepare, single=cold))
 
 
 def build(kernel: Kernel, options: CpuOptions) -> Runner:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from math import ceil
 from typing import Any
 
@@ -15,10 +16,11 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.measure.by_numba import by_value
 from roofdsl.measure.device import software
+from roofdsl.measure.energy_counter import details_of, read_energy
 from roofdsl.measure.gpu_code import GpuCode
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
 from roofdsl.measure.gpu_library import library_code
-from roofdsl.measure.gpu_timing import time_launches
+from roofdsl.measure.gpu_timing import PER_LAUNCH_S, time_launches
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.timing import DEFAULT, Plan
@@ -27,6 +29,7 @@ from roofdsl.measure.verify import BUDGET_S, verify
 
 VARIANTS = ("naive", "tiled", "library")
 _COPIES = 64
+_IN_GRAPH = 100
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class GpuOptions:
     """How a kernel is run.
 
     rotate: use the arrays in turn, in as many copies as exceed twice the L2 cache. math_mode: that of the library, one
-    of MATH_MODES. verify_s: seconds for the reference. known: earlier verifications, by the text of the code; such code
+    of MATH_MODES. verify_s: seconds for the reference. energy: whether to read the energy of an
+    execution as well. known: earlier verifications, by the text of the code; such code
     is not verified again at other sizes.
     """
 
@@ -44,6 +48,7 @@ class GpuOptions:
     math_mode: str = "default"
     seed: int = 0
     verify_s: float = BUDGET_S
+    energy: bool = False
     known: dict[str, Verified] | None = None
 
 
@@ -85,12 +90,32 @@ def measure_gpu(
     about_code = code.details(values)
     timed = time_launches(device, runs, options.plan, sets.restore, int(about_code.get("launches", 1)))
     copies = len(sets.arrays)
+    energy = energy_details(device, runs, timed.times.median_s, sets.restore, say) if options.energy else {}
     ran = Ran(
         kernel, values, options.variant, code.compiler, code.text, 1, verified, sets.footprint_bytes,
-        {**about_code, "copies": copies, **timed.details()},
+        {**about_code, "copies": copies, **timed.details(), **energy},
     )  # fmt: skip
     setup = Setup("gpu", about, {**software(), **device.software()}, "rotated" if copies > 1 else "warm")
     return recorded(ran, setup, timed.times)
+
+
+def energy_details(
+    device: Driver, runs: Sequence[Call], call_s: float, prepare: Call, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """What the record says of the energy of an execution, which takes call_s seconds; short ones run in a graph."""
+    turn = cycle(runs)
+    replay = device.captured([next(turn) for _ in range(_IN_GRAPH)]) if call_s < PER_LAUNCH_S else None
+
+    def calls(count: int) -> int:
+        if replay is None:
+            device.elapsed([next(turn) for _ in range(count)])
+            return count
+        times = ceil(count / _IN_GRAPH)
+        device.elapsed([replay] * times)
+        return times * _IN_GRAPH
+
+    say("reading energy")
+    return details_of(lambda: read_energy(device.energy_counter(), calls, call_s, backend="gpu", prepare=prepare))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.measure.energy_counter import EnergyCounter, Nvml
 from roofdsl.measure.gpu_blas import Gemm, Gemv, Types
 
 Call = Callable[[], object]
@@ -72,6 +73,10 @@ class Driver(Protocol):
 
     def profiled(self) -> AbstractContextManager[Any]:
         """A context that a profiler examines, if it was told to examine nothing else."""
+        ...
+
+    def energy_counter(self) -> EnergyCounter:
+        """The counter of the device's energy. Raises NoCounter."""
         ...
 
     def without_pool(self) -> None:
@@ -264,6 +269,9 @@ class CupyDriver:
         finally:
             self.cupy.cuda.runtime.deviceSynchronize()
             self.cupy.cuda.profiler.stop()
+
+    def energy_counter(self) -> EnergyCounter:
+        return Nvml(str(self.cupy.cuda.runtime.deviceGetPCIBusId(self.device.id)))
 
     def without_pool(self) -> None:
         self.cupy.cuda.set_allocator(None)

@@ -14,7 +14,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.machine.quantities import show_bandwidth, show_power, show_rate, show_size, show_time
 from roofdsl.measure.bandwidth_curve import Bandwidth, stores_per_s
 from roofdsl.measure.characterize_cpu import Characterization, Level
 from roofdsl.measure.core_facts import CoreFacts
@@ -65,7 +65,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
     lines += ['    transfers overlap source "where no cache says `beside`"']
     lines += [f"    {line}" for line in (*_peaks(found), *_reduced(found), *_levels(found), *_ceilings(found))]
     lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
-    lines += [f"    units {found.cores}"]
+    lines += [f"    units {found.cores}", *(f"    {line}" for line in _power(found))]
     if found.facts is not None:
         lines += [f"    {line}" for line in core_lines(_with_pages(found))]
     return "\n".join(lines) + "\n"
@@ -104,7 +104,9 @@ def _peaks(found: Characterization) -> Iterator[str]:
         unfused = _faster(found, type_name)
         for peak in found.peaks:
             if peak.type == type_name and peak.cls in _PEAKS:
-                yield peak_line(type_name, peak.cls, peak.all_cores.per_s, unit, plain_text(_core(peak)))
+                energy = _energy_of(found, type_name) if peak.cls == "fma" else ""
+                note = plain_text(_core(peak))
+                yield peak_line(type_name, peak.cls, peak.all_cores.per_s, unit, note, options=energy)
             elif unfused is not None and (peak.type, peak.cls) in {(type_name, "add"), (type_name, "mul")}:
                 yield _unfused(found, unfused, unit)
                 unfused = None
@@ -164,8 +166,23 @@ def _faster(found: Characterization, type_name: str) -> Peak | None:
     return max(known, key=lambda p: p.all_cores.per_s, default=None)
 
 
-def peak_line(type_name: str, cls: str, per_s: float, unit: str, note: str) -> str:
-    return f'peak {type_name}{f" {cls}" if cls else ""} {show_rate(per_s, unit)} source "{note}"'
+def peak_line(type_name: str, cls: str, per_s: float, unit: str, note: str, *, options: str = "") -> str:
+    return f'peak {type_name}{f" {cls}" if cls else ""} {show_rate(per_s, unit)}{options} source "{note}"'
+
+
+def _energy_of(found: Characterization, type_name: str) -> str:
+    """The option with the energy of an operation of a type, if it was measured."""
+    energy = None if found.energy is None else found.energy.fit.energies_j.get(type_name)
+    return written("peak", {"energy_j": energy or None})
+
+
+def _power(found: Characterization) -> Iterator[str]:
+    """The constant power, if it was measured, and how well the fit that it is from describes the powers."""
+    if found.energy is not None and found.energy.fit.constant_w > 0:
+        fit = found.energy.fit
+        how = f"fit of the powers of {fit.points} loops, with the energies; mean error {fit.mean_error:.1%}"
+        about = f"{found.energy.counter}; {how}; idle {show_power(found.energy.idle_w)}"
+        yield f'constant_power {show_power(fit.constant_w)} source "{plain_text(about)}"'
 
 
 def _core(peak: Peak) -> str:
@@ -187,6 +204,7 @@ def _levels(found: Characterization) -> Iterator[str]:
         options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are private to the core
         options["beside_bytes_per_s"] = beside.measured_per_s if beside is not None else None
         options |= _strided(found, level, first=not k)
+        options["energy_j_per_byte"] = _energy_per_byte(found, level)
         options["write_allocate"] = behind.counts != "no_write_allocate"
         if behind.allocated is not None:
             options["write_allocate"] = Fraction(round(100 * behind.allocated), 100)
@@ -197,9 +215,14 @@ def _levels(found: Characterization) -> Iterator[str]:
     options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
     options |= _strided(found, memory)
+    options["energy_j_per_byte"] = _energy_per_byte(found, memory)
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
     yield f'{head}{written("memory", options)} source "{about_bandwidth(memory.all_cores)}"'
+
+
+def _energy_per_byte(found: Characterization, level: Level) -> float | None:
+    return None if found.energy is None else found.energy.fit.energies_j.get(level.name) or None
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:

@@ -174,6 +174,27 @@ def beside() -> Callable[..., float]:
     return _compiled(_BESIDE, {"reassoc", "contract"})
 
 
+_POLYNOMIAL = """
+def loop(a, q, d, sweeps):
+    total = 0.0
+    for r in range(sweeps):
+        s = a.dtype.type(0)
+        for i in range(a.size):
+            x = a[i]
+            {steps}
+            s += x
+        total += s
+    return total
+"""
+
+
+@cache
+def polynomial(pairs: int) -> Callable[..., float]:
+    """`loop(a, q, d, sweeps)`: passes over an array with so many fused multiply-adds, and an addition, per element."""
+    steps = "\n            ".join(["x = x * q + d"] * pairs or ["pass"])
+    return _compiled(_POLYNOMIAL.format(steps=steps), {"reassoc", "contract"})
+
+
 @cache
 def nothing() -> Callable[..., None]:
     """A compiled function of three arrays and a number that does nothing, to measure the cost of a call."""

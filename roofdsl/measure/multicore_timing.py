@@ -71,8 +71,8 @@ def rate(
     the highest median counts: other work on the machine only makes a loop slower.
     """
     loop(*arguments[0], 1)
-    count = _count(loop, arguments[0], cores[0], effort.sample_s)
-    return _best_round(lambda: _together(loop, arguments, count, cores), amount * count, effort)
+    count = count_for(loop, arguments[0], cores[0], effort.sample_s)
+    return _best_round(lambda: together(loop, arguments, count, cores), amount * count, effort)
 
 
 def rate_in_pieces(
@@ -88,10 +88,10 @@ def rate_in_pieces(
     A core shared with another program is taken away every few milliseconds; a shorter sample is sometimes undisturbed.
     """
     for piece in pieces:  # warm-up: on the first pass the caches hold other data
-        _together(loop, piece, 1, cores)
+        together(loop, piece, 1, cores)
     turns = cycle(pieces)
     longer = Effort(2 * effort.samples, effort.sample_s, effort.most_s)
-    return _best_round(lambda: _together(loop, next(turns), 1, cores), amount, longer)
+    return _best_round(lambda: together(loop, next(turns), 1, cores), amount, longer)
 
 
 def _best_round(take: Callable[[], tuple[float, bool]], amount: float, effort: Effort) -> Rate:
@@ -122,7 +122,7 @@ def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: floa
     return calm if len(calm) >= REPRODUCED else every
 
 
-def _count(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
+def count_for(loop: Callable[..., object], arguments: tuple[Any, ...], core: int, wanted_s: float) -> int:
     """The number of rounds for which the loop lasts that long.
 
     The shortest of three runs counts. A run that lost its core would lead to samples that are far too short, in which
@@ -154,7 +154,7 @@ def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) 
     return taken, lost() == before
 
 
-def _together(
+def together(
     loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int]
 ) -> tuple[float, bool]:
     """The seconds of one sample, and whether nothing disturbed it: all cores began and ended at about the same time, or

@@ -10,7 +10,7 @@ from roofdsl.codegen.inputs import random_inputs
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.cold_caches import CacheFlusher
-from roofdsl.measure.cpu import VARIANTS, CpuOptions, build
+from roofdsl.measure.cpu import VARIANTS, CpuOptions, build, energy_details
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup
@@ -74,9 +74,12 @@ def measure_program_cpu(
             clock=clock,
             watch=watching,
         )
+        total_s = whole.median_s if whole else sum(sum(sample) for sample in each) / len(each)
+        energy = energy_details(execute, total_s, restore, say, cold=options.cold) if options.energy else {}
     summed = Times(tuple(sum(sample) for sample in each), 1)
     setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)
-    return program_record(program, parts, whole or summed, each, setup, variant=options.variant)
+    found = program_record(program, parts, whole or summed, each, setup, variant=options.variant)
+    return replace(found, details={**found.details, **energy})
 
 
 def _ready(part: Launched, options: CpuOptions, built: dict[Kernel, tuple[Runner, str]]) -> Ready:

@@ -9,10 +9,10 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at import Launched, ProgramAt
 from roofdsl.measure.device import software
-from roofdsl.measure.gpu import VARIANTS, GpuOptions, build_gpu, copies_on, device_runner
+from roofdsl.measure.gpu import VARIANTS, GpuOptions, build_gpu, copies_on, device_runner, energy_details
 from roofdsl.measure.gpu_code import GpuCode
 from roofdsl.measure.gpu_driver import Driver, find_driver
-from roofdsl.measure.gpu_timing import time_launches
+from roofdsl.measure.gpu_timing import PER_LAUNCH_S, time_launches
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup
 from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_of, prepare, program_record
@@ -63,7 +63,11 @@ def measure_program_gpu(
         samples.append(found)
     rotated = any(len(part.calls) > 1 for part in parts)
     setup = Setup("gpu", about, {**software(), **device.software()}, "rotated" if rotated else "warm")
-    return program_record(program, parts, whole, samples, setup, variant=options.variant)
+    record = program_record(program, parts, whole, samples, setup, variant=options.variant)
+    if not options.energy:
+        return record
+    energy = energy_details(device, [execute], max(whole.median_s, PER_LAUNCH_S), restore, say)
+    return replace(record, details={**record.details, **energy})
 
 
 def _ready(part: Launched, options: GpuOptions, device: Driver, l2_bytes: int, built: Built) -> Ready:

@@ -29,6 +29,7 @@ from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
+from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
@@ -55,6 +56,7 @@ class Options(Record):
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
     - code: the code whose expected time is wanted; None for the bound alone.
+    - energy: whether the energy is wanted (`predict.with_energy`).
     """
 
     traffic: Traffic | None = None
@@ -70,6 +72,7 @@ class Options(Record):
     sets: bool = False
     conflicts: bool = False
     code: Code | None = None
+    energy: bool = False
 
 
 DEFAULTS = Options()
@@ -130,11 +133,11 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
-    if options.code is None:
-        return found
-    moving = partial(_moving, found, kernel, values, machine, options)
-    compiled = options.accesses == "compiled"
-    return with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
+    if options.code is not None:
+        moving = partial(_moving, found, kernel, values, machine, options)
+        compiled = options.accesses == "compiled"
+        found = with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
+    return with_energy(found, machine) if options.energy else found
 
 
 def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:

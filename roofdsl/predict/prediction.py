@@ -8,6 +8,7 @@ from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
+from roofdsl.predict.energy import Energy, no_energy_json
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy
@@ -55,7 +56,7 @@ class Prediction(Record):
 
     expected: the time that the code will take, with the causes of its distance from the bound. It is None if there is
     no such time, or if it was not requested; no_expected then gives the reason, or is empty. cores: if a number of
-    cores was requested.
+    cores was requested. energy: if it was requested; if it could not be found, no_energy gives the reason.
     """
 
     kernel: str
@@ -87,6 +88,8 @@ class Prediction(Record):
     expected: Expected | None = None
     no_expected: str = ""
     cores: Cores | None = None
+    energy: Energy | None = None
+    no_energy: str = ""
 
     # ---- rates ----
 
@@ -237,6 +240,8 @@ class Prediction(Record):
             collective=self.collective if self.collective == other.collective else None,
             expected=self.expected + other.expected if self.expected and other.expected else None,
             no_expected=self.no_expected or other.no_expected,
+            energy=self.energy + other.energy if self.energy and other.energy else None,
+            no_energy=self.no_energy or other.no_energy,
         )
 
     def __mul__(self, times: int) -> Prediction:
@@ -257,6 +262,7 @@ class Prediction(Record):
             in_turn=tuple((name, time * times) for name, time in self.in_turn),
             links=tuple(link * times for link in self.links),
             expected=None if self.expected is None else self.expected * times,
+            energy=None if self.energy is None else self.energy * times,
         )
 
     __rmul__ = __mul__
@@ -311,7 +317,14 @@ class Prediction(Record):
             },
             "assumptions": list(self.assumptions),
             "warnings": list(self.warnings),
-        } | ({} if self.cores is None else {"cores": self.cores.to_json()})
+        } | self._asked_for()
+
+    def _asked_for(self) -> dict[str, Any]:
+        """The keys that a document has only if they were asked for."""
+        found: dict[str, Any] = {} if self.cores is None else {"cores": self.cores.to_json()}
+        if self.energy is not None:
+            found |= self.energy.to_json(self.work)
+        return found | (no_energy_json(self.no_energy) if self.no_energy else {})
 
     def _level_json(self, level: LevelTime) -> dict[str, Any]:
         document = {

@@ -16,6 +16,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
     from roofdsl.loops.program_at import ProgramAt
@@ -49,6 +50,7 @@ class KernelTotal(Record):
             "time_s": float(self.total.bound_s),
             "share": float(self.share),
             "bounds": list(self.bounds),
+            **({} if self.total.energy is None else {"energy_j": float(self.total.energy.total_j)}),
         }
 
 
@@ -139,7 +141,8 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
         parts = tuple(p * part.times for p, part in zip(launches, at.launched, strict=True))
     if at.exchanges:
         kernels = _summed(parts)
-        parts += tuple(exchange(e, machine, kernels, options.step_s) for e in at.exchanges)
+        exchanged = [exchange(e, machine, kernels, options.step_s) for e in at.exchanges]
+        parts += tuple(with_energy(p, machine) if options.energy else p for p in exchanged)
     total = replace(_summed(parts), kernel=at.name, parameters=at.parameters)
     notes, warnings = units.notes(), units.warnings(at.name)
     total = replace(total, assumptions=(*notes, *total.assumptions), warnings=(*warnings, *total.warnings))

@@ -20,6 +20,7 @@ from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.with_energy import with_energy
 
 NOTE = "executed repeatedly: caches keep what the launches in between leave of the data"
 
@@ -47,13 +48,15 @@ def steady_parts(
     holding: list[Counter[tuple[str, ...]]] = [Counter() for _ in at.launched]
     for place, between in gaps(at.order(), touched):
         holding[place][tuple(c.name for c in machine.caches if between <= c.size_bytes)] += 1
-    mixed = partial(_mixed, as_compiled=options.accesses == "compiled")
+    made = partial(_mixed, as_compiled=options.accesses == "compiled")
+
+    def mixed(place: int, names: tuple[str, ...]) -> Prediction:
+        found = made(cold[place], warm_launch(place), set(names), machine)
+        return with_energy(found, machine) if options.energy else found
+
     parts = []
     for place in range(len(at.launched)):
-        kinds = [
-            (mixed(cold[place], warm_launch(place), set(names), machine) if names else cold[place]) * times
-            for names, times in holding[place].items()
-        ]
+        kinds = [(mixed(place, names) if names else cold[place]) * times for names, times in holding[place].items()]
         parts.append(reduce(add, kinds))
     return tuple(parts)
 

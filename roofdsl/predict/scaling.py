@@ -18,6 +18,7 @@ from roofdsl.predict.ecm import measured_turns_s
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Cores, LevelTime, Prediction
+from roofdsl.predict.with_energy import with_energy
 
 
 class Scaling(Record):
@@ -69,12 +70,13 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     shared = _shared(single, single.expected, machine)
     saturation = _saturation(single.expected, shared)
     found = _on(single, single.expected, machine, cores)
-    return replace(
+    timed = replace(
         several,
         expected=replace(found, causes=causes_of(several.bound_s, found.ladder)),
         assumptions=tuple(dict.fromkeys(several.assumptions + found.assumptions)),
         cores=Cores(cores, saturation, None if saturation is None else shared),
     )
+    return with_energy(timed, machine) if options.energy else timed
 
 
 def _check(machine: Machine, cores: int, options: Options) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from roofdsl.machine.model import operation
-from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
+from roofdsl.machine.quantities import show_bandwidth, show_energy_per, show_power, show_rate, show_size, show_time
 from roofdsl.tell.blocks import Block, Gap, figures, line
 
 if TYPE_CHECKING:
@@ -34,7 +34,20 @@ def of_cpu(found: Characterization) -> list[Block]:
         Gap(),
         line(f"a call {show_time(found.call_s)}", 0),
         Gap(),
+        *_energy(found),
     ]
+
+
+def _energy(found: Characterization) -> list[Block]:
+    """The fitted energies, and how well they describe the powers that were read."""
+    if found.energy is None:
+        return []
+    fit, operations = found.energy.fit, {p.type for p in found.peaks}
+    rows = [("constant power", show_power(fit.constant_w)), ("idle", show_power(found.energy.idle_w))]
+    for name, joules in fit.energies_j.items():
+        rows.append((name, show_energy_per(joules, operation(name) if name in operations else "B")))
+    error = f"mean error {fit.mean_error:.1%}, greatest {fit.greatest_error:.1%}, {fit.points} loops"
+    return [figures(rows, ("energy", ""), (1,), depth=0), line(f"({error}; {found.energy.counter})"), Gap()]
 
 
 def of_gpu(found: GpuCharacterization) -> list[Block]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.machine.attribute_text import numbers, options, setting_numbers, settings
+from roofdsl.machine.attribute_text import attribute_numbers, numbers, options, settings
 from roofdsl.machine.model import UNFUSED, ComputeCeiling, Machine, operation
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.predict.links import StreamRate
@@ -35,7 +35,7 @@ def blocks(m: Machine) -> list[Block]:
     rows: list[tuple[str, str, str]] = [("processor", m.processor, "")] if m.processor else []
     for p in m.peaks:
         cls = "" if p.cls == UNFUSED else f" {p.cls}"
-        rows.append((f"peak {p.type}{cls}", show_rate(p.rate_per_s, operation(p.type)), p.source))
+        rows.append((f"peak {p.type}{cls}", options(p, "peak", show_rate(p.rate_per_s, operation(p.type))), p.source))
     if m.pipes_separate:
         what = "separate adder, multiplier and divider" if m.divider_separate else "separate adder and multiplier"
         rows.append(("pipes", what, ""))
@@ -91,7 +91,9 @@ def plain(m: Machine) -> dict[str, Any]:
         "title": m.title,
         "source": m.source,
         "peaks": [
-            {"type": p.type, "class": p.cls, "rate_flops": float(p.rate_per_s), "source": p.source} for p in m.peaks
+            {"type": p.type, "class": p.cls, "rate_flops": float(p.rate_per_s), **attribute_numbers(p, "peak")}
+            | {"source": p.source}
+            for p in m.peaks
         ],
         "caches": [numbers(c) for c in m.caches],
         "memories": [numbers(memory) for memory in m.memories],
@@ -116,7 +118,7 @@ def plain(m: Machine) -> dict[str, Any]:
             }
             for k in m.links
         ],
-        **setting_numbers(m),
+        **attribute_numbers(m, "machine"),
         "multiprocessor": None if m.multiprocessor is None else numbers(m.multiprocessor),
         "core": None if m.core is None else numbers(m.core),
         "instructions": [numbers(i) for i in m.instructions],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofdsl.machine.quantities import group, show_rate, show_time
+from roofdsl.machine.quantities import group, show_energy, show_power, show_rate, show_time
+from roofdsl.measure.energy_counter import ENERGY, measured_j, measured_w, why_missing
 from roofdsl.measure.measurement import CORES, Measurement
 from roofdsl.tell.blocks import Block, Gap, figures, line
 from roofdsl.tell.titles import short_sizes
@@ -26,7 +27,24 @@ def blocks(found: Sequence[Measurement]) -> list[Block]:
         rows.append([_kernel(m), variant_of(m), *times, rate, _error(m), calls])
     head = ("kernel", "variant", "median", "10 %", "90 %", "rate", "error", "calls")
     table = figures(rows, head, range(2, 8), depth=0, strong=True)
-    return [table, *(block for m in found for block in _by_launch(m))]
+    return [table, *(block for m in found for block in _by_launch(m)), *_energies(found)]
+
+
+def _energies(found: Sequence[Measurement]) -> list[Block]:
+    """The measured energies, one line each, and why others could not be measured."""
+    rows = []
+    for m in found:
+        joules, watts = measured_j(m.details), measured_w(m.details)
+        if joules is not None and watts is not None:
+            efficiency = f"{show_rate(m.work / joules, m.operation)}/W" if m.work else ""
+            told = [show_energy(joules), show_power(watts), efficiency]
+            rows.append([_kernel(m), variant_of(m), *told, str(m.details[ENERGY].get("counter", ""))])
+    out: list[Block] = []
+    if rows:
+        head = ("energy", "", "of a call", "power", "efficiency", "counted")
+        out += [Gap(), figures(rows, head, (2, 3, 4), depth=0)]
+    missing = dict.fromkeys(why for m in found if (why := why_missing(m.details)))
+    return out + ([Gap()] if missing else []) + [line(f"no energy: {why}", 0) for why in missing]
 
 
 def _kernel(m: Measurement) -> str:

@@ -18,6 +18,7 @@ from roofdsl.machine.quantities import (
 )
 from roofdsl.predict.occupancy import LatencyCeiling, occupancy_text
 from roofdsl.predict.prediction import Cores, Prediction
+from roofdsl.tell import energy
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 
@@ -44,6 +45,8 @@ def blocks(p: Prediction, machine: Machine | None = None) -> list[Block]:
     ]
     if p.expected is not None:
         found += causes(p)
+    if p.energy is not None or p.no_energy:
+        found += energy.blocks(p)
     if p.assumptions:
         found += [Gap(), line("assumed:"), items(p.assumptions)]
     return found

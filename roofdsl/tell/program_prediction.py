@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import group, show_bytes, show_number, show_operations, show_time
+from roofdsl.machine.quantities import group, show_bytes, show_energy, show_number, show_operations, show_time
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.tell import prediction
@@ -13,7 +13,8 @@ from roofdsl.tell.blocks import Block, Gap, figures, line
 def blocks(found: ProgramPrediction, machine: Machine | None = None) -> list[Block]:
     """The sum of all launches, the table of kernels sorted by time, and the time by the bounds of the launches."""
     head, *rows = _rows(found)
-    out = [*prediction.blocks(found.total, machine), Gap(), line("kernels, by time:"), figures(rows, head, range(1, 7))]
+    numbers = range(1, head.index("bound"))
+    out = [*prediction.blocks(found.total, machine), Gap(), line("kernels, by time:"), figures(rows, head, numbers)]
     whole = found.total.bound_s
     if len(found.time_by_bound) > 1 and whole:
         shares = (f"{show_number(100 * time / whole, 3)} % {bound}" for bound, time in found.time_by_bound)
@@ -27,7 +28,9 @@ def _work(p: Prediction) -> str:
 
 def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:
     with_units = any(row.total.unit for row in found.by_kernel)
-    rows: list[tuple[str, ...]] = [("", "launches", "W", "Q", "I", "time", "", "bound", *(["unit"] * with_units))]
+    energies = any(row.total.energy for row in found.by_kernel)
+    more = (*(["energy"] * energies), "bound", *(["unit"] * with_units))
+    rows: list[tuple[str, ...]] = [("", "launches", "W", "Q", "I", "time", "", *more)]
     for row in found.by_kernel:
         p = row.total
         intensity = p.intensity
@@ -39,6 +42,7 @@ def _rows(found: ProgramPrediction) -> list[tuple[str, ...]]:
             "" if intensity is None else show_number(intensity),
             show_time(p.bound_s),
             f"{show_number(100 * row.share, 3)} %",
+            *(["" if p.energy is None else show_energy(p.energy.total_j)] * energies),
             "; ".join(row.bounds),
         )
         rows.append((*cells, *([p.unit or ""] * with_units)))

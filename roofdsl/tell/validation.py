@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_operations, show_rate, show_time
+from roofdsl.machine.quantities import (
+    group,
+    show_bandwidth,
+    show_bytes,
+    show_energy,
+    show_operations,
+    show_power,
+    show_rate,
+    show_time,
+)
+from roofdsl.measure.energy_counter import why_missing
 from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, items, line
 from roofdsl.tell.measurement import variant_of
@@ -50,6 +60,7 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
     for c in comparisons:
         if c.disturbed:
             out += [Gap(), line(f"{_kernel(c.prediction)}: inconclusive: {c.disturbed}", 0)]
+    out += _energies(comparisons)
     if len(comparisons) > 1:
         spread = spread_of(distribution([c.ratio for c in comparisons]))
         out += [Gap(), line(f"measured / {'expected' if expects else 'predicted'} performance: {spread}", 0)]
@@ -57,6 +68,24 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
         spread = spread_of(distribution([c.bound_ratio for c in comparisons]))
         out += [line(f"measured performance / bound: {spread}", 0)]
     return out
+
+
+def _energies(comparisons: Sequence[Comparison]) -> list[Block]:
+    """Predicted and measured energies and powers, of runs that have one of the two; then what is missing, and why."""
+    rows, missing = [], dict[str, None]()
+    for c in comparisons:
+        p, joules, watts = c.prediction, c.measured_j, c.measured_w
+        both = ["", ""] if p.energy is None else [show_energy(p.energy.total_j), show_power(p.energy.average_w)]
+        seen = ["", ""] if joules is None or watts is None else [show_energy(joules), show_power(watts)]
+        if p.energy is not None or joules is not None:
+            ratio = "" if p.energy is None or joules is None else f"{joules / float(p.energy.total_j):.2f}"
+            rows.append([_kernel(p), both[0], seen[0], ratio, both[1], seen[1]])
+        missing |= dict.fromkeys(filter(None, (p.no_energy, why_missing(c.measurement.details))))
+    out: list[Block] = []
+    if rows:
+        head = ("energy", "predicted", "measured", "ratio", "power", "measured")
+        out += [Gap(), figures(rows, head, range(1, 6), depth=0)]
+    return out + ([Gap()] if missing else []) + [line(f"no energy: {why}", 0) for why in missing]
 
 
 FAR_BELOW = 0.75

@@ -9,6 +9,7 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
+from roofdsl.measure.energy_counter import measured_j, measured_w
 from roofdsl.measure.measurement import CORES, OTHERS, Launches, Measurement
 from roofdsl.measure.other_load import BUSY, taken_by_others
 from roofdsl.measure.timing import quantile
@@ -103,6 +104,16 @@ class Comparison:
     def measured_s(self) -> float:
         """The median of the repeats, in seconds."""
         return self.measurement.median_s
+
+    @property
+    def measured_j(self) -> float | None:
+        """The measured energy of a call, in joules; None if it was not measured."""
+        return measured_j(self.measurement.details)
+
+    @property
+    def measured_w(self) -> float | None:
+        """The average power while it was measured, in watts; None if it was not measured."""
+        return measured_w(self.measurement.details)
 
     @property
     def cores(self) -> int | None:

@@ -52,7 +52,7 @@ class How:
     cold: whether the caches are emptied before each sample. Otherwise a launch finds the data that the one before it
     left, and the prediction takes that into account. On a GPU buffers rotate, so that every launch starts cold.
     budget_s: an approximate limit on the seconds of samples for each run. math: what the compiler of CPU code may do;
-    math_mode: that of a GPU library.
+    math_mode: that of a GPU library. energy: whether to read the energy of a call as well.
     """
 
     backend: Backend = "cpu"
@@ -62,6 +62,7 @@ class How:
     repeats: int = 20
     math_mode: str = "default"
     math: Math = "relaxed"
+    energy: bool = False
 
 
 def measure_runs(
@@ -125,7 +126,7 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     if how.backend == "gpu":
         from roofdsl.measure.gpu import GpuOptions, measure_gpu
 
-        on_gpu = GpuOptions(run.variant, plan, math_mode=how.math_mode)
+        on_gpu = GpuOptions(run.variant, plan, math_mode=how.math_mode, energy=how.energy)
         if isinstance(run.kernel, Kernel):
             return measure_gpu(run.kernel, run.sizes, on_gpu, say)
         from roofdsl.measure.program_gpu import measure_program_gpu
@@ -133,7 +134,7 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
         return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math, cores=run.cores)
+    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math, cores=run.cores, energy=how.energy)
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
     if run.cores is not None:

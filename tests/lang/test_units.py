@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.lang.units import Kind, UnitError, convert, parse_count, parse_rate, parse_size, parse_time
+from roofdsl.lang.units import Kind, UnitError, convert, parse_count, parse_power, parse_rate, parse_size, parse_time
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,17 @@ from roofdsl.lang.units import Kind, UnitError, convert, parse_count, parse_rate
 def test_sizes(text: str, size: int) -> None:
     assert parse_size(text) == size
     assert type(parse_size(text)) is int
+
+
+def test_powers_and_energies() -> None:
+    assert parse_power("12.5 kW") == 12_500 and parse_power("400 mW") == Fraction(2, 5)
+    assert convert("5.81", "pJ/FLOP", "operation_energy") == Fraction(581, 10**14)
+    assert convert("2", "nJ/OP", "operation_energy") == Fraction(2, 10**9)
+    assert convert("122.4", "pJ/B", "byte_energy") == Fraction(1224, 10**13)
+    with pytest.raises(UnitError, match=r"`pJ/B` is the unit of the energy of a byte"):
+        convert("1", "pJ/B", "operation_energy")
+    with pytest.raises(UnitError, match="is not a power"):
+        parse_power("much")
 
 
 def test_rates_are_exact() -> None:

@@ -109,8 +109,8 @@ def test_a_rate_is_that_of_the_samples_which_nobody_disturbed(monkeypatch: pytes
     import roofdsl.measure.multicore_timing as timing
 
     taken = iter([(2.0, False)] * 5 + [(1.0, True)] * 3 + [(2.0, False)] * 1000)
-    monkeypatch.setattr(timing, "_together", lambda *_: next(taken))
-    monkeypatch.setattr(timing, "_count", lambda *_: 1)
+    monkeypatch.setattr(timing, "together", lambda *_: next(taken))
+    monkeypatch.setattr(timing, "count_for", lambda *_: 1)
     monkeypatch.setattr(timing, "ROUNDS", 1)
     found = rate(lambda *_: None, [()], 100.0, [0], Effort(9, 1e-3, 10.0))
     assert found.per_s == pytest.approx(100.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inspect import get_annotations
 
 from roofdsl.lang.machine_attributes import attributes
-from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Sustained
+from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Peak, Sustained
 from roofdsl.tell.schemas.parts import (
     AMOUNT,
     BYTES,
@@ -45,7 +45,9 @@ CHECK = record({
 def _machine() -> dict[str, Schema]:
     """What `machine.plain` writes; the settings come from the table of attributes that reads and writes them."""
     hints = get_annotations(Machine, eval_str=True)
-    peak = {"type": TEXT, "class": TEXT, "rate_flops": OPERATIONS_PER_S, "source": TEXT}
+    rate = {"type": TEXT, "class": TEXT, "rate_flops": OPERATIONS_PER_S, "source": TEXT}
+    of_peak = get_annotations(Peak, eval_str=True)
+    peak = rate | {a.field: of_type(of_peak[a.field]) for a in attributes("peak").values()}
     return {
         "name": TEXT,
         "title": TEXT,
@@ -54,7 +56,7 @@ def _machine() -> dict[str, Schema]:
         "caches": many(of_record(Cache)),
         "memories": many(of_record(Memory)),
         "ceilings": many(either(
-            record({"name": TEXT, **peak, "class": maybe(TEXT)}),
+            record({"name": TEXT, **rate, "class": maybe(TEXT)}),
             record({"name": TEXT, "level": TEXT, "bandwidth_bytes_per_s": BYTES_PER_S, "source": TEXT}),
         )),
         "links": many(record({

@@ -27,6 +27,7 @@ def said(schema: Schema, about: str) -> Schema:
 
 
 SECONDS = said(AMOUNT, "in seconds")
+JOULES = said(AMOUNT, "in joules")
 BYTES = said(COUNT, "in bytes")
 BYTES_PER_S = said(AMOUNT, "in bytes per second")
 OPERATIONS = said(COUNT, "number of operations")

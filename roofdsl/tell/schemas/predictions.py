@@ -12,6 +12,7 @@ from roofdsl.tell.schemas.parts import (
     COUNT,
     FLAG,
     INTENSITY,
+    JOULES,
     NUMBER,
     OPERATIONS,
     OPERATIONS_PER_S,
@@ -116,15 +117,30 @@ _BY_KERNEL = record(
         "kernel": TEXT, "launches": COUNT, "work_flops": OPERATIONS, "bytes": BYTES, "intensity": maybe(INTENSITY),
         "unit": maybe(TEXT), "time_s": SECONDS, "share": SHARE, "bounds": many(TEXT),
     },
-    {"collectives": COUNT},
+    {"collectives": COUNT, "energy_j": JOULES},
 )  # fmt: skip
-PREDICTION = record(_KEYS, {"cores": _CORES}, "the prediction of a kernel, or of a program without its kernels")
+_WITH_ENERGY: dict[str, Schema] = {
+    "energy_j": maybe(JOULES),
+    "average_power_w": maybe(said(AMOUNT, "in watts")),
+    "energy_by": maybe(many(record({"cause": TEXT, "energy_j": JOULES}), "all add up to energy_j")),
+    "energy_time_s": maybe(said(AMOUNT, "how long it lasts, in seconds, with what a power cap adds")),
+    "energy_time": said(maybe(TEXT), "which time that is: the expected time or the bound"),
+    "power_capped": said(maybe(FLAG), "whether the power cap makes it slower"),
+    "flops_per_j": maybe(said(AMOUNT, "operations per joule, which are operations per second and watt")),
+    "energy_delay_js": maybe(said(AMOUNT, "energy times time, in joule seconds")),
+    "energy_balance": maybe(INTENSITY),
+    "half_energy_intensity": maybe(said(AMOUNT, "operations per byte at which one takes twice the least energy")),
+    "energy_missing": said(maybe(TEXT), "why there is no energy"),
+}
+_ASKED_FOR = {"cores": _CORES, **_WITH_ENERGY}
+PREDICTION = record(_KEYS, _ASKED_FOR, "the prediction of a kernel, or of a program without its kernels")
 PROGRAM = record(
     {
         **_KEYS,
         "by_kernel": many(_BY_KERNEL, "the slowest first"),
         "time_by_bound_s": table(SECONDS, "seconds spent in launches with each bound"),
     },
+    _WITH_ENERGY,
     about="the prediction of a program",
 )
 
