@@ -46,11 +46,19 @@ class _Access(Record):
 
 
 class _Loop(Record):
-    """Iterations of a loop: `length` of the whole, `block` of one block (None: every block has all of them)."""
+    """Iterations of a loop: `length` of the whole, `block` of one block (None: every block has all of them).
+
+    Formulas are evaluated for the lengths 1, 2, ... of `block`; `place` says which of them each shape has.
+    """
 
     start: int
     length: int
     block: Any = None
+    place: Any = None
+
+    def of_shapes(self, by_length: Any) -> Any:
+        """What was found for every length, for every shape."""
+        return by_length if self.place is None else by_length[self.place]
 
 
 def block_bytes(kernel: Kernel, values: Mapping[str, int], sector_bytes: int, shapes: Whole) -> BlockBytes:
@@ -103,8 +111,14 @@ def _band(plain: Kernel, shapes: Whole) -> tuple[dict[str, _Loop], tuple[Node, .
 def _loop(node: For, block: Any = None) -> _Loop:
     if node.start.symbols() or node.stop.symbols() or node.step != Const(1):
         raise NoAnswer(f"the bounds of the loop over {node.var} depend on other loops, or it has a step")
+    import numpy as np
+
     start, stop = node.start.evaluate({}), node.stop.evaluate({})
-    return _Loop(start, max(0, stop - start), block)
+    length = max(0, stop - start)
+    if block is None:
+        return _Loop(start, length)
+    place = np.clip(block, 1, max(1, length)) - 1  # a longer block has all iterations
+    return _Loop(start, length, np.arange(1, place.max(initial=0) + 2), place)
 
 
 def _touched(nodes: Sequence[Node], loops: dict[str, _Loop]) -> Iterator[tuple[Element, bool]]:
@@ -149,7 +163,8 @@ def _units(array: Array, own: Sequence[_Access], loops: Mapping[str, _Loop], sec
     if len(dims) > 1 and row % sector_bytes:
         raise NoAnswer(f"the rows of {array.name} are no whole number of sectors")
     # blocks along loops that this array does not depend on each touch all of it again
-    again = prod(-(-o.length // o.block) for name, o in loops.items() if o.block is not None and name not in along)
+    apart = (o for name, o in loops.items() if o.block is not None and name not in along)
+    again = prod(o.of_shapes(-(-o.length // o.block)) for o in apart)
     return again * _of_dimension({a.offsets for a in own}, 0, along, loops, _Sectors(array.type, sector_bytes))
 
 
@@ -179,7 +194,9 @@ def _of_dimension(
         for e in range(a, len(here)):
             inside = frozenset((0,) * (d + 1) + o[d + 1 :] for o in offsets if here[a] <= o[d] <= here[e])
             positions[inside] = positions.get(inside, 0) + _blocks(loop, lambda b, a=a, e=e: _windows(here, a, e, b))
-    return sum(n * _of_dimension(set(inside), d + 1, along, loops, sectors) for inside, n in positions.items())
+    return sum(
+        loop.of_shapes(n) * _of_dimension(set(inside), d + 1, along, loops, sectors) for inside, n in positions.items()
+    )
 
 
 def _blocks(loop: _Loop, of_length: Any) -> Any:
@@ -212,7 +229,7 @@ def _of_rows(here: Sequence[int], loop: _Loop, sectors: _Sectors) -> Any:
     total = _in_row(here, loop.start + whole * loop.block, rest, per) * (rest > 0)
     for k in range(per):  # blocks k, k + per, ... begin at the same place in a sector
         total = total + _in_row(here, loop.start + k * loop.block, loop.block, per) * ((whole - k + per - 1) // per)
-    return total
+    return loop.of_shapes(total)
 
 
 def _in_row(here: Sequence[int], first: Any, length: Any, per: int) -> Any:

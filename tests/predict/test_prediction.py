@@ -8,13 +8,8 @@ from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
-<<<<<<< HEAD:tests/predict/test_prediction.py
-from roofdsl.predict.kernel import predict_counts
-from roofdsl.predict.prediction import Prediction
-=======
 from roofdsl.predict.given_counts import predict_counts
-from roofdsl.predict.time import Prediction
->>>>>>> 35403f6 (A kernel of several nests on a GPU is predicted as the launches that the generated code makes):tests/predict/test_time.py
+from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import machine, work
 
 M = machine(
