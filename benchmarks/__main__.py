@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 
 from benchmarks import (
+    block_shapes,
     compare,
     derivations,
     every_cache,
@@ -22,7 +23,9 @@ from benchmarks import (
 )
 from roofdsl.lang.diagnostics import CommandError, InputError
 
-PARTS = ("derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading")
+PARTS = (
+    "derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading", "shapes",
+)  # fmt: skip
 APART = ("validation", "trust", "misses", "plateaus", "published", "incore", "energy")
 """Parts that run only where they are named, and write a report of their own."""
 
@@ -115,6 +118,8 @@ def main() -> None:
         sections.append(sweeping.section(options.repeats))
     if "grading" in parts:
         sections.append(grading.section())
+    if "shapes" in parts:
+        sections.append(block_shapes.section())
     if "peers" in parts:
         sections.append(compare.section(peers.ask_all(), options.repeats))
     if "validation" in parts:

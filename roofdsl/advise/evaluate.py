@@ -14,7 +14,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import boundary_behind
-from roofdsl.predict.kernel import Options, predict, predict_counts
+from roofdsl.predict.given_counts import predict_counts
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.orders import Orders, orders_of
@@ -131,6 +133,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         unit=options.unit or kernel.unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
+        launches=launches_of_kernel(kernel, case.values, machine).count,
         nearer=(*nearer, *behind.values()) if every else (),
     )
     return Estimate(found, (*behind, memory.name) if every else (memory.name,))
@@ -153,8 +156,22 @@ def _behind_caches(case: Case) -> list[str]:
 
 
 def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
-    """Every level behind a cache, with an upper bound on the traffic across its boundary. Raises NoBound."""
+    """Every level behind a cache, with an upper bound on the traffic of all launches across its boundary.
 
+    Raises NoBound.
+    """
+    total: dict[str, LevelTime] = {}
+    for launch in launches_of_kernel(kernel, numbers(kernel, case.values), case.machine).each:
+        if launch.kernel is None:
+            continue
+        for name, level in _launch_at_most(launch.kernel, case).items():
+            own = level * launch.times
+            total[name] = total[name] + own if name in total else own
+    return total
+
+
+def _launch_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
+    """As `_levels_at_most`, of one launch."""
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)
     orders = orders_of(kernel, values, machine, case.options.block)

@@ -158,7 +158,7 @@ class _Builder:
             elif isinstance(node, For):
                 nest = plan_nest(self.kernel, node, self.place_of[id(node)], self.free)
                 if nest is not None:
-                    steps.append(self._spread(nest, variables))
+                    steps.append(self._spread(nest, node, variables))
                 else:
                     body = self.steps(node.body, (*variables, node.var), self.place_of[id(node)])
                     steps.append(HostLoop(node.var, node.start, node.stop, node.step, body))
@@ -206,13 +206,13 @@ class _Builder:
         self._write(name, variables, nodes, Around(lines))
         if _has_loop(nodes):
             self.notes.append(f"{name} runs on one thread")
-        return Call(name, variables, (), ())
+        return Call(name, variables, (), (), nodes=nodes)
 
-    def _spread(self, nest: Nest, variables: tuple[str, ...]) -> Call:
+    def _spread(self, nest: Nest, root: For, variables: tuple[str, ...]) -> Call:
         name = self._function()
         headers = {id(s.loop): header_of(s, self.syntax) for s in nest.spread}
         self._write(name, variables, (nest.root,), Around((), headers, self._ranks(nest)))
-        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread))
+        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), nodes=(root,))
 
     @staticmethod
     def _ranks(nest: Nest) -> list[str]:
@@ -238,10 +238,11 @@ class _Builder:
         comments = [*parts_of(name, self.syntax, sums), "// Every block leaves one part of the sums."]
         made = Around(comments, headers, self._ranks(nest), makes=sums)
         self._write(name, variables, (nest.root,), made)
-        parts = Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), most_blocks=MOST_PARTS)
+        spread = tuple(s.loop.var for s in nest.spread)
+        parts = Call(name, variables, nest.dims, spread, most_blocks=MOST_PARTS, nodes=(root,))
         whole = self._function()
         self._write(whole, variables, before, Around(["// One block joins the parts."], joins=(name, sums)))
-        return [parts, Call(whole, variables, (), (), threads=BLOCK, parts=parts)]
+        return [parts, Call(whole, variables, (), (), threads=BLOCK, parts=parts, nodes=before)]
 
     def _write(self, name: str, variables: tuple[str, ...], nodes: tuple[Node, ...], around: Around) -> None:
         out = Lines(list(around.comments))

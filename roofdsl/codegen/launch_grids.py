@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from roofdsl.loops.integers import Condition, IntExpr
+from roofdsl.loops.model import Node
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class Call:
     dims: x, y, z; none for a single block of `threads`. shared_bytes: dynamic shared memory, in addition to what the
     text declares. parallel: the loops whose iterations are spread over threads. most_blocks: of all dimensions
     together; threads of a smaller grid take several iterations. parts: the launch whose blocks each stored a part of a
-    sum; their number is the last argument, 0 if that launch has no iterations.
+    sum; their number is the last argument, 0 if that launch has no iterations. nodes: the statements of the kernel that
+    it executes, without the host's loops around them.
     """
 
     function: str
@@ -42,6 +44,7 @@ class Call:
     threads: int = 1
     most_blocks: int | None = None
     parts: Call | None = None
+    nodes: tuple[Node, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True)

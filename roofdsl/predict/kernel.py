@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.report import closest
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
+from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
-from roofdsl.predict.compute import check_unit, compute_time
+from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
+from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
-from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.moving import Moving
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
-from roofdsl.predict.time_model import LAUNCHES, capped_bandwidth, larger_direction, launch_seconds
+from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
@@ -103,6 +102,7 @@ def predict(
     boundary = memory_boundary(kernel, machine, options.traffic)
     resident, latency = _occupancy(machine, options)
     work = work_at(kernel, values)
+    launches = launches_of_kernel(kernel, values, machine)
     crossing = _crossing(kernel, values, machine, options, boundary)
     boundary = crossing.boundary
     prediction = predict_counts(
@@ -114,6 +114,7 @@ def predict(
         unit=unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
+        launches=launches.count,
         nearer=crossing.nearer,
         beyond=crossing.beyond,
         latency=latency,
@@ -197,6 +198,44 @@ class _Crossing(Record):
 def _crossing(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
 ) -> _Crossing:
+    """Count the bytes across every boundary, of all launches that the kernel becomes, each with cold caches."""
+    launches = launches_of_kernel(kernel, values, machine)
+    beyond: tuple[LevelTime, ...] = ()
+    if options.data is not None:
+        beyond = (link_level_time(kernel, values, machine, options.data, boundary.convention),)
+    if options.warm or options.sets or launches.why or launches.each[0].kernel is kernel:
+        orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
+        if launches.why and not options.warm:
+            orders = in_loop_order(kernel, launches.why)
+        return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
+    parts = []
+    for launch in launches.each:
+        if launch.kernel is not None:
+            own = orders_of(launch.kernel, values, machine, options.block)
+            parts.append((_one_crossing(own, values, machine, options, boundary), launch.times))
+    note = f"{launches.count:,} launches of the generated code, each with cold caches"
+    return replace(_added(parts), beyond=beyond, in_sets=(note,))
+
+
+def _added(parts: Sequence[tuple[_Crossing, int]]) -> _Crossing:
+    """Several launches, each as often as told. A level that one of them lacks is left out of the sum."""
+    kept = set.intersection(*({level.name for level in part.nearer} for part, _ in parts))
+    each = [
+        (tuple(level * times for level in part.nearer if level.name in kept), part.memory * times)
+        for part, times in parts
+    ]
+    nearer, memory = each[0]
+    for others, its_memory in each[1:]:
+        nearer = tuple(a + b for a, b in zip(nearer, others, strict=True))
+        memory = memory + its_memory
+    assumed = tuple(dict.fromkeys(note for part, _ in parts for note in part.assumptions))
+    warnings = tuple(dict.fromkeys(text for part, _ in parts for text in part.warnings))
+    return _Crossing(nearer, memory, (), parts[0][0].boundary, assumed, (), warnings)
+
+
+def _one_crossing(
+    orders: Orders, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
+) -> _Crossing:
     """Count the bytes across every boundary, with caches that are cold at the start of the launch, or warm.
 
     A warm launch is counted in the order of the loops. Its traffic is that of two launches in a row minus that of one,
@@ -204,7 +243,7 @@ def _crossing(
     """
     from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
 
-    orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
+    kernel = orders.kernel
     if options.warm:
         where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
         moved = warm_transfers_at(kernel, values, where, boundary.convention)
@@ -226,12 +265,9 @@ def _crossing(
     elif options.conflicts and not options.warm:
         near = machine if options.levels == "all" else replace(machine, caches=machine.caches[-1:])
         sets = WithSets((), warnings=conflict_warnings(kernel, values, near))
-    beyond: tuple[LevelTime, ...] = ()
-    if options.data is not None:
-        beyond = (link_level_time(kernel, values, machine, options.data, boundary.convention),)
     assumed = nearer.assumptions + boundary.assumptions + orders.assumptions
     warnings = nearer.warnings + sets.warnings
-    return _Crossing(levels[:-1], levels[-1], beyond, boundary, assumed, sets.assumptions, warnings)
+    return _Crossing(levels[:-1], levels[-1], (), boundary, assumed, sets.assumptions, warnings)
 
 
 def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
@@ -298,93 +334,3 @@ def _at_memory(
             return moved, at, orders
     where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
     return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders
-
-
-def predict_counts(
-    name: str,
-    parameters: Mapping[str, int],
-    work: WorkAt,
-    memory: LevelTime | int,
-    machine: Machine,
-    *,
-    unit: str | None = None,
-    costs: Mapping[str, Fraction] | None = None,
-    ceilings: tuple[str, ...] = (),
-    launches: int = 1,
-    nearer: tuple[LevelTime, ...] = (),
-    beyond: tuple[LevelTime, ...] = (),
-    latency: tuple[LatencyCeiling, ...] = (),
-) -> Prediction:
-    """The prediction for given counts: `memory` is Q at its boundary, in bytes of all `launches`, or the level.
-
-    `nearer` and `beyond` are the levels on both sides of the memory; `latency` caps the levels that it limits. The time
-    is max(T_comp, all T_level, T_launch), and without overlap their sum (rule 15). Levels that take turns according to
-    the machine are added (`predict.levels_in_turn`). Raises CommandError for a type that the machine lacks and for a
-    ceiling that it does not name.
-    """
-    if isinstance(memory, int):
-        memory = LevelTime(machine.main_memory.name, memory, machine.main_memory.bandwidth_bytes_per_s)
-    levels = (*nearer, memory, *beyond)
-    compute_caps, bandwidth_caps, warnings = _ceilings(machine, ceilings, work, {level.name for level in levels})
-    compute = compute_time(work, machine, unit=unit, costs=costs, ceilings=compute_caps)
-    bandwidth_caps += tuple(found.ceiling() for found in latency if found.binds)
-    levels = tuple(_capped(level, bandwidth_caps) for level in levels)
-    launch_s = launch_seconds(machine).at({LAUNCHES: launches})
-    terms = (compute.time_s, *(level.time_s for level in levels), launch_s)
-    turns = in_turn(levels, machine)
-    return Prediction(
-        kernel=name,
-        machine=machine.name,
-        parameters=tuple(parameters.items()),
-        work=work.total,
-        type=compute.type,
-        compute_s=compute.time_s,
-        levels=levels,
-        launches=launches,
-        launch_s=launch_s,
-        bound_s=max(*terms, sum((time for _, time in turns), Fraction(0))),
-        no_overlap_s=sum(terms, Fraction(0)),
-        machine_peak_per_s=compute.peak_per_s,
-        unit=unit,
-        assumptions=(*compute.assumptions, *(f'under the ceiling "{name}"' for name in ceilings)),
-        warnings=warnings,
-        parts=compute.parts,
-        latency=latency,
-        in_turn=turns,
-    )
-
-
-def _capped(level: LevelTime, ceilings: tuple[BandwidthCeiling, ...]) -> LevelTime:
-    rate = capped_bandwidth(level.name, level.bandwidth_bytes_per_s, ceilings)
-    return replace(level, bandwidth_bytes_per_s=rate)
-
-
-def _ceilings(
-    machine: Machine, names: tuple[str, ...], work: WorkAt, shown: set[str]
-) -> tuple[tuple[ComputeCeiling, ...], tuple[BandwidthCeiling, ...], tuple[str, ...]]:
-    """The machine's ceilings of these names, on compute and on the levels shown, and warnings."""
-    compute: list[ComputeCeiling] = []
-    bandwidth: list[BandwidthCeiling] = []
-    warnings = []
-    for name in names:
-        found = [c for c in machine.ceilings if c.name == name]
-        if not found:
-            raise no_ceiling(machine, name)
-        caps = [c for c in found if isinstance(c, ComputeCeiling) and work.by_type.get(c.type)]
-        levels = [c for c in found if isinstance(c, BandwidthCeiling) and c.level in shown]
-        if not caps and not levels:
-            warnings.append(f'ceiling "{name}" of {machine.name} limits neither a type of this kernel nor a level')
-        compute += caps
-        bandwidth += levels
-    return tuple(compute), tuple(bandwidth), tuple(warnings)
-
-
-def no_ceiling(machine: Machine, name: str) -> CommandError:
-    """The error for a ceiling that the machine does not name."""
-    known = list(dict.fromkeys(c.name for c in machine.ceilings))
-    close = closest(name, known, 0.5)
-    if close is not None:
-        help = f'did you mean "{close}"?'
-    else:
-        help = "it has " + ", ".join(f'"{k}"' for k in known) if known else "it has no named ceilings"
-    return CommandError(f'machine {machine.name} has no ceiling named "{name}"', help)

@@ -18,7 +18,7 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     written.
 
     A kernel that begins with `parallel for` stays as it is. Otherwise, the loops with independent iterations are found
-    by proof, for all sizes.
+    by proof, for all sizes. A nest that only adds up scalars has independent iterations but for its sums.
     """
     plain = apply(kernel)
     if len(plain.body) != 1 or not isinstance(plain.body[0], For):
@@ -28,12 +28,15 @@ def as_launched(kernel: Kernel) -> Kernel | str:
         return kernel
 
     from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.codegen.block_sums import may_be_spread, sums_of
     from roofdsl.codegen.generate import declared_parallel
     from roofdsl.codegen.threads import plan_nest
 
     nest = plan_nest(plain, root, (0,), parallel_loops(kernel) | declared_parallel(plain.body))
+    if nest is None and sums_of(root):
+        nest = plan_nest(plain, root, (0,), may_be_spread((0,), root))
     if nest is None:
-        return "no loop of the nest has independent iterations"
+        return "no loop of the nest has independent iterations, so one thread runs it"
     spread = {id(s.loop) for s in nest.spread}
     inner: list[For] = []
     node: For = nest.root

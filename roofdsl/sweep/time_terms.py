@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import BandwidthCeiling, Cache, ComputeCeiling, Machine, Memory
 from roofdsl.predict.boundary import Boundary, boundary_behind, memory_boundary
 from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.kernel import DEFAULTS, Options, no_ceiling
-from roofdsl.predict.launch_plan import as_launched
+from roofdsl.predict.given_counts import no_ceiling
+from roofdsl.predict.kernel import DEFAULTS, Options
+from roofdsl.predict.kernel_launches import is_spread
 from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time_model import (
     LAUNCH,
@@ -199,7 +199,7 @@ class Plan:
     def _levels(self) -> tuple[Level, ...]:
         """As in `predict.level_traffic.nearer_levels` and `predict.kernel`."""
         kernel, machine = self.kernel, self.machine
-        spread = machine.multiprocessor is not None and _is_launched(kernel) and not self.options.warm
+        spread = machine.multiprocessor is not None and is_spread(kernel) and not self.options.warm
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
             self._counted_apart |= cache.beside_bytes_per_s is not None  # levels take turns then
@@ -322,11 +322,6 @@ def _asked(machine: Machine, names: Sequence[str]) -> list[ComputeCeiling | Band
         if all(c.name != name for c in machine.ceilings):
             raise no_ceiling(machine, name)
     return [c for c in machine.ceilings if c.name in names]
-
-
-def _is_launched(kernel: Kernel) -> bool:
-    """Whether the kernel may be spread over the blocks of a GPU."""
-    return isinstance(as_launched(kernel), Kernel)
 
 
 def intensity(work: Any, moved: Any) -> Any:

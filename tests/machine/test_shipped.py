@@ -98,7 +98,7 @@ def test_published_memory_caches_and_units(name: str) -> None:
             fastest = max(values.values()) if isinstance(values, dict) else values
             assert caches[level].bandwidth_bytes_per_s == giga(fastest)
     units = reference.get("SMs") or reference.get("CUs")
-    assert machine.units == (units["value"] if units else None)
+    assert units is None or machine.units == units["value"]
     launch = reference.get("launch_us")
     if launch:
         assert machine.launch_s == Fraction(str(launch["value"]["stream_back_to_back"])) / 10**6
@@ -195,3 +195,32 @@ def test_what_a_multiprocessor_holds(name: str) -> None:
     assert (own.warp, own.warps, own.blocks, own.block_threads, own.registers) == (32, 64, 32, 1024, 65536)
     assert own.shared_bytes == {"v": 96, "a": 164, "h": 228, "g": 228}[name[0]] * 1024
     assert all((c.line_bytes, c.sector_bytes) in {(128, 32), (64, 32)} for c in machine.caches)
+
+
+PUBLISHED = {
+    "a100_40": (36.0, 213.0, 572.2, 1410), "a100_80": (33.0, 205.1, 549.5, 1410),
+    "h100_pcie": (34.1, 265.5, 649.9, 1755), "gh200_96": (32.0, 280.2, 678.6, 1980),
+    "a40": (33.0, 250.4, 546.9, 1740), "l40": (34.0, 273.6, 620.5, 2490),
+    "mi210": (128.0, 250.0, 588.0, 1700), "mi300x": (119.5, 213.0, 883.0, 2092),
+    "v100_pcie": (30.0, 214.4, 428.0, 1380),
+}  # fmt: skip
+"""Cycles of a pointer chase in L1, L2 and the memory, and MHz, of gpu-benches (Ernst, and the fork of xxrjun)."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_latencies_are_the_published_cycles(name: str) -> None:
+    *cycles, mhz = PUBLISHED[name]
+    machine = load_machine(name)
+    stated = [float(time) * 1e9 for _, time in machine.latencies]
+    assert [level for level, _ in machine.latencies] == ["L1", "L2", machine.main_memory.name]
+    assert stated == pytest.approx([1e3 * c / mhz for c in cycles], rel=0.001)
+    assert stated == sorted(stated)
+
+
+@pytest.mark.parametrize("name", ["mi210", "mi300x"])
+def test_what_a_compute_unit_holds(name: str) -> None:
+    """8 waves of 64 threads on each of 4 SIMDs, 512 KiB of vector registers, 64 KiB of local memory."""
+    own = load_machine(name).multiprocessor
+    assert own is not None and own.warps is not None and own.registers is not None
+    assert (own.warp, own.warps, own.schedulers, own.shared_bytes) == (64, 4 * 8, 4, 64 << 10)
+    assert own.registers * 4 == 512 << 10

@@ -9,7 +9,7 @@ from roofdsl.plot.planes_content import plane_of
 from roofdsl.plot.roofline_plane import place_of, window_of
 from roofdsl.plot.roofline_points import Point, explained_point, point_of
 from roofdsl.plot.roofs import level_roofs, operation_of, roofs_of, with_ceilings
-from roofdsl.predict.kernel import predict_counts
+from roofdsl.predict.given_counts import predict_counts
 from tests.predict.machines import machine, work
 
 DECK = load_machine("v100_deck")

@@ -8,7 +8,7 @@ from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.kernel import predict_counts
+from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import machine, work
 

@@ -19,7 +19,8 @@ from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
-from roofdsl.predict.kernel import Options, predict, predict_counts
+from roofdsl.predict.given_counts import predict_counts
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.measured_times import measured_times
 from roofdsl.predict.prediction import Prediction

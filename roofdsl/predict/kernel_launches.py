@@ -1,0 +1,263 @@
+"""The launches that the generated CUDA makes of one kernel: one for each nest, and again in each iteration of the host.
+
+`codegen.cuda_functions` decides what is launched, so that a prediction is one of the code that runs. Every launch
+starts with cold caches, as those of a program do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from roofdsl.lang.diagnostics import InputError
+from roofdsl.lang.record import Record, replace
+from roofdsl.lang.source import Source
+from roofdsl.lang.types import ElementType
+from roofdsl.loops.accesses import operands
+from roofdsl.loops.integers import Condition, IntExpr
+from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Node
+from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.transform import apply
+from roofdsl.machine.model import Machine
+from roofdsl.predict.launch_plan import as_launched
+
+if TYPE_CHECKING:
+    from roofdsl.codegen.launch_grids import Step
+
+MOST_SIZES = 64
+"""Launches of different sizes by a loop of the host that are predicted one by one."""
+
+
+class Launched(Record):
+    """A launch and how often it is made. kernel: its statements alone; None for a block that only joins the parts of a
+    sum, whose traffic does not count.
+    """
+
+    kernel: Kernel | None
+    times: int
+
+
+class KernelLaunches(Record):
+    """The launches of a kernel; `why` they are counted as one kernel in the order of its loops, if they are."""
+
+    each: tuple[Launched, ...]
+    count: int
+    why: str = ""
+
+
+def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> KernelLaunches:
+    """What is launched for one execution of `kernel` at `values`.
+
+    On machines without multiprocessors, and without caches, where the order of accesses does not matter, it is one.
+    """
+    whole = KernelLaunches((Launched(kernel, 1),), 1)
+    if machine.multiprocessor is None or not machine.caches or _is_one(kernel):
+        return whole
+    steps = _steps(kernel)
+    if isinstance(steps, str):
+        return replace(whole, why=steps)
+    env = dict(kernel.constants) | dict(values)
+    plain = apply(kernel)
+    found: list[Launched] = []
+    written: set[str] = set()
+    try:
+        for nodes, outer, times in _walked(steps, env, {}):
+            if nodes is None:
+                found.append(Launched(None, times))
+                continue
+            stores = set(_written(nodes))
+            own = _alone(plain, nodes, outer, written if times == 1 else written | stores)
+            found.append(Launched(own, times))
+            written |= stores
+    except _TooMany as error:
+        return replace(whole, count=_count(steps, env), why=str(error))
+    if not found:
+        return whole
+    return KernelLaunches(tuple(found), sum(launch.times for launch in found))
+
+
+def is_spread(kernel: Kernel) -> bool:
+    """Whether a GPU executes the kernel on the threads of many blocks, or in several launches."""
+    from roofdsl.codegen.launch_grids import Call
+
+    if _is_one(kernel):
+        return True
+    steps = _steps(kernel)
+    return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call))
+
+
+def _is_one(kernel: Kernel) -> bool:
+    """Whether the kernel is one launch of many threads, without a second one that joins sums."""
+    from roofdsl.codegen.block_sums import sums_of
+
+    planned = as_launched(kernel)
+    if isinstance(planned, str):
+        return False
+    root = planned.body[0] if planned is not kernel else apply(kernel).body[0]
+    return not (isinstance(root, For) and sums_of(root))
+
+
+class _TooMany(Exception):
+    pass
+
+
+@lru_cache(maxsize=64)
+def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
+    """The host's steps of the generated CUDA, or why there is none."""
+    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.codegen.cuda_functions import launched
+    from roofdsl.codegen.generate import declared_parallel
+    from roofdsl.codegen.targets.cuda import Cuda
+
+    plain = apply(kernel)
+    try:
+        return launched(Cuda(), plain, parallel_loops(kernel) | declared_parallel(plain.body)).steps
+    except InputError as error:
+        return f"no CUDA is generated for it: {error.diagnostics[0].message}"
+
+
+_Walk = Iterator[tuple[tuple[Node, ...] | None, dict[str, int], int]]
+
+
+def _walked(steps: Sequence[Step], env: Mapping[str, int], outer: dict[str, int]) -> _Walk:
+    """(statements, the values of the host's loops, how often) of each launch; launches of equal sizes are one."""
+    from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
+
+    for step in steps:
+        at = {**env, **outer}
+        match step:
+            case Call(parts=made, nodes=nodes):
+                yield (nodes if made is None else None), outer, 1
+            case HostIf(condition, then, orelse):
+                yield from _walked(then if condition.holds(at) else orelse, env, outer)
+            case HostLoop(var, start, stop, stride, body):
+                values = range(start.evaluate(at), stop.evaluate(at), stride.evaluate(at))
+                if not values:
+                    continue
+                if var not in _deciding(body):
+                    for own, inner, times in _walked(body, env, {**outer, var: values[0]}):
+                        yield own, inner, times * len(values)
+                elif len(values) > MOST_SIZES:
+                    raise _TooMany(
+                        f"the host launches it {len(values):,} times in the loop over {var}, with other sizes"
+                    )
+                else:
+                    for value in values:
+                        yield from _walked(body, env, {**outer, var: value})
+
+
+def _count(steps: Sequence[Step], env: Mapping[str, int]) -> int:
+    """The number of launches."""
+    from roofdsl.codegen.launch_grids import HostIf, HostLoop
+
+    total = 0
+    for step in steps:
+        if isinstance(step, HostIf):
+            total += _count(step.then if step.condition.holds(env) else step.orelse, env)
+        elif isinstance(step, HostLoop):
+            values = range(step.start.evaluate(env), step.stop.evaluate(env), step.step.evaluate(env))
+            if step.var in _host_symbols(step.body):
+                total += sum(_count(step.body, {**env, step.var: value}) for value in values)
+            elif values:
+                total += len(values) * _count(step.body, {**env, step.var: values[0]})
+        else:
+            total += 1
+    return total
+
+
+def _host_symbols(steps: Sequence[Step]) -> frozenset[str]:
+    """The symbols in what the host evaluates."""
+    from roofdsl.codegen.launch_grids import HostIf, HostLoop
+
+    found: frozenset[str] = frozenset()
+    for step in steps:
+        if isinstance(step, HostLoop):
+            found |= step.start.symbols() | step.stop.symbols() | step.step.symbols() | _host_symbols(step.body)
+        elif isinstance(step, HostIf):
+            found |= step.condition.symbols() | _host_symbols(step.then) | _host_symbols(step.orelse)
+    return found
+
+
+def _deciding(steps: Sequence[Step]) -> frozenset[str]:
+    """The symbols on which the sizes of launches depend, or whether they are made."""
+    from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
+
+    found = _host_symbols(steps)
+    for step in steps:
+        if isinstance(step, Call):
+            found |= _bounds(step.nodes)
+        elif isinstance(step, HostLoop):
+            found |= _deciding(step.body)
+        elif isinstance(step, HostIf):
+            found |= _deciding(step.then) | _deciding(step.orelse)
+    return found
+
+
+def _bounds(nodes: Sequence[Node]) -> frozenset[str]:
+    """The symbols in bounds of loops and in conditions."""
+    found: frozenset[str] = frozenset()
+    for node in nodes:
+        if isinstance(node, For):
+            found |= node.start.symbols() | node.stop.symbols() | node.step.symbols() | _bounds(node.body)
+        elif isinstance(node, If):
+            found |= node.condition.symbols() | _bounds(node.then) | _bounds(node.orelse)
+    return found
+
+
+def _alone(plain: Kernel, nodes: tuple[Node, ...], outer: Mapping[str, int], before: Set[str]) -> Kernel:
+    """A kernel of these statements only. before: the arrays that launches before it have written."""
+    reads, stores = set(_read(nodes)), set(_written(nodes))
+    arrays = {
+        a.name: replace(a, intent=_intent(a, a.name in reads, a.name in stores, a.name in before))
+        for a in plain.arrays
+        if a.name in reads | stores
+    }
+    body = _with_arrays(nodes, arrays)
+    return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
+
+
+def _with_arrays(part: Any, arrays: Mapping[str, Array]) -> Any:
+    """Statements that refer to these arrays by the same names."""
+    if type(part) is tuple:
+        return tuple(_with_arrays(p, arrays) for p in part)
+    if isinstance(part, Array):
+        return arrays[part.name]
+    if isinstance(part, Record) and not isinstance(part, Source | ElementType | IntExpr | Condition):
+        fields = {n: getattr(part, n) for n in part.__match_args__ if n != "span"}
+        return replace(part, **{n: _with_arrays(value, arrays) for n, value in fields.items()})
+    return part
+
+
+def _intent(array: Array, is_read: bool, is_written: bool, written_before: bool) -> Intent:
+    """What a launch does with an array: one that no earlier launch has written, and that does not come in, is written
+    before it is read.
+    """
+    if not is_written:
+        return "in"
+    if not is_read:
+        return "out"
+    return "inout" if array.intent in ("in", "inout") or written_before else "out"
+
+
+def _read(nodes: Sequence[Node]) -> Iterator[str]:
+    """The arrays and scalars that statements read."""
+    for node in _statements(nodes):
+        yield from (operand.array.name for operand in operands(node.value))
+        if isinstance(node, Assign) and node.op != "=":
+            yield node.target.array.name
+
+
+def _written(nodes: Sequence[Node]) -> Iterator[str]:
+    """The arrays and scalars that statements write."""
+    return (node.target.array.name for node in _statements(nodes) if isinstance(node, Assign))
+
+
+def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _statements(node.body)
+        elif isinstance(node, If):
+            yield from _statements((*node.then, *node.orelse))
+        elif isinstance(node, Assign | Let):
+            yield node

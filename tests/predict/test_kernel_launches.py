@@ -1,0 +1,118 @@
+"""A kernel of several nests on a GPU: the sum of its launches, as many as the generated CUDA makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from roofdsl.checks.parallel import parallel_loops
+from roofdsl.codegen.generate import generate
+from roofdsl.codegen.launch_grids import launches_of
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import load_machine, models_folder
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel_launches import is_spread, launches_of_kernel
+from roofdsl.predict.occupancy import Block
+from roofdsl.predict.prediction import Prediction
+from tests.predict.machines import kernel_of, machine
+
+SMALL = machine(
+    "peak f64 fma 1 TFLOP/s",
+    "cache L1 4 KiB, 9 TB/s, line 64 B, sector 32 B, copies 4",
+    "cache L2 16 KiB, 2 TB/s, line 64 B",
+    "units 4",
+    "launch 2 us",
+    "multiprocessor warp 8, warps 16, block_threads 128",
+)
+SCALE = "    for i in range(n):\n        T[i] = A[i] * 2\n"
+GEMV = "    for i in range(n):\n        C[i] = 0\n        for j in range(n):\n            C[i] += B[i, j] * T[j]\n"
+SQUARES = "    for i in range(n):\n        s += C[i] * C[i]\n"
+ALL = kernel_of(
+    "kernel k(n):\n    in A: f64[n], B: f64[n, n]\n    temp T: f64[n]\n    out C: f64[n], s: f64\n"
+    f"{SCALE}{GEMV}    s = 0\n{SQUARES}"
+)
+ALONE = (
+    kernel_of(f"kernel k(n):\n    in A: f64[n]\n    out T: f64[n]\n{SCALE}"),
+    kernel_of(f"kernel k(n):\n    in B: f64[n, n], T: f64[n]\n    out C: f64[n]\n{GEMV}"),
+    kernel_of(f"kernel k(n):\n    in C: f64[n]\n    inout s: f64\n{SQUARES}"),
+)
+SWEEPS = kernel_of(
+    "kernel k(n, t):\n    assume n >= 4\n    inout A, B: f64[n]\n    for k in range(t):\n"
+    "        for i in range(1, n - 1):\n            B[i] = A[i - 1] + A[i + 1]\n"
+    "        for i in range(1, n - 1):\n            A[i] = B[i - 1] + B[i + 1]\n"
+)
+
+
+def shipped(file: str, name: str) -> Kernel:
+    return kernel(load_file(models_folder() / "kernels" / f"{file}.roof"), name)
+
+
+def made(of: Kernel, sizes: Mapping[str, int]) -> int:
+    """Launches of the generated code."""
+    text = generate(of, "cuda", "naive", free=parallel_loops(of))
+    return sum(1 for _ in launches_of(text.steps, dict(sizes)))
+
+
+def bytes_of(p: Prediction) -> dict[str, int]:
+    return {level.name: level.bytes for level in p.levels}
+
+
+def test_a_kernel_is_the_sum_of_its_nests() -> None:
+    """Each nest written as a kernel of its own; s is set in the block that joins the parts of the sum."""
+    n = {"n": 96}
+    whole, parts = predict(ALL, n, SMALL), [predict(of, n, SMALL) for of in ALONE]
+    scalars = 8  # s of the third kernel comes in, which the first does not load
+    for level, total in bytes_of(whole).items():
+        assert total == sum(bytes_of(p)[level] for p in parts) - scalars
+    assert whole.launches == sum(p.launches for p in parts) == made(ALL, n) == 4
+    assert float(whole.launch_s) == pytest.approx(8e-6)
+    assert any("4 launches of the generated code" in note for note in whole.assumptions)
+    assert any("blocks of" in note for note in whole.assumptions)
+    compulsory = 8 * (2 * 96 + 96 * 96 + 2 * 96 + 96 + 1)  # each launch finds nothing that another has left
+    assert whole.memory.bytes >= compulsory
+
+
+def test_time_steps_are_launches_of_the_host() -> None:
+    one, ten = (predict(SWEEPS, {"n": 400, "t": t}, SMALL) for t in (1, 10))
+    assert one.launches == made(SWEEPS, {"n": 400, "t": 1}) == 2
+    assert ten.launches == made(SWEEPS, {"n": 400, "t": 10}) == 20
+    assert bytes_of(ten) == {name: 10 * moved for name, moved in bytes_of(one).items()}
+
+
+@pytest.mark.parametrize("n", [20, 90])
+def test_launches_of_different_sizes(n: int) -> None:
+    """LU launches two functions for every column: predicted one by one up to 64 columns, counted beyond."""
+    lu = shipped("triangular", "lu")
+    found = launches_of_kernel(lu, {"n": n}, SMALL)
+    assert found.count == made(lu, {"n": n}) == 2 * n
+    assert (found.why == "") == (n <= 64)
+    if found.why:
+        assert "the host launches it 90 times in the loop over i" in found.why
+        p = predict(lu, {"n": n}, SMALL, Options(levels="memory"))
+        assert any(found.why in note for note in p.assumptions) and p.launches == found.count
+
+
+def test_a_chain_of_dependences_runs_on_one_thread() -> None:
+    for name in ("cholesky", "trsv"):
+        of = shipped("triangular", name)
+        p = predict(of, {"n": 16}, SMALL, Options(levels="memory"))
+        assert p.launches == made(of, {"n": 16}) == 1
+        assert any("so one thread runs it" in note for note in p.assumptions)
+        assert not is_spread(of)
+
+
+def test_a_sum_is_made_by_blocks_and_joined_by_one_more() -> None:
+    of = shipped("dot", "dot_f64")
+    p = predict(of, {"n": 4096}, SMALL, Options(block=Block(64)))
+    assert p.launches == made(of, {"n": 4096}) == 2
+    assert any("blocks of 64 threads" in note for note in p.assumptions)
+    assert p.memory.bytes == 2 * 8 * 4096 + 8 and is_spread(of)
+
+
+def test_one_launch_elsewhere() -> None:
+    """In loop order on a processor, and where without caches no order matters."""
+    cpu = machine("peak f64 1 TFLOP/s", "cache L1 4 KiB, 9 TB/s, line 64 B", "launch 2 us")
+    for on in (cpu, load_machine("h100_sxm")):
+        assert predict(ALL, {"n": 24}, on).launches == 1
