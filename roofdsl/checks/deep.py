@@ -77,7 +77,8 @@ def _for_any_data(kernel: Kernel, operations: int) -> list[Diagnostic]:
             found.append(Diagnostic("unchecked", f"the data decide whether {message}", d.span, "", "warning"))
         elif d.code != "intent-unused":
             help = "declare the index array with a smaller `index(...)`, or the array with a larger dimension"
-            data = message != d.message
+            element = d.message.partition(" leaves ")[0]
+            data = any(re.search(rf"\b{name}\b", element) for name in affine.meaning)
             found.append(Diagnostic(d.code, message, d.span, help if data else d.help, d.severity))
     return found
 

@@ -318,8 +318,11 @@ class Derivation(Shown):
     """What the traffic at the cache size depends on besides the sizes."""
 
     def interval(self, q: Quantity, shares: Sequence[Share]) -> tuple[Fraction, Fraction] | None:
-        """The least and the most that a traffic in terms of `shares` can be; None if sizes or forms are missing."""
-        if q.form is None:
+        """The least and the most that a traffic in terms of `shares` can be.
+
+        None if sizes or forms are missing, and for a form that holds for some sizes only.
+        """
+        if q.form is None or q.form.assumes:
             return None
         ends = []
         for known in ({s.name: s.low for s in shares}, {s.name: s.high for s in shares}):

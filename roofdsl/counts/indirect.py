@@ -115,6 +115,9 @@ def _traffic(counted: Counted, group: Group, share: Share | None, convention: Tr
             return none, moved
         loaded = share.loads or (convention == "write_allocate" and group.is_written)
         return (moved if loaded else none), (moved if share.stores else none)
+    whole = _whole_traffic(counted, group, convention)
+    if whole is not None:
+        return whole
     loads, stores = scalar_bytes(counted.kernel)
     found = counted.traffic(_in_order(group), convention)
     if found.loads is None or found.stores is None:
@@ -123,6 +126,25 @@ def _traffic(counted: Counted, group: Group, share: Share | None, convention: Tr
         combined(_quantity(found.loads, counted.given), counted.number(loads), -1),
         combined(_quantity(found.stores, counted.given), counted.number(stores), -1),
     )
+
+
+def _whole_traffic(counted: Counted, group: Group, convention: Traffic) -> tuple[Quantity, Quantity] | None:
+    """(loads, stores) of an array that the loops reach as a whole, always in one way; None for others.
+
+    They are counted for the array as one block of lines, however long its rows are.
+    """
+    if not counted.reaches_all(group.array, group.known):
+        return None
+    none, whole = counted.number(0), counted.whole(group.array)
+    kept = group.array.intent != "temp"
+    if convention == "once":
+        return none, whole
+    if not group.is_written:
+        return whole, none
+    if not all_written(group.known) or (group.array.intent == "inout" and not group.is_always_read and group.is_read):
+        return None
+    begun_by_read = group.array.intent == "inout" and group.is_always_read
+    return (whole if begun_by_read or convention == "write_allocate" else none), (whole if kept else none)
 
 
 def _begun(counted: Counted, group: Group, share: Share | None) -> Quantity:

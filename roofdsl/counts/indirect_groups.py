@@ -18,7 +18,7 @@ from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.loops.summed import Nest, access_kernel, begins_kernel, execution_kernel, nests, whole_kernel
 from roofdsl.sets.cases import Case, Cases, constant
-from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.quasi import Quasi, floor
 
 Some = tuple[tuple[Nest, tuple[Access, ...]], ...]
 """Accesses, those of one nest together."""
@@ -101,6 +101,16 @@ class Counted:
         forms = ClosedForms(begins_kernel(self.kernel, nest), {}, None)
         return quantity(lambda: forms.weighted([1]), self.given)
 
+    def in_lines(self, q: Quantity) -> Quantity:
+        """The bytes of the fewest lines that hold so many bytes; of elements, the bytes themselves."""
+        form, line = q.form, self.line_bytes
+        if form is None or line is None:
+            return q
+        cases = tuple(
+            Case(c.alternatives, floor((c.value + (line - 1)) * Fraction(1, line)) * line) for c in form.cases
+        )
+        return quantity(lambda: Cases(cases, form.assumes), self.given)
+
     # ---- bytes ----
 
     def traffic(self, of: Some, convention: Traffic) -> Bytes:
@@ -109,6 +119,8 @@ class Counted:
 
     def touched(self, array: Array, of: Some) -> Quantity:
         """The bytes of the different lines that accesses touch."""
+        if self.reaches_all(array, of):
+            return self.whole(array)  # without assuming that rows begin with lines
         return self._distinct(access_kernel(self.kernel, of), array, self.line_bytes)
 
     def touched_elements(self, array: Array, of: Some) -> Quantity:
@@ -117,11 +129,15 @@ class Counted:
 
     def whole(self, array: Array) -> Quantity:
         """The bytes of all lines of an array."""
-        return self._distinct(whole_kernel(self.kernel, array), array, self.line_bytes)
+        return self.in_lines(self.whole_elements(array))
 
     def whole_elements(self, array: Array) -> Quantity:
         """The bytes of all elements of an array."""
         return self._distinct(whole_kernel(self.kernel, array), array, None)
+
+    def reaches_all(self, array: Array, of: Some) -> bool:
+        """Whether accesses reach every element of an array, as far as the forms tell."""
+        return bool(of) and self.touched_elements(array, of).form == self.whole_elements(array).form
 
     def _distinct(self, kernel: Kernel, array: Array, line_bytes: int | None) -> Quantity:
         forms = ClosedForms(kernel, {}, line_bytes)

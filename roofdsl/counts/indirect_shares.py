@@ -77,7 +77,7 @@ def is_settled(counted: Counted, group: Group) -> bool:
     """
     if not group.chosen:
         return True
-    if not group.known or counted.touched(group.array, group.known).form != counted.whole(group.array).form:
+    if not counted.reaches_all(group.array, group.known):
         return False
     written_first = group.array.intent in ("out", "temp") and all_written(group.known)
     return not group.is_written or written_first or group.is_always_written
@@ -91,19 +91,28 @@ def _text(element: Element) -> str:
 
 
 def _chosen(counted: Counted, group: Group, accesses: Quantity) -> tuple[tuple[Quantity, ...], tuple[Quantity, ...]]:
-    """The fewest and the most bytes of different lines at places that the data choose."""
+    """The fewest and the most bytes of different lines at places that the data choose.
+
+    Where the data choose one row of a matrix, say, and the loops go along it, the fewest are the elements of one row,
+    packed into as few lines as hold them: where a row begins in its line depends on which one it is.
+    """
     array = group.array
     fixed: Some = tuple(
         (n, tuple(Access(n.place_without_data(a.element), a.is_write) for a in s)) for n, s in group.chosen
     )
-    single = counted.touched(array, fixed)  # one value of the index array
+    elements = counted.touched_elements(array, fixed)  # at one value of the index array
     taken = _values_taken(counted, group)
+    single = elements.form == counted.number(array.type.bytes).form
     if taken is not None:
-        several = counted.times(single, taken)
-        whole = counted.whole(array)
-        least = several if counted.line_bytes is None or several.form == whole.form else single
-        return (least,), smallest([several] if counted.line_bytes is None else [whole, several])
-    return (single,), smallest([counted.whole(array), counted.times(accesses, _line(counted, array))])
+        elements = counted.times(elements, taken)
+    most = [counted.whole(array), counted.times(accesses, _line(counted, array))]
+    if taken is not None and (counted.line_bytes is None or single):
+        most.append(counted.times(counted.number(_line(counted, array)), taken) if single else elements)
+    if elements.form == counted.whole_elements(array).form:
+        return (counted.whole(array),), (counted.whole(array),)
+    if counted.line_bytes is None and taken is not None:
+        return (elements,), (elements,)
+    return (counted.in_lines(elements),), smallest(most)
 
 
 def _values_taken(counted: Counted, group: Group) -> Quasi | None:
@@ -116,7 +125,9 @@ def _values_taken(counted: Counted, group: Group) -> Quasi | None:
     nest = group.chosen[0][0]
     every = frozenset().union(*(places(some) for _, some in group.chosen))
     takes = {f.array: f.number for f in counted.kernel.facts if isinstance(f, Takes)}
-    if len(every) != 1 or len(group.chosen) != 1:
+    loops = {loop.var for loop in nest.loops}
+    apart = not nest.conditions and not any((o.start.symbols() | o.stop.symbols()) & loops for o in nest.loops)
+    if len(every) != 1 or len(group.chosen) != 1 or not apart:
         return None
     (subscripts,) = every
     reads = [s for s in subscripts if isinstance(s, Read)]
@@ -125,9 +136,8 @@ def _values_taken(counted: Counted, group: Group) -> Quasi | None:
         return None
     index = next(g for g in counted.groups if g.array.name == reads[0].element.array.name)
     others = frozenset[str]().union(*(s.symbols() for s in subscripts if s is not reads[0]))
-    shared = others & reads[0].symbols() & {loop.var for loop in nest.loops}
-    read_whole = counted.touched_elements(index.array, index.known).form == counted.whole_elements(index.array).form
-    if index.chosen or shared or not read_whole:
+    shared = others & reads[0].symbols() & loops
+    if index.chosen or shared or not counted.reaches_all(index.array, index.known):
         return None
     try:
         return quasi_of(takes[index.array.name])
