@@ -22,9 +22,9 @@ SMALL = {"jacobi3d": 100, "stencil27": 100, "heat3d_time": 100}
 
 
 def shipped() -> dict[str, CheckedFile]:
-    """Name of every shipped kernel and the checked file that defines it, in alphabetical order."""
+    """Name and checked file of every shipped kernel that needs no data, in alphabetical order."""
     found: dict[str, CheckedFile] = {}
-    for path in sorted(MODELS.glob("*.roof")):
+    for path in sorted(p for p in MODELS.glob("*.roof") if p.stem != "sparse"):
         checked = load_file(path)
         found |= dict.fromkeys(checked.own_kernels, checked)
     return dict(sorted(found.items()))

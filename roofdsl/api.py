@@ -85,6 +85,7 @@ __all__ = [
     "simulate",
     "traffic_at",
     "traffic_figure",
+    "with_data",
 ]
 
 MachineLike = Machine | str | Path
@@ -132,6 +133,20 @@ def derive(
         steps=steps,
         any_cache=any_cache,
     )
+
+
+def with_data(source: KernelLike, *data: str, sizes: Sizes | None = None, **more: int) -> tuple[Kernel, dict[str, int]]:
+    """A kernel with the values of its index arrays, and the sizes that follow from these; see docs/sparse.md.
+
+        csr, at = with_data("spmv_csr", "rowptr,col=A.mtx")
+        simulate(csr, cache="1 MiB", line=64, sizes=at)
+
+    Raises CommandError for data that do not fit the kernel.
+    """
+    from roofdsl.matrices.attach import with_data as attached
+
+    own, values = kernel_and_sizes(source, sizes, more)
+    return attached(own, data, values)
 
 
 def from_torch(module: Any, *inputs: Any, fused: bool = False) -> TensorProgram:

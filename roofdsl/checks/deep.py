@@ -7,10 +7,13 @@ sizes that the message names. Whatever the analysis cannot decide is a warning, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from roofdsl import budget
 from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.loops.enclosing import enclosing
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.store.memo import recall
 
@@ -39,6 +42,8 @@ def _require_legal(kernel: Kernel) -> None:
 
 
 def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
+    if is_indirect(kernel):
+        return _for_any_data(kernel, operations)
     from roofdsl.checks.intents import check_intents
     from roofdsl.checks.legality import check_directives, check_parallel
     from roofdsl.checks.subscripts import check_bounds
@@ -54,6 +59,28 @@ def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
         with budget.part(len(checks) - k):
             found += _guarded(kernel, what, check, operations)
     return sorted(dict.fromkeys(found), key=lambda d: (d.span.line, d.span.column))
+
+
+def _for_any_data(kernel: Kernel, operations: int) -> list[Diagnostic]:
+    """The findings about a kernel with index arrays, whatever their data.
+
+    An element outside its array is one for some data that the declarations allow. Whether accesses meet is another
+    question: what they do for some data is no error for others.
+    """
+    affine = enclosing(kernel)
+    found = []
+    for d in _findings(affine.kernel, operations):
+        message = d.message
+        for name, meaning in affine.meaning.items():
+            message = re.sub(rf"\b{name}\b", meaning, message)
+        if d.severity == "error" and d.code != "subscript-bounds":
+            found.append(Diagnostic("unchecked", f"the data decide whether {message}", d.span, "", "warning"))
+        elif d.code != "intent-unused":
+            help = "declare the index array with a smaller `index(...)`, or the array with a larger dimension"
+            element = d.message.partition(" leaves ")[0]
+            data = any(re.search(rf"\b{name}\b", element) for name in affine.meaning)
+            found.append(Diagnostic(d.code, message, d.span, help if data else d.help, d.severity))
+    return found
 
 
 def _guarded(

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from roofdsl.checks.legality import find_carried
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
@@ -29,8 +30,9 @@ def parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> di
     writes. If d is the loop's own depth, its iterations may run at the same time; if it is 0, the loop may be moved
     outside all others around it. sizes: numbers for parameters; the answer then has to hold for these alone. Loops that
     cannot be decided are left out; so is a loop that the kernel calls parallel without a proof. Raises InputError if a
-    directive fits no loops.
+    directive fits no loops, and CommandError for a kernel with index arrays.
     """
+    require_affine(kernel, "code with parallel loops")
     plain = apply(kernel)
     if sizes:
         plain = with_numbers(plain, sizes)

@@ -9,6 +9,7 @@ import click
 
 from roofdsl.cli.options import (
     choose,
+    data_option,
     json_option,
     kernels_of,
     no_programs,
@@ -43,6 +44,7 @@ def _cache(ctx: click.Context, param: click.Parameter, value: str | None) -> int
     help="The size of the cache, such as 32KiB, or Z for every size. Without it, Q is compulsory.",
 )
 @size_option("--line", "The size of a cache line; by default, one element of each array.")
+@data_option
 @click.option("--steps", is_flag=True, help="Show the derivation step by step.")
 @click.option("--latex", is_flag=True, help="Print LaTeX (for amsmath); with --steps, the steps.")
 @json_option
@@ -53,6 +55,7 @@ def derive(
     traffic: Traffic | None,
     cache: int | Literal["Z"] | None,
     line: int | None,
+    data: tuple[str, ...],
     steps: bool,
     latex: bool,
     as_json: bool,
@@ -71,8 +74,8 @@ def derive(
         raise no_programs(chosen, f"{'--cache Z' if any_cache else '--steps'} is only for kernels")
     of_kernels, of_programs = settings_of(chosen, settings)
     found = []
-    for kernel, _ in kernels_of(chosen, of_kernels):
-        own = {p.name: settings[p.name] for p in kernel.parameters if p.name in settings}
+    for kernel, sizes in kernels_of(chosen, of_kernels, data):
+        own = {p.name: sizes[p.name] for p in kernel.parameters if p.name in sizes}
         derivation = derive_kernel(
             kernel, own, traffic=traffic, cache_bytes=size, line_bytes=line, steps=steps, any_cache=any_cache
         )

@@ -56,7 +56,7 @@ def emit(
 ) -> None:
     """Print the code generated for the kernels of FILE (or FILE:KERNEL, or a shipped kernel's name)."""
     chosen = choose_kernels(file, "code is generated for kernels")
-    pairs = kernels_of(chosen, settings)
+    pairs = kernels_of(chosen, settings, ())
     if output is not None and len(pairs) > 1:
         names = ", ".join(kernel.name for kernel, _ in pairs)
         raise CommandError("-o writes a single kernel", f"pick one of {names}: {file}:{pairs[0][0].name}")

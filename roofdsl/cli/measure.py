@@ -9,6 +9,7 @@ import click
 from roofdsl.cli.options import (
     choose,
     cores_option,
+    data_option,
     json_option,
     math_option,
     parse_steps,
@@ -51,6 +52,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     help="The compiler for CPU code.",
 )
 @set_option
+@data_option
 @click.option(
     "--at",
     "sizes",
@@ -89,6 +91,7 @@ def measure(
     variants: tuple[str, ...],
     compiler: str,
     settings: dict[str, int],
+    data: tuple[str, ...],
     sizes: tuple[str, ...],
     repeats: int,
     budget: float,
@@ -116,7 +119,7 @@ def measure(
     if output is not None:
         check_writable(Path(output))
     chosen = choose(file)
-    subjects = [pair for at in parse_steps(sizes) for pair in subjects_of(chosen, settings | at)]
+    subjects = [pair for at in parse_steps(sizes) for pair in subjects_of(chosen, settings | at, data)]
     ways = variants_on(cores, variants or (() if cores else known[:1]), backend)
     jobs = [Run(subject, own, *way) for subject, own in subjects for way in ways]
     how = How(backend, compiler, cold, budget, repeats, math_mode, math, energy)

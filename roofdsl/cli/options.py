@@ -16,6 +16,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_count, parse_size, parse_time
+from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import its_parameters
@@ -142,6 +143,12 @@ def parse_steps(texts: Sequence[str]) -> list[dict[str, int]]:
             raise CommandError(f"`--at {text}` gives {points_of(ranges):,} sizes", f"give at most {MOST_STEPS:,}")
         found += [dict(zip(ranges, values, strict=True)) for values in product(*ranges.values())]
     return found
+
+
+def data_option(function: F) -> F:
+    """`--data rowptr,col=A.mtx`, repeatable; the function gets `data`, texts."""
+    help = "Values of index arrays: a file, or a generated matrix such as random:n=1000,row=8,seed=1 (repeatable)."
+    return click.option("--data", "data", multiple=True, metavar="NAME,...=FILE", help=help)(function)
 
 
 def json_option(function: F) -> F:
@@ -341,10 +348,13 @@ def _parameters(chosen: Chosen) -> frozenset[str]:
     return frozenset(p.name.text for p in (*kernels, *programs))
 
 
-def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel, dict[str, int]]]:
-    """The selected kernels, each with the settings that are its parameters.
+def kernels_of(
+    chosen: Chosen, settings: Mapping[str, int], data: Sequence[str] | None = None
+) -> list[tuple[Kernel, dict[str, int]]]:
+    """The selected kernels, each with the settings that are its parameters, and its index arrays with their values.
 
-    Raises CommandError for a setting that none of them has.
+    data: None for a command that is not available for kernels with index arrays. Raises CommandError for such a kernel
+    then, for a setting that no kernel has, and for data that do not fit the one kernel they are for.
     """
     pairs = []
     unknown = set(settings)
@@ -353,13 +363,22 @@ def kernels_of(chosen: Chosen, settings: Mapping[str, int]) -> list[tuple[Kernel
         known = {p.name for p in lowered.parameters} | {c for c, _ in lowered.constants}
         unknown -= known
         pairs.append((lowered, {n: v for n, v in settings.items() if n in known}))
+        if data is None:
+            running = click.get_current_context(silent=True)
+            require_affine(lowered, f"`{running.command_path.partition(' ')[2]}`" if running else "this")
     if unknown and pairs:
         first = pairs[0][0]
         whose = f"kernel {first.name} has" if len(pairs) == 1 else f"the kernels of {first.source.name} have"
         every = [[*(p.name for p in k.parameters), *(c for c, _ in k.constants)] for k, _ in pairs]
         names = dict.fromkeys(n for some in every for n in some)
         raise CommandError(f"{whose} no parameter `{min(unknown)}`", its_parameters(list(names)))
-    return pairs
+    if not data:
+        return pairs
+    if len(pairs) != 1:
+        raise CommandError("--data is for one kernel", f"pick one of {', '.join(k.name for k, _ in pairs)}")
+    from roofdsl.matrices.attach import with_data
+
+    return [with_data(pairs[0][0], data, pairs[0][1])]
 
 
 def show_json(document: object) -> None:

@@ -59,7 +59,13 @@ from roofdsl.tell import prediction, program_prediction
 )
 @click.option("--warm", is_flag=True, help="Start with the caches as a previous launch left them.")
 @click.option("--sets", is_flag=True, help="Simulate each cache with its sets to count traffic.")
-@click.option("--data", metavar="MEMORY", help="Place all data in this memory, which is reached over links.")
+@click.option(
+    "--data",
+    "given",
+    multiple=True,
+    metavar="MEMORY|NAME,...=FILE",
+    help="Place all data in this memory, which is reached over links; or values of index arrays, as for derive.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads in a block; also computes the occupancy.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers per thread.")
 @size_option("--shared", "Shared memory per block.")
@@ -82,7 +88,7 @@ def predict(
     accesses: Accesses,
     warm: bool,
     sets: bool,
-    data: str | None,
+    given: tuple[str, ...],
     threads: int | None,
     registers: int | None,
     shared: int | None,
@@ -97,6 +103,10 @@ def predict(
     """Predict the time of the kernels or programs of FILE (or FILE:NAME, or a shipped name) on a machine."""
     machine = load_machine(machine_name)
     chosen = choose(file)
+    places, values = [g for g in given if "=" not in g], [g for g in given if "=" in g]
+    if len(places) > 1:
+        raise click.UsageError(f"the data lie in one memory: --data {places[0]} or --data {places[1]}")
+    data = places[0] if places else None
     if threads is None and (registers or shared or in_flight):
         raise click.UsageError("the occupancy needs the number of threads in a block: add --threads 128")
     if energy:
@@ -108,12 +118,18 @@ def predict(
     )  # fmt: skip
     if cores is not None and chosen.programs:
         raise click.UsageError("--cores predicts kernels: name one as FILE:KERNEL")
+    if values and chosen.programs:
+        raise click.UsageError("--data gives values to one kernel: name it as FILE:KERNEL")
     if cores is None:
-        kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings)]
+        kernels = [
+            predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings, values)
+        ]
     else:
         from roofdsl.predict.scaling import on_cores
 
-        kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in kernels_of(chosen, settings)]
+        kernels = [
+            on_cores(kernel, own, machine, cores, options) for kernel, own in kernels_of(chosen, settings, values)
+        ]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     if as_json:
         documents = [p.to_json() for p in kernels] + [p.to_json() for p in programs]

@@ -8,11 +8,20 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.look import look_options
-from roofdsl.cli.options import choose_kernels, json_option, kernels_of, set_option, show_json, size_option
+from roofdsl.cli.options import (
+    choose_kernels,
+    data_option,
+    json_option,
+    kernels_of,
+    set_option,
+    show_json,
+    size_option,
+)
 from roofdsl.cli.progress import bar
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.loops.indirect import is_indirect, require_data
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
@@ -30,6 +39,7 @@ LONG_S = 3600
 @click.command()
 @click.argument("file")
 @set_option
+@data_option
 @size_option("--cache", "The size of a single cache, such as 32KiB.")
 @click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Simulate all cache levels of a machine.")
 @size_option("--line", "The size of a cache line; by default, the machine's, otherwise one element of each array.")
@@ -69,6 +79,7 @@ def simulate(
     *,
     file: str,
     settings: dict[str, int],
+    data: tuple[str, ...],
     cache: int | None,
     machine_name: str | None,
     line: int | None,
@@ -101,7 +112,7 @@ def simulate(
         file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
     )
     machine = load_machine(machine_name) if machine_name is not None else None
-    kernels = kernels_of(chosen, settings)
+    kernels = kernels_of(chosen, settings, data)
     if figure is not None:
         if len(kernels) > 1:
             raise CommandError("a figure shows one kernel", f"pick one of {', '.join(k.name for k, _ in kernels)}")
@@ -215,6 +226,8 @@ def _run(
     from roofdsl.checks.deep import require_legal
     from roofdsl.simulate.distances import miss_curve
 
+    if is_indirect(kernel):
+        require_data(kernel)
     require_legal(kernel)
     at = sized(kernel, own)
     plain, values = at.kernel, dict(at.values)
@@ -253,8 +266,10 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
     from roofdsl.sets.library import LibraryFailure, TooHard
 
     try:
-        total = access_count(at)
+        total = None if is_indirect(at.kernel) else access_count(at)
     except (TooHard, LibraryFailure):
+        return None
+    if total is None:
         return None
     seconds = total / ACCESSES_PER_S
     if seconds > LONG_S and not long_run:

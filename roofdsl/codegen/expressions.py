@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from roofdsl.codegen.computed_types import Computed, compared_in, component, is_complex, join, kind_of, settled
+from roofdsl.codegen.computed_types import (
+    Computed,
+    compared_in,
+    component,
+    computed,
+    is_complex,
+    join,
+    kind_of,
+    settled,
+)
 from roofdsl.codegen.syntax import AND, ATOM, COMPARE, OR, PRODUCT, SUM, UNARY, Syntax, Text
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.loops.integers import (
@@ -36,6 +45,7 @@ from roofdsl.loops.model import (
     IntValue,
     LetRef,
     Number,
+    Read,
     ScalarRef,
     Select,
     Unary,
@@ -86,6 +96,7 @@ class Expressions:
             And: lambda _, *parts: Text(both.join(p.at(COMPARE) for p in parts), AND),
             Or: lambda _, *parts: Text(either.join(p.at(COMPARE) for p in parts), OR),
             Not: lambda _, part: syntax.negation(part),
+            Read: lambda e, *_: self.syntax.convert(self.read(e.element), computed(e.element.array.type), "i64"),
         }
 
     # ---- values ----

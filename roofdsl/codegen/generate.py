@@ -9,6 +9,7 @@ from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel, Node
 from roofdsl.loops.transform import apply
 
@@ -41,6 +42,8 @@ def generate(
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
         raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(syntax.variants)}")
+    if target == "cuda" or chosen != "loops":
+        require_affine(kernel, f"the variant `{chosen}` of {target}")
     plain_kernel = apply(kernel)
     known = dict(free or {}) | declared_parallel(plain_kernel.body)
     return syntax.generated(plain_kernel, chosen, known, sizes or {})

@@ -13,6 +13,7 @@ from roofdsl.codegen.storage import STORAGE, encode, poison
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.loops.accesses import elements
+from roofdsl.loops.indirect import index_arrays
 from roofdsl.loops.model import (
     Array,
     Assign,
@@ -26,6 +27,7 @@ from roofdsl.loops.model import (
     Let,
     LetRef,
     Node,
+    Rises,
     ScalarRef,
     Select,
     Unary,
@@ -61,7 +63,8 @@ def random_inputs(
     large diagonal instead (so that a triangular system or a factorization is well conditioned). Reduced types, and all
     types with `exact`, get few bits, so that sums of products are exact and a missing term shows. `out` and `temp` are
     poisoned. With `uneven`, the magnitudes of numbers in f32, f64 and the corresponding complex types differ by up to
-    2**12 (unless a diagonal has to be large), so that each array decides some minimum or maximum.
+    2**12 (unless a diagonal has to be large), so that each array decides some minimum or maximum. Index arrays hold the
+    kernel's data at the sizes of these, and at other sizes random values that their declarations allow.
 
     Raises CommandError for missing sizes, or arrays too large for memory.
     """
@@ -70,11 +73,42 @@ def random_inputs(
     special = _denominators(kernel)
     otherwise = "positive" if positive else None
     try:
+        indices = _index_values(kernel, values, rng)
         return {
-            a.name: _filled(a, values, rng, special.get(a.name, otherwise), exact, uneven=uneven) for a in kernel.arrays
+            a.name: indices[a.name]
+            if a.name in indices
+            else _filled(a, values, rng, special.get(a.name, otherwise), exact, uneven=uneven)
+            for a in kernel.arrays
         }
     except (MemoryError, ValueError) as error:
         raise CommandError(f"the arrays of kernel {kernel.name} do not fit in memory: {error}") from None
+
+
+def _index_values(kernel: Kernel, params: Mapping[str, int], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    """The index arrays of a kernel; those that `assume` some number of values may take another one."""
+    names = index_arrays(kernel)
+    shapes = {a.name: tuple(d.evaluate(params) for d in a.dims) for a in kernel.arrays if a.name in names}
+    rises = {f.array: f for f in kernel.facts if isinstance(f, Rises)}
+    given = kernel.data.values if kernel.data is not None else {}
+    below = {a.name: a.below.evaluate(params) for a in kernel.arrays if a.name in names and a.below is not None}
+    fit = all(n in given and given[n].shape == shapes[n] for n in names)
+    fit = fit and all(given[n].max(initial=-1) < most for n, most in below.items())
+    fit = fit and all(given[n][-1] == f.last.evaluate(params) for n, f in rises.items() if n in given)
+    if fit:
+        values = {n: given[n] for n in names}
+    else:
+        values = {}
+        for a in kernel.arrays:
+            if a.name in rises and a.name in names:
+                ends = rises[a.name].first.evaluate(params), rises[a.name].last.evaluate(params)
+                between = np.sort(rng.integers(ends[0], ends[1] + 1, shapes[a.name]))
+                between[0], between[-1] = ends
+                values[a.name] = between
+            elif a.name in below:
+                values[a.name] = rng.integers(0, below[a.name], shapes[a.name])
+    orders: dict[str, Any] = {a.name: "F" if a.column_major else "C" for a in kernel.arrays}
+    types = {a.name: STORAGE[a.type.name] for a in kernel.arrays}
+    return {n: np.asarray(v, dtype=types[n], order=orders[n]) for n, v in values.items()}
 
 
 class Block(NamedTuple):

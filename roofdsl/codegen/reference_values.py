@@ -45,6 +45,7 @@ from roofdsl.loops.model import (
     Kernel,
     LetRef,
     Number,
+    Read,
     ScalarRef,
     Select,
     Unary,
@@ -127,7 +128,14 @@ class Values:
 
     def integer(self, e: IntExpr, env: Mapping[str, Any]) -> Any:
         """The value, an array if it depends on an axis; numpy's `//` and `%` round down like Python's."""
-        return fold(e, {**_ROWS, Sym: lambda node: env[node.name]})
+        return fold(e, {**_ROWS, Sym: lambda node: env[node.name], Read: self._held})
+
+    def _held(self, node: Read, *index: Any) -> Any:
+        """The element of an index array: one value, or one for each point."""
+        memory = self.memory[node.element.array.name]
+        self._inside(node.element, memory, index)
+        found = memory.value[index]
+        return found if np.ndim(found) else int(found)
 
     def holds(self, c: Condition, env: Mapping[str, Any]) -> Any:
         return fold(c, {**_ROWS, Sym: lambda node: env[node.name]})

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from roofdsl import budget
 from roofdsl.checks.deep import require_legal
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
-from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, Work, at_values, quantity
+from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, at_values, quantity
 from roofdsl.counts.growth import leading_of, value_of
 from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.work_quantities import work_quantities
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.indirect import is_indirect, require_affine
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
@@ -57,6 +57,16 @@ def derive(
     texts = statement_texts(kernel) if steps else None  # steps quote the file
     asked = given, convention, cache_bytes, line_bytes, plateaus, any_cache, texts
 
+    if is_indirect(kernel):
+        from roofdsl.counts.indirect import derive_indirect
+
+        if steps or any_cache:
+            what = "a derivation step by step" if steps else "Q(Z) with Z a symbol"
+            require_affine(kernel, what)
+        require_legal(kernel)
+        check_cache(kernel, cache_bytes, line_bytes)
+        return derive_indirect(kernel, given, convention, cache_bytes, line_bytes)
+
     def found() -> Derivation:
         wanted = _Wanted(plateaus, steps, any_cache)
         return _derive(kernel, given, convention, (cache_bytes, line_bytes), wanted)
@@ -88,7 +98,7 @@ def _derive(
         at = _Numbers(kernel, given, sizes, convention) if complete else None
     forms = Forms(kernel, given, line_bytes)
     with budget.part(2):
-        work = _work(forms, None if at is None else at.work)
+        work = work_quantities(forms.closed, forms.given, None if at is None else at.work)
     with budget.part(2):
         compulsory = _traffics(forms, at, convention, None)
         by_array = {n: quantity(partial(forms.of_array, n), given) for n in _touched(kernel)}
@@ -167,38 +177,6 @@ def _counters(forms: Forms, *, complete: bool) -> dict[str, Quantity]:
 
 def _touched(kernel: Kernel) -> list[str]:
     return [a.name for a in kernel.arrays if not a.is_scalar]
-
-
-def _work(forms: Forms, at: WorkAt | None) -> Work:
-    given = forms.given
-    operations = forms.closed.operations
-
-    def sum_of(weight: Callable[[Any], int], value: int | None) -> Quantity:
-        return quantity(lambda: forms.closed.weighted([weight(s) for s in operations]), given, value)
-
-    def of_class(name: str) -> Callable[[Any], int]:
-        return lambda s: sum(n for (_, c), n in s.operations.items() if c == name)
-
-    def of_function(name: str) -> Callable[[Any], int]:
-        return lambda s: sum(n for (_, f), n in s.functions.items() if f == name)
-
-    def of_type(name: str) -> Callable[[Any], int]:
-        return lambda s: sum(n for (t, _), n in s.operations.items() if t == name)
-
-    types = sorted({t for s in operations for t, _ in s.operations})
-    classes = [c for c in OPERATION_CLASSES if any(of_class(c)(s) for s in operations)]
-    functions = [f for f in SPECIAL_FUNCTIONS if any(of_function(f)(s) for s in operations)]
-    by_class = {} if at is None else {c: sum(n for (_, k), n in at.operations.items() if k == c) for c in classes}
-    by_function = {} if at is None else {f: of_function(f)(at) for f in functions}
-    return Work(
-        sum_of(lambda s: s.total, None if at is None else at.total),
-        {c: sum_of(of_class(c), by_class.get(c)) for c in classes},
-        {f: sum_of(of_function(f), by_function.get(f)) for f in functions},
-        {t: sum_of(of_type(t), None if at is None else at.by_type.get(t, 0)) for t in types},
-        sum_of(lambda s: sum(s.fused_pairs.values()), None if at is None else sum(at.fused_pairs.values())),
-        sum_of(lambda s: s.cmp, None if at is None else at.cmp),
-        sum_of(lambda s: s.casts, None if at is None else at.casts),
-    )
 
 
 def _traffics(forms: Forms, numbers: _Numbers | None, convention: Traffic, cache: int | None) -> Traffics:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -241,6 +241,50 @@ class Steps(Record):
     note: str
 
 
+# ---- what depends on data ----
+
+
+class Share(Record):
+    """How much of what an array could move it does move, where that depends on data: alpha, between two bounds.
+
+    alpha: the bytes that move when the array is accessed, by the accesses and the bytes of an element (Kreutzer et
+    al., SIAM J. Sci. Comput. 36(5), 2014). name: alpha's symbol in forms. accesses: their number; a read and a write
+    of one element by one statement are one access. least, most: alpha is at least each of the former and at most each
+    of the latter. stated: the value that the kernel assumes. value: the value for the data given.
+    """
+
+    name: str
+    array: str
+    references: tuple[str, ...]
+    element_bytes: int
+    accesses: Quantity
+    least: tuple[Ratio, ...]
+    most: tuple[Ratio, ...]
+    loads: bool
+    stores: bool
+    stated: Fraction | None = None
+    value: Fraction | None = None
+
+    @property
+    def low(self) -> Fraction | None:
+        """The lower bound at the sizes given; None if sizes are missing."""
+        if self.value is not None or self.stated is not None:
+            return self.value if self.value is not None else self.stated
+        return _extreme(max, self.least)
+
+    @property
+    def high(self) -> Fraction | None:
+        """The upper bound at the sizes given; None if sizes are missing."""
+        if self.value is not None or self.stated is not None:
+            return self.value if self.value is not None else self.stated
+        return _extreme(min, self.most)
+
+
+def _extreme(of: Callable[[list[Fraction]], Fraction], ratios: tuple[Ratio, ...]) -> Fraction | None:
+    values = [r.value for r in ratios if r.value is not None]
+    return of(values) if values and len(values) == len(ratios) else None
+
+
 # ---- all of it ----
 
 
@@ -268,6 +312,37 @@ class Derivation(Shown):
     notes: tuple[str, ...]
     steps: Steps | None = None
     any_cache: Traffics | None = None
+    shares: tuple[Share, ...] = ()
+    """What the compulsory traffic depends on besides the sizes."""
+    cache_shares: tuple[Share, ...] = ()
+    """What the traffic at the cache size depends on besides the sizes."""
+
+    def interval(self, q: Quantity, shares: Sequence[Share]) -> tuple[Fraction, Fraction] | None:
+        """The least and the most that a traffic in terms of `shares` can be.
+
+        None if sizes or forms are missing, and for a form that holds for some sizes only.
+        """
+        if q.form is None or q.form.assumes:
+            return None
+        ends = []
+        for known in ({s.name: s.low for s in shares}, {s.name: s.high for s in shares}):
+            at: dict[str, int | Fraction] = {**self.values, **{n: v for n, v in known.items() if v is not None}}
+            try:
+                ends.append(q.form.evaluate(at))
+            except KeyError:
+                return None
+        return ends[0], ends[1]
+
+    def intensities(self) -> tuple[Fraction, Fraction] | None:
+        """The least and the most that I can be; None if sizes or forms are missing."""
+        found, work = self.interval(self.at_cache.bytes, self.shares_at_cache), self.work.total.value
+        if found is None or work is None or not all(found):
+            return None
+        return work / found[1], work / found[0]
+
+    @property
+    def shares_at_cache(self) -> tuple[Share, ...]:
+        return self.shares if self.cache_bytes is None else self.cache_shares
 
     @property
     def intensity(self) -> Ratio:

@@ -30,6 +30,7 @@ from roofdsl.counts.traffic_at import (
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses, scalar_bytes
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.transform import repeated
@@ -67,6 +68,10 @@ def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
+    if is_indirect(at.kernel):
+        from roofdsl.counts.data_at import register_bytes_of_data
+
+        return register_bytes_of_data(at)
     loaded, stored = scalar_bytes(at.kernel)
     with limited(f"the number of accesses of kernel {kernel.name}"):
         for domain in build(at.kernel, at.values, None).domains:
@@ -107,6 +112,8 @@ def _transfers_at(
         if line % sector:
             raise CommandError(f"a line of {line} B does not hold a whole number of sectors of {sector} B")
     executed = access_count(at)
+    if is_indirect(at.kernel):
+        return TrafficAt(*_simulated(at, where, convention, None), executed, "simulation")
     lines = _by_distances(at, where)
     if lines is not None:
         return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "stack distances")

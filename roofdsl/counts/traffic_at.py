@@ -20,6 +20,7 @@ from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.sets.quasi import Quasi
@@ -87,6 +88,10 @@ def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
     from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
+    if is_indirect(at.kernel):
+        from roofdsl.counts.data_at import work_of_data
+
+        return work_of_data(at)
     with limited(f"W at these sizes of kernel {kernel.name}"):
         stream = build(at.kernel, at.values, None)
         return weigh(operation_counts(at.kernel), [number(cardinality(d.executions)) for d in stream.domains])
@@ -99,6 +104,10 @@ def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
 
 def access_count(at: Sized) -> int:
     """The number of array accesses of one execution. Raises TooHard."""
+    if is_indirect(at.kernel):
+        from roofdsl.counts.data_at import accesses_of_data
+
+        return accesses_of_data(at)
     return _access_count(at.kernel, tuple(at.values.items()))
 
 
@@ -137,7 +146,10 @@ def _traffic_at(
     at = sized(kernel, params)
     check_cache(kernel, cache_bytes, line_bytes)
     executed = access_count(at)
-    lines, method = _lines(at, cache_bytes, line_bytes, executed)
+    if is_indirect(at.kernel):
+        lines, method = lines_by_simulation(at, cache_bytes, line_bytes), "simulation"
+    else:
+        lines, method = _lines(at, cache_bytes, line_bytes, executed)
     return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
 
 

@@ -48,6 +48,7 @@ class RoofLexer(RegexLexer):  # type: ignore[misc, unused-ignore]
             (rf"^([ \t]*)(run)([ \t]+)({words.NAME})", bygroups(Whitespace, Keyword, Whitespace, Name.Function)),
             (rf"^([ \t]*)(collective)([ \t]+)({words.NAME})(?=[ \t]+{words.NAME})",
              bygroups(Whitespace, Keyword, Whitespace, Name.Attribute), "exchange"),
+            _first(("assume",), "fact"),
             _first(words.STATEMENTS),
             (r"\n", Whitespace),
             include("inside"),
@@ -70,7 +71,12 @@ class RoofLexer(RegexLexer):  # type: ignore[misc, unused-ignore]
         "declaration": [
             (r"\n", Whitespace, "#pop"),
             (rf"(:)([ \t]*)({'|'.join(words.TYPE_NAMES)})\b", bygroups(Punctuation, Whitespace, Keyword.Type)),
-            (words.any_word(("col",)), Keyword),
+            (words.any_word(("col", "index")), Keyword),
+            include("inside"),
+        ],
+        "fact": [
+            (r"\n", Whitespace, "#pop"),
+            (words.any_word(words.FACT_WORDS), Keyword),
             include("inside"),
         ],
         "exchange": [

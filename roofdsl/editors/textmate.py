@@ -64,6 +64,15 @@ def grammar() -> dict[str, Any]:
                     {"include": "#values"},
                 ],
             },
+            {
+                "begin": words.line_start(("assume",)),
+                "beginCaptures": {"2": {"name": "keyword.control.roof"}},
+                "end": "$",
+                "patterns": [
+                    {"match": words.any_word(words.FACT_WORDS), "name": "keyword.control.roof"},
+                    {"include": "#values"},
+                ],
+            },
             {"match": words.line_start(words.STATEMENTS), "captures": {"2": {"name": "keyword.control.roof"}}},
             {"include": "#values"},
         ],
@@ -88,7 +97,7 @@ def _repository() -> dict[str, Any]:
                     "match": rf":\s*({'|'.join(words.TYPE_NAMES)})\b",
                     "captures": {"1": {"name": "storage.type.roof"}},
                 },
-                {"match": r"\bcol\b", "name": "keyword.control.roof"},
+                {"match": words.any_word(("col", "index")), "name": "keyword.control.roof"},
             ]
         },
         "values": {

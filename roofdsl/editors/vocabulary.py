@@ -19,7 +19,10 @@ EXCHANGES = ("collective",)
 EXCHANGE_WORDS = ("among", "over", "by")
 """A line of a program that names an exchange of devices, and the keywords inside it."""
 
-_WITHIN = ("by", "col", "const", "source", *EXCHANGES, *EXCHANGE_WORDS)
+FACT_WORDS = ("rises", "from", "to", "takes", "values", "has", "alpha")
+"""Keywords inside an assumption about data: `assume offsets rises from 0 to m`."""
+
+_WITHIN = ("by", "col", "index", "const", "source", *FACT_WORDS, *EXCHANGES, *EXCHANGE_WORDS)
 """Keywords that stand inside a line, or begin one that is highlighted in a way of its own."""
 
 SETTINGS = ("traffic", "cost", "unit", "compute")

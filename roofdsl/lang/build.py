@@ -88,14 +88,28 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
     def declaration(self, span: Span, intent: Token, *groups: tree.Declared) -> tree.Declaration:
         return tree.Declaration(str(intent), groups, span)
 
-    def declared(self, span: Span, *parts: Token | tuple[Expr, ...] | None) -> tree.Declared:
-        """NAME, ..., type NAME, dims or None, `col` or None."""
-        words = [_name(p) for p in parts[:-2] if isinstance(p, Token)]
-        dims = parts[-2] if isinstance(parts[-2], tuple) and not isinstance(parts[-2], Token) else ()
-        return tree.Declared(tuple(words[:-1]), words[-1], dims, parts[-1] is not None, span)
+    def declared(self, span: Span, *parts: Token | Expr | tuple[Expr, ...] | None) -> tree.Declared:
+        """NAME, ..., type NAME, dims or None, `col` or None, the bound of `index(...)` or None."""
+        *names, dims, col, below = parts
+        words = [_name(p) for p in names if isinstance(p, Token)]
+        shape = dims if isinstance(dims, tuple) and not isinstance(dims, Token) else ()
+        limit = None if below is None or isinstance(below, Token | tuple) else below
+        return tree.Declared(tuple(words[:-1]), words[-1], shape, col is not None, span, limit)
+
+    def index_range(self, span: Span, below: Expr) -> Expr:
+        return below
 
     def assume(self, span: Span, *conditions: Expr) -> tree.Assume:
         return tree.Assume(conditions, span)
+
+    def rises(self, span: Span, array: Token, first: Expr, last: Expr) -> tree.DataFact:
+        return tree.DataFact("rises", _name(array), (first, last), span)
+
+    def takes(self, span: Span, array: Token, number: Expr) -> tree.DataFact:
+        return tree.DataFact("takes", _name(array), (number,), span)
+
+    def has_alpha(self, span: Span, array: Token, share: Token) -> tree.DataFact:
+        return tree.DataFact("alpha", _name(array), (self.number(span_of(share), share),), span)
 
     def tile(self, span: Span, loops: tuple[tree.Name, ...], sizes: tuple[Expr, ...]) -> tree.Tile:
         return tree.Tile(loops, sizes, span)

@@ -14,7 +14,9 @@ from roofdsl.lang.types import ElementType
 
 MAX_LOOPS = 16
 MAX_STATEMENTS = 1000
-_DECLARATIONS = tree.Declaration | tree.Assume | tree.Traffic | tree.Tile | tree.Order | tree.Unit | tree.Compute
+_DECLARATIONS = (
+    tree.Declaration | tree.Assume | tree.DataFact | tree.Traffic | tree.Tile | tree.Order | tree.Unit | tree.Compute
+)
 
 
 class Body:

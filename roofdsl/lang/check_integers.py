@@ -8,8 +8,8 @@ from roofdsl.lang import tree
 from roofdsl.lang.build import MAX_INTEGER
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.report import Report
-from roofdsl.lang.scope import Scope
+from roofdsl.lang.report import Report, plural
+from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.source import Span
 
 MAX_EXPONENT = 64
@@ -27,6 +27,7 @@ class Place(Record):
     any_divisor: bool = False  # `n // b` with a parameter b
     extrema: bool = False  # min and max anywhere
     instead: str = ""  # what to write where data is read
+    reads: bool = False  # elements of index arrays
 
 
 class Shape(Record):
@@ -44,9 +45,9 @@ class Shape(Record):
 
 UNSURE = Shape(True)
 _A_SIZE = "a size is a parameter: put it in the parentheses after the name of the kernel or program"
-_GATHER = "copy the used elements into an array in the order of their use, and subscript that array with loop variables"
+_INDICES = "a subscript may read arrays declared with `index(m)`, `in idx: i32[n] index(m)`"
 _COUNTED = "a count that depends on data is unknown: give its average as a parameter"
-SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_GATHER)
+SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_INDICES, reads=True)
 DIMENSION = Place("a dimension", "dimension", False, True, True, True)
 ARGUMENT = Place("an argument", "run-value", False, True, True, True)
 DEFAULT = Place("a default", "parameter-default", False, True)
@@ -58,7 +59,10 @@ CONDITION = Place(
     "a condition", "condition-affine", instead="write `select(c, a, b)` for a choice that depends on data"
 )
 BOUND = Place(
-    "a loop bound", "bound-affine", instead="give the trip count as a parameter, such as an average length of a row"
+    "a loop bound",
+    "bound-affine",
+    instead="give the trip count as a parameter, such as an average length of a row",
+    reads=True,
 )
 
 
@@ -115,7 +119,10 @@ class Integers:
             case tree.Binary(op, left, right):
                 return self._binary(expression, op, left, right, place)
             case tree.Index(name):
-                self._data(name.text, expression.span, place, "array")
+                symbol = self.scope.symbols.get(name.text)
+                if place.reads and symbol is not None and symbol.index:
+                    return self._read(expression, symbol)
+                self._data(name.text, expression.span, place, "array", self._index_array(symbol, place))
                 return UNSURE
             case tree.Call(name):
                 return self._call(expression, name, place)
@@ -139,7 +146,19 @@ class Integers:
             return UNSURE
         return Shape(symbol.kind == "const", degree=1)
 
-    def _data(self, name: str, span: Span, place: Place, kind: str) -> None:
+    def _read(self, index: tree.Index, symbol: Symbol) -> Shape:
+        """An element of an index array, whose own subscripts are checked like any; its value is not known here."""
+        self.scope.indexed.add(symbol.name)
+        for subscript in index.subscripts:
+            self.require(subscript, SUBSCRIPT)
+        if len(index.subscripts) != symbol.rank:
+            subscripts = plural(symbol.rank, "subscript")
+            message = f"`{symbol.name}` has {plural(symbol.rank, 'dimension')} and takes {subscripts}"
+            help = f"it is declared on line {symbol.span.line}"
+            self.report.error("subscript-count", f"{message}, not {len(index.subscripts)}", index.span, help)
+        return Shape(False, degree=1)
+
+    def _data(self, name: str, span: Span, place: Place, kind: str, help: str = "") -> None:
         if place is VALUE:
             message = "`//` and `%` apply to integers known before the data, but this is a computed value"
             self.report.error(
@@ -147,8 +166,22 @@ class Integers:
             )
             return
         parts = "parameters and integers" if place.parameters_only else "parameters, loop variables and integers"
+        parts = "parameters, loop variables, integers and elements of index arrays" if place.reads else parts
         message = f"{place.what} may contain only {parts}, but this one reads the {kind} `{name}`"
-        self.report.error("subscript-indirect", message, span, place.instead)
+        self.report.error("subscript-indirect", message, span, help or place.instead)
+
+    @staticmethod
+    def _index_array(symbol: Symbol | None, place: Place) -> str:
+        """How to make an array one of indices; empty where it cannot be one, or its elements cannot stand here."""
+        if not place.reads or symbol is None or symbol.type is None or symbol.type.kind != "int":
+            return ""
+        if symbol.intent != "in":
+            return f"only an `in` array holds indices, and `{symbol.name}` is `{symbol.intent}`"
+        dims = ", ".join("n" for _ in range(symbol.rank))
+        declared = f"`in {symbol.name}: {symbol.type}[{dims}] index(m)` if they are 0 to m - 1"
+        if place is SUBSCRIPT:
+            return f"declare what its values are: {declared}"
+        return f"say what its values are: `assume {symbol.name} rises from 0 to m`, or {declared}"
 
     def _call(self, call: tree.Call, name: tree.Name, place: Place) -> Shape:
         extremum = name.text in ("min", "max")

@@ -9,7 +9,7 @@ from roofdsl.lang.check_nests import Nests
 from roofdsl.lang.report import Report, did_you_mean, listed
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.syntax_hints import of_word
-from roofdsl.lang.types import TYPES
+from roofdsl.lang.types import TYPES, ElementType
 
 CONVENTIONS = ("once", "load_store", "write_allocate")
 UNITS = ("tensor", "tensor_sparse")
@@ -56,6 +56,7 @@ def default_value(default: tree.Expr, report: Report) -> int | None:
 def _declarations(kernel: tree.Kernel, scope: Scope, report: Report) -> None:
     integers = Integers(scope, report)
     first: tree.Item | None = None
+    rising = {i.array.text for i in kernel.body if isinstance(i, tree.DataFact) and i.word == "rises"}
     for item in kernel.body:
         if isinstance(item, _Statement):
             first = first or item
@@ -65,10 +66,12 @@ def _declarations(kernel: tree.Kernel, scope: Scope, report: Report) -> None:
             help = f"move it before line {first.span.line}"
             report.error("declaration-late", "declarations come before the first statement", item.span, help)
         for group in item.groups:
-            _declared(group, item.intent, scope, integers, report)
+            _declared(group, item.intent, scope, integers, report, rising)
 
 
-def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integers, report: Report) -> None:
+def _declared(  # noqa: PLR0917
+    group: tree.Declared, intent: str, scope: Scope, integers: Integers, report: Report, rising: set[str]
+) -> None:
     type_ = TYPES.get(group.type.text)
     if type_ is None:
         other = of_word(group.type.text)
@@ -82,10 +85,71 @@ def _declared(group: tree.Declared, intent: str, scope: Scope, integers: Integer
             report.error("dimension", f"a dimension must be positive, but this one is {shape.value}", dim.span)
     if group.column_major and not group.dims:
         report.error("dimension", "only an array has a row or column order", group.span, "leave `col` out")
+    if group.below is not None:
+        _index_range(group, group.below, intent, type_, integers)
     for name in group.names:
         kind = "array" if group.dims else "scalar"
         rank = len(group.dims)
-        scope.define(Symbol(name.text, "array" if kind == "array" else "scalar", name.span, type_, rank, intent))
+        index = group.below is not None or name.text in rising
+        scope.define(Symbol(name.text, "array" if kind == "array" else "scalar", name.span, type_, rank, intent, index))
+
+
+def _index_range(group: tree.Declared, below: tree.Expr, intent: str, type_: ElementType, integers: Integers) -> None:
+    """Checks `index(n)`: its range, and that it is on an `in` array of integers."""
+    report, name = integers.report, group.names[0].text
+    shape = integers.shape(below, DIMENSION)
+    if shape.value is not None and shape.value <= 0:
+        message = f"`index({shape.value})` allows no value: indices are 0 to n - 1"
+        report.error("index-array", message, below.span, "give the number of elements that the indices choose from")
+    elif shape.value is not None and type_.kind == "int" and shape.value > 1 << (8 * type_.bytes - 1):
+        message = f"{type_} holds no index as large as {shape.value - 1}"
+        report.error("index-array", message, below.span, "declare the array i64")
+    if type_.kind != "int":
+        message = f"an index array holds integers, but `{name}` is {type_}"
+        report.error("index-array", message, group.type.span, f"write `{name}: i32` or `i64`")
+    elif not group.dims:
+        help = f"give it dimensions, such as `{name}: {type_}[n] index(n)`"
+        report.error("index-array", f"`{name}` is a scalar, and `index` is for arrays", group.span, help)
+    elif intent != "in":
+        message = f"an index array is `in`: its values are there before the kernel runs, but `{name}` is `{intent}`"
+        report.error("index-array", message, group.span, f"declare it `in {name}`")
+
+
+def _data_fact(fact: tree.DataFact, scope: Scope, integers: Integers) -> None:
+    """Checks `assume a rises from 0 to m`, `assume a takes m values` and `assume x has alpha 0.5`."""
+    report, name = integers.report, fact.array.text
+    symbol = scope.find(fact.array, f"declare it: `in {name}: i32[n]`", ("array",))
+    if symbol is None:
+        return
+    word = "has alpha" if fact.word == "alpha" else fact.word
+    if symbol.kind != "array":
+        message = f"`assume ... {word}` is about the data of an array, but `{name}` is {symbol.word}"
+        report.error("index-fact", message, fact.array.span)
+    elif fact.word == "alpha":
+        (share,) = fact.values
+        if isinstance(share, tree.Number) and share.value <= 0:
+            help = "alpha is the bytes that an access moves on average, by those of an element"
+            report.error("index-fact", f"alpha is positive, but this one is {share.text}", share.span, help)
+    else:
+        _integer_fact(fact, symbol, integers)
+
+
+def _integer_fact(fact: tree.DataFact, symbol: Symbol, integers: Integers) -> None:
+    report, name = integers.report, symbol.name
+    for value in fact.values:
+        integers.shape(value, DIMENSION)
+    if symbol.type is not None and symbol.type.kind != "int":
+        message = f"`assume ... {fact.word}` is about indices, but `{name}` is {symbol.type}"
+        report.error("index-fact", message, fact.array.span, f"declare `{name}` i32 or i64")
+    elif symbol.intent != "in":
+        message = f"an index array is `in`: its values are there before the kernel runs, but `{name}` is"
+        report.error("index-fact", f"{message} `{symbol.intent}`", fact.array.span, f"declare it `in {name}`")
+    elif fact.word == "rises" and symbol.rank != 1:
+        message = f"`assume ... rises` is about an array of one dimension, and `{name}` has {symbol.rank}"
+        report.error("index-fact", message, fact.array.span)
+    elif fact.word == "takes" and not symbol.index:
+        message = f"`{name}` is no index array"
+        report.error("index-fact", message, fact.array.span, f"declare it `in {name}: {symbol.type}[n] index(m)`")
 
 
 def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool) -> None:
@@ -98,6 +162,9 @@ def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool)
                 for condition in conditions:
                     if not integers.condition(condition, ASSUMPTION):
                         report.error("assume", "an assumption must name a parameter", condition.span)
+            case tree.DataFact(word, array):
+                _once(item, f"assume {array.text} {word}", seen, report)
+                _data_fact(item, scope, integers)
             case tree.Traffic():
                 _once(item, "traffic", seen, report)
                 check_word(item.convention, "traffic convention", CONVENTIONS, report)
@@ -110,6 +177,10 @@ def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool)
                 if type_.text == "tf32" and not any(s.type is TYPES["f32"] for s in scope.symbols.values()):
                     message = "`compute tf32` needs f32 arrays, and this kernel has none"
                     report.error("word-unknown", message, item.span)
+            case tree.Tile() | tree.Order() if scope.indexed:
+                help = "write the loops in the order, and with the tiles, that they are to have"
+                message = "`tile` and `order` need subscripts and bounds that are known before the data"
+                report.error("tile-loops", message, item.span, help)
             case tree.Tile() | tree.Order():
                 if not broken:
                     nests.directive(item)
@@ -134,7 +205,7 @@ def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:
     for symbol in scope.symbols.values():
         if symbol.kind not in ("array", "scalar"):
             continue
-        touched = symbol.name in body.values.read or symbol.name in body.updates
+        touched = symbol.name in body.values.read or symbol.name in body.updates or symbol.name in scope.indexed
         if symbol.name in body.assigned:
             continue
         if not touched:

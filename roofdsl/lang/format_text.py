@@ -44,7 +44,19 @@ def _names(names: Sequence[tree.Name]) -> str:
 
 def _declared(group: tree.Declared) -> str:
     dims = f"[{comma(group.dims)}]" if group.dims else ""
-    return f"{_names(group.names)}: {group.type.text}{dims}{' col' if group.column_major else ''}"
+    order = " col" if group.column_major else ""
+    index = "" if group.below is None else f" index({expression(group.below)})"
+    return f"{_names(group.names)}: {group.type.text}{dims}{order}{index}"
+
+
+def _data_fact(fact: tree.DataFact) -> str:
+    values = [expression(e) for e in fact.values]
+    match fact.word:
+        case "rises":
+            return f"assume {fact.array.text} rises from {values[0]} to {values[1]}"
+        case "takes":
+            return f"assume {fact.array.text} takes {values[0]} values"
+    return f"assume {fact.array.text} has alpha {values[0]}"
 
 
 def simple(item: tree.Item | tree.Use | tree.Run | tree.Collective) -> str:
@@ -58,6 +70,8 @@ def simple(item: tree.Item | tree.Use | tree.Run | tree.Collective) -> str:
             return f"{intent} {', '.join(map(_declared, groups))}"
         case tree.Assume(conditions):
             return f"assume {comma(conditions)}"
+        case tree.DataFact():
+            return _data_fact(item)
         case tree.Tile(loops, sizes):
             return f"tile {_names(loops)} by {comma(sizes)}"
         case tree.Order(loops):

@@ -33,6 +33,8 @@ class Symbol(Record):
     type: ElementType | None = None
     rank: int = 0
     intent: str = ""
+    index: bool = False
+    """Whether subscripts and loop bounds can read it: declared with `index(...)`, or assumed to rise."""
 
     @property
     def word(self) -> str:
@@ -52,6 +54,7 @@ class Scope:
         self.report = report
         self.symbols: dict[str, Symbol] = {}
         self.gone: dict[str, Symbol] = {}  # known elsewhere in the kernel
+        self.indexed: set[str] = set()  # arrays that subscripts and bounds read
         self._unknown: set[str] = set()
 
     def define(self, symbol: Symbol) -> None:

@@ -20,6 +20,8 @@ _ITEMS = "NAME IN OUT INOUT TEMP ASSUME TRAFFIC TILE ORDER UNIT COMPUTE FOR PARA
 _STATEMENT = frozenset(_ITEMS.split())
 _TOP = ("`kernel`, `machine`, `program`, `use`, `traffic` or `cost`",)
 _MACHINE = ("a line of a machine (`peak`, `cache`, `memory`, `ceiling`, `link`, `launch`, `clock`, `units`, ...)",)
+_SELDOM = frozenset(("COL", "INDEX", "RISES", "TAKES", "HAS"))
+"""Keywords that are seldom what is missing; the message names the common ones."""
 _WORDS = {
     "NAME": "a name",
     "NUMBER": "a number",
@@ -117,8 +119,7 @@ def _expected(accepted: frozenset[str]) -> str:
     elif rest >= {"PLUS", "STAR"}:
         rest -= _OPERATORS
         parts.append("an operator")
-    if "COL" in rest:
-        rest -= {"COL"}
+    rest -= _SELDOM
     order = sorted(rest, key=lambda kind: (kind == "NEWLINE", kind))
     parts += [_WORDS.get(kind) or f"`{_written(kind)}`" for kind in order]
     return _join(parts[:6])

@@ -107,13 +107,17 @@ Expr = Number | Ref | Index | Call | Group | Unary | Binary | Compare | Logic
 
 
 class Declared(Record):
-    """`A, B: f64[n, n] col` in a declaration; `dims` is empty for a scalar."""
+    """`A, B: f64[n, n] col` in a declaration; `dims` is empty for a scalar.
+
+    below: the `n` of `index(n)`, which says that the values are 0 to n - 1; None for other arrays.
+    """
 
     names: tuple[Name, ...]
     type: Name
     dims: tuple[Expr, ...]
     column_major: bool
     span: Span = field(compare=False, repr=False)
+    below: Expr | None = None
 
 
 class Declaration(Record):
@@ -128,6 +132,18 @@ class Assume(Record):
     """`assume COND, ...`."""
 
     conditions: tuple[Expr, ...]
+    span: Span = field(compare=False, repr=False)
+
+
+class DataFact(Record):
+    """What is assumed of the data of an array: `word` is "rises", "takes" or "alpha".
+
+    `assume a rises from 0 to m` has two values, `assume a takes m values` and `assume x has alpha 0.5` have one.
+    """
+
+    word: str
+    array: Name
+    values: tuple[Expr, ...]
     span: Span = field(compare=False, repr=False)
 
 
@@ -228,7 +244,7 @@ class If(Record):
 
 
 Statement = Assign | Let | Count | For | If
-Item = Declaration | Assume | Traffic | Tile | Order | Unit | Compute | Statement
+Item = Declaration | Assume | DataFact | Traffic | Tile | Order | Unit | Compute | Statement
 
 
 class Parameter(Record):

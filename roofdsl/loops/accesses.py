@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from roofdsl.lang.record import Record
-from roofdsl.loops.integers import Condition, Not
+from roofdsl.loops.integers import Condition, Not, Tree
 from roofdsl.loops.model import (
     Assign,
     Binary,
@@ -22,6 +22,7 @@ from roofdsl.loops.model import (
     LetRef,
     Node,
     Number,
+    Read,
     ScalarRef,
     Select,
     Unary,
@@ -50,12 +51,31 @@ class PlacedStatement(Record):
 
 def accesses(statement: Assign | Let) -> tuple[Access, ...]:
     """The accesses of one execution, in the order of docs/language.md, "Order of accesses"; scalars make none."""
-    reads = [Access(e, False) for e in elements(statement.value)]
+    reads = [Access(e, False) for element in elements(statement.value) for e in (*indices(element), element)]
     if isinstance(statement, Let) or not isinstance(statement.target, Element):
         return tuple(reads)
+    reads += [Access(e, False) for e in indices(statement.target)]
     if statement.op != "=":
         reads.append(Access(statement.target, False))
     return (*reads, Access(statement.target, True))
+
+
+def indices(element: Element) -> Iterator[Element]:
+    """The elements of index arrays that the subscripts of `element` read, from left to right, inner ones first."""
+    return reads_in(*element.subscripts)
+
+
+def bound_accesses(loop: For) -> tuple[Access, ...]:
+    """What the start and the stop of a loop read, once each time the loop begins."""
+    return tuple(Access(e, False) for e in reads_in(loop.start, loop.stop))
+
+
+def reads_in(*expressions: Tree) -> Iterator[Element]:
+    """The elements that integer expressions read, from left to right, inner ones first."""
+    for e in expressions:
+        yield from reads_in(*e.args())
+        if isinstance(e, Read):
+            yield e.element
 
 
 def elements(expression: Expr | DataCompare) -> Iterator[Element]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import cast
 
 from roofdsl.lang import tree
@@ -17,7 +18,9 @@ from roofdsl.loops.model import (
     Array,
     Assign,
     Count,
+    DataFact,
     For,
+    HasAlpha,
     If,
     Intent,
     Kernel,
@@ -25,7 +28,9 @@ from roofdsl.loops.model import (
     Node,
     Order,
     Parameter,
+    Rises,
     ScalarRef,
+    Takes,
     Tile,
     Traffic,
 )
@@ -55,6 +60,7 @@ class _Lowering:
         self.constants = self._constants(settings)
         self.integers = Integers(checked.source, self.constants)
         self.arrays: dict[str, Array] = {}
+        self.integers.arrays = self.arrays
         for item in self.tree.body:
             if isinstance(item, tree.Declaration):
                 self._declaration(item)
@@ -94,6 +100,7 @@ class _Lowering:
             units[0] if units else None,
             TYPES[computes[0]] if computes else None,
             tuple(self.constants.items()),
+            tuple(self._fact(item) for item in self.tree.body if isinstance(item, tree.DataFact)),
         )
 
     def _declaration(self, item: tree.Declaration) -> None:
@@ -104,9 +111,17 @@ class _Lowering:
                 if isinstance(dim, Const) and dim.value <= 0:
                     message = f"a dimension must be positive, but this one is {dim.value}"
                     raise self.integers.fail("dimension", message, written.span)
+            below = None if group.below is None else self.integers.lower(group.below)
             for name in group.names:
                 type_ = TYPES[group.type.text]
-                self.arrays[name.text] = Array(name.text, type_, dims, intent, group.column_major, name.span)
+                self.arrays[name.text] = Array(name.text, type_, dims, intent, group.column_major, name.span, below)
+
+    def _fact(self, item: tree.DataFact) -> DataFact:
+        name = item.array.text
+        if item.word == "alpha":
+            return HasAlpha(name, Fraction(cast(tree.Number, item.values[0]).text.replace("_", "")))
+        first, *rest = (self.integers.lower(e) for e in item.values)
+        return Takes(name, first) if item.word == "takes" else Rises(name, first, rest[0])
 
     def _assumptions(self) -> tuple[Condition, ...]:
         assumptions: list[Condition] = []

@@ -27,6 +27,7 @@ from roofdsl.loops.integers import (
     mul,
     sub,
 )
+from roofdsl.loops.model import Array, Element, Read
 
 MAX_FACTORS = 1000
 
@@ -40,6 +41,7 @@ class Integers:
     def __init__(self, source: Source, constants: Mapping[str, int]) -> None:
         self.source = source
         self.constants = constants
+        self.arrays: Mapping[str, Array] = {}  # those declared so far, whose elements subscripts and bounds may read
 
     def fail(self, code: str, message: str, span: Span, help: str = "") -> InputError:
         """The error for a fault that the constants reveal; it names them."""
@@ -61,6 +63,9 @@ class Integers:
                 return mul(Const(-1), lowered) if op == "-" else lowered
             case tree.Binary(op, left, right):
                 return self.binary(op, self.lower(left), self.lower(right), expression.span)
+            case tree.Index(name, subscripts):
+                read = tuple(self.lower(s) for s in subscripts)
+                return Read(Element(self.arrays[name.text], read, expression.span))
             case tree.Call(name, args):
                 return _extremum(name.text, [self.lower(a) for a in args])
             case _:

@@ -7,13 +7,17 @@ Parameters declared `const` are already replaced by their numbers. Spans take no
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.integers import Compare, Condition, IntExpr, Max, Min, Sym
+
+if TYPE_CHECKING:
+    from roofdsl.loops.index_data import IndexData
 
 Intent = Literal["in", "out", "inout", "temp"]
 Traffic = Literal["once", "load_store", "write_allocate"]
@@ -36,6 +40,8 @@ class Array(Record):
     intent: Intent
     column_major: bool
     span: Span = field(compare=False, repr=False)
+    below: IntExpr | None = None
+    """The values of an index array are 0 to `below` - 1; None for an array of any values."""
 
     @property
     def is_scalar(self) -> bool:
@@ -87,6 +93,21 @@ class Element(Record):
     array: Array
     subscripts: tuple[IntExpr, ...]
     span: Span = field(compare=False, repr=False)
+
+
+class Read(IntExpr):
+    """An element of an index array as an integer, in a subscript or a loop bound: one access."""
+
+    element: Element
+
+    def args(self) -> tuple[IntExpr, ...]:
+        return self.element.subscripts
+
+    def rebuild(self, args: tuple[Any, ...]) -> Read:
+        return Read(Element(self.element.array, args, self.element.span))
+
+    def __str__(self) -> str:
+        return f"{self.element.array.name}[{', '.join(map(str, self.element.subscripts))}]"
 
 
 class Unary(Record):
@@ -219,13 +240,39 @@ class Order(Record):
     span: Span = field(compare=False, repr=False)
 
 
+class Rises(Record):
+    """`assume array rises from first to last`: its elements never fall, and begin and end so."""
+
+    array: str
+    first: IntExpr
+    last: IntExpr
+
+
+class Takes(Record):
+    """`assume array takes number values`: so many different ones."""
+
+    array: str
+    number: IntExpr
+
+
+class HasAlpha(Record):
+    """`assume array has alpha 0.25`: the bytes that an access of it moves on average, by those of an element."""
+
+    array: str
+    alpha: Fraction
+
+
+DataFact = Rises | Takes | HasAlpha
+
+
 class Kernel(Record):
     """A checked kernel.
 
     `body` is as written; `directives` are the tile and order lines not yet applied (`roofdsl.loops.transform.apply`
     returns the kernel with its directives applied and none left). `costs` are the file's `cost CLASS N` lines; `unit`
     is "tensor" if the kernel asks for matrix units; `compute_type` is tf32 if an f32 kernel names it. `constants`
-    records the given values of `const` parameters.
+    records the given values of `const` parameters. `facts` are what is assumed of index arrays, `data` their values if
+    they are known.
     """
 
     name: str
@@ -241,3 +288,5 @@ class Kernel(Record):
     unit: str | None = None
     compute_type: ElementType | None = None
     constants: tuple[tuple[str, int], ...] = ()
+    facts: tuple[DataFact, ...] = ()
+    data: IndexData | None = None

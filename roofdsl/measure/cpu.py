@@ -9,6 +9,7 @@ from typing import Any
 
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.indirect import is_indirect, require_data
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.measure.cold_caches import CacheFlusher
@@ -62,6 +63,8 @@ def measure_cpu(
 
     options = options or CpuOptions()
     say = tell or (lambda what: None)
+    if is_indirect(kernel):
+        require_data(kernel)
     require_legal(kernel)
     values = numbers(kernel, params)
     say("compiling")
@@ -89,7 +92,7 @@ def measure_cpu(
         energy = energy_details(run, times.median_s, prepare, say, cold=options.cold) if options.energy else {}
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
-        {**runner.details, "disturbed_s": list(times.disturbed), **energy},
+        {**runner.details, "disturbed_s": list(times.disturbed), **energy, **_data(kernel)},
     )  # fmt: skip
     setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)
     return recorded(ran, setup, times)
@@ -107,6 +110,11 @@ def energy_details(
 
     say("reading energy")
     return details_of(lambda: read_energy(Rapl(), calls, call_s, prepare=prepare, single=cold))
+
+
+def _data(kernel: Kernel) -> dict[str, list[str]]:
+    """Where the values of index arrays are from, for the record."""
+    return {} if kernel.data is None else {"data": list(kernel.data.about)}
 
 
 def build(kernel: Kernel, options: CpuOptions) -> Runner:

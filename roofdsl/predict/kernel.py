@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
@@ -20,6 +21,7 @@ from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
+from roofdsl.predict.indirect import NO_EXPECTED, check_available
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
 from roofdsl.predict.moving import Moving
@@ -95,6 +97,8 @@ def predict(
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.traffic_at import footprint_at, work_at
 
+    compiled = options.accesses == "compiled"
+    check_available(kernel, machine, warm=options.warm, sets=options.sets, compiled=compiled)
     require_legal(kernel)
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
@@ -134,9 +138,10 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
-    if options.code is not None:
+    if is_indirect(kernel):
+        found = replace(found, no_expected=NO_EXPECTED)
+    elif options.code is not None:
         moving = partial(_moving, found, kernel, values, machine, options)
-        compiled = options.accesses == "compiled"
         found = with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
     return with_energy(found, machine) if options.energy else found
 
@@ -262,7 +267,7 @@ def _one_crossing(
         refuse_sets(warm=options.warm, machine=machine)
         sets = with_sets(kernel, values, machine, levels, options.traffic)
         levels = sets.levels
-    elif options.conflicts and not options.warm:
+    elif options.conflicts and not options.warm and not is_indirect(kernel):
         near = machine if options.levels == "all" else replace(machine, caches=machine.caches[-1:])
         sets = WithSets((), warnings=conflict_warnings(kernel, values, near))
     assumed = nearer.assumptions + boundary.assumptions + orders.assumptions

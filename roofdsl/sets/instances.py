@@ -18,6 +18,7 @@ import islpy as isl
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement
 from roofdsl.loops.affine import affine
+from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.integers import (
     Compare,
     Condition,
@@ -56,6 +57,7 @@ class Encoder:
     """
 
     def __init__(self, kernel: Kernel, numbers: Mapping[str, int] | None = None) -> None:
+        require_affine(kernel)
         self.numbers = dict(numbers or {})
         used = used_parameters(kernel)
         self.names = [n for n in used if n not in self.numbers]

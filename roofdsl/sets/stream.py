@@ -14,6 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
+from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.integers import Const, IntExpr, Sym, mul
 from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.used_parameters import used_parameters
@@ -69,8 +70,10 @@ def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, le
     """The access stream of `kernel` (directives applied) with some parameters as `numbers`.
 
     line_bytes: the line size, or None for lines of one element. least: every symbolic parameter, and every number of
-    tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form.
+    tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form, and
+    CommandError for a kernel with index arrays.
     """
+    require_affine(kernel)
     steps = frozenset(
         loop.step.name
         for placed in statements(kernel.body)

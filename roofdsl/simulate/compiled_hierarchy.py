@@ -2,7 +2,8 @@
 
 `hierarchy.py` has the interface, and `cache_levels.py` defines what is simulated.
 Addresses are block numbers; a block is a sector of the first level. Requests from one level to the next are kept on a
-stack, so that a request is answered before the line that it evicts is written back. Imports numba.
+stack, so that a request is answered before the line that it evicts is written back. The walk (`walk.py`) also follows
+subscripts that read index arrays. Imports numba.
 """
 
 from __future__ import annotations

@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import prod
+from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.accesses import accesses
+from roofdsl.loops.accesses import Access, accesses, bound_accesses, reads_in
+from roofdsl.loops.index_data import IndexData
+from roofdsl.loops.indirect import is_indirect, require_data
 from roofdsl.loops.integers import (
     And,
     Compare,
@@ -34,8 +37,12 @@ from roofdsl.loops.integers import (
     add,
     mul,
 )
-from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node
+from roofdsl.loops.model import Array, Assign, Count, Element, For, If, Kernel, Let, Node, Read
 from roofdsl.loops.numbers import check_complete
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 # numba caches the compiled loops on disk with these numbers in them, but only checks the date of walk.py: after a
 # change here, touch that file and the files that call it.
@@ -45,8 +52,9 @@ from roofdsl.loops.numbers import check_complete
 # Start, stop and condition are expression numbers.
 HALT, LOOP, NEXT, UNLESS, JUMP, RUN, SWEEP = range(7)
 # Expression operations. CONST pushes a value; MADD adds variable * coefficient to the top; the others replace two
-# values by one (NOT replaces one). A truth value is 0 or 1.
-CONST, MADD, ADD, MUL, MIN, MAX, FLOOR, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT = range(17)
+# values by one (NOT and GATHER replace one). A truth value is 0 or 1. GATHER first, count replaces a flat element
+# number of an index array by that element, which stands behind the variables; -1 for one outside the array.
+CONST, MADD, ADD, MUL, MIN, MAX, FLOOR, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT, GATHER = range(18)
 
 _COMPARISONS = {"==": EQ, "!=": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
 LARGEST = 2**62
@@ -70,6 +78,7 @@ class Program:
 
     spans: where each expression begins and ends in `terms`. groups: the first reference and the number of references of
     each piece of straight-line code. references: (flat element expression, array, write, elements moved per iteration).
+    data: the values of index arrays, one after another, as they are stored; None for an affine kernel.
     """
 
     code: tuple[tuple[int, int, int, int, int, int], ...]
@@ -80,6 +89,7 @@ class Program:
     layouts: tuple[Layout, ...]
     variables: int
     stack: int
+    data: NDArray[np.int64] | None = None
 
     @property
     def lines(self) -> int:
@@ -99,14 +109,47 @@ def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | 
     for condition in kernel.assumptions:
         if not condition.holds(params):
             raise CommandError(f"kernel {kernel.name} assumes {condition}, which does not hold at these sizes")
-    compiler = _Compiler(params, _layouts(kernel, params, line_bytes))
+    if is_indirect(kernel):
+        require_data(kernel)
+    data = _Data(kernel.data)
+    compiler = _Compiler(params, _layouts(kernel, params, line_bytes), data)
     compiler.block(kernel.body, {})
     compiler.emit(HALT)
-    code, terms, references = tuple(compiler.code), tuple(compiler.terms), tuple(compiler.references)
+    behind = max(1, compiler.variables)  # of the variables, the data begin
+    terms = tuple((op, a + behind, b) if op == GATHER else (op, a, b) for op, a, b in compiler.terms)
+    code, references = tuple(compiler.code), tuple(compiler.references)
     if any(abs(x) > LARGEST for row in (*code, *terms, *references) for x in row):
         raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
     spans, groups = tuple(compiler.spans), tuple(compiler.groups)
-    return Program(code, terms, spans, groups, references, compiler.layouts, compiler.variables, compiler.stack)
+    return Program(
+        code, terms, spans, groups, references, compiler.layouts, compiler.variables, compiler.stack, data.stored()
+    )
+
+
+class _Data:
+    """The values of index arrays, one array after another in the order in which they are asked for."""
+
+    def __init__(self, data: IndexData | None) -> None:
+        self.data = data
+        self.first: dict[str, int] = {}
+        self.columns: list[NDArray[np.int64]] = []
+
+    def place(self, array: Array) -> tuple[int, int]:
+        """Where the values of an array begin, and how many there are."""
+        if self.data is None:
+            raise TypeError("an affine kernel reads no index array")
+        values = self.data.values[array.name]
+        if array.name not in self.first:
+            self.first[array.name] = sum(map(len, self.columns))
+            self.columns.append(values.reshape(-1, order="F" if array.column_major else "C"))
+        return self.first[array.name], values.size
+
+    def stored(self) -> NDArray[np.int64] | None:
+        if not self.columns:
+            return None
+        import numpy as np
+
+        return np.concatenate(self.columns)
 
 
 def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> tuple[Layout, ...]:
@@ -129,8 +172,8 @@ def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) 
 
 
 class _Compiler:
-    def __init__(self, params: Mapping[str, int], layouts: tuple[Layout, ...]) -> None:
-        self.params, self.layouts = params, layouts
+    def __init__(self, params: Mapping[str, int], layouts: tuple[Layout, ...], data: _Data) -> None:
+        self.params, self.layouts, self.data = params, layouts, data
         self.arrays = {a.array.name: (k, a.array.strides(params)) for k, a in enumerate(layouts)}
         self.code: list[tuple[int, int, int, int, int, int]] = []
         self.terms: list[tuple[int, int, int]] = []
@@ -178,6 +221,9 @@ class _Compiler:
         step = node.step.evaluate(self.params)
         if step <= 0:
             raise CommandError(f"the step of loop {node.var} is {step}, and must be positive")
+        read = bound_accesses(node)
+        if read:
+            self.emit(RUN, self.group([(self.expression(f, scope), a, w, 0) for f, a, w in map(self.touch, read)]))
         variable, self.variables = self.variables, self.variables + 1
         start, stop = self.expression(node.start, scope), self.expression(node.stop, scope)
         inner = {**scope, node.var: variable}
@@ -212,12 +258,11 @@ class _Compiler:
 
     def touched(self, body: Sequence[Node]) -> list[tuple[IntExpr, int, int]]:
         """(flat element, array, write) of every access of straight-line code, in order."""
-        return [
-            (self.flat(access.element), self.arrays[access.element.array.name][0], int(access.is_write))
-            for statement in body
-            if isinstance(statement, (Assign, Let))
-            for access in accesses(statement)
-        ]
+        every = (s for s in body if isinstance(s, (Assign, Let)))
+        return [self.touch(access) for statement in every for access in accesses(statement)]
+
+    def touch(self, access: Access) -> tuple[IntExpr, int, int]:
+        return self.flat(access.element), self.arrays[access.element.array.name][0], int(access.is_write)
 
     def flat(self, element: Element) -> IntExpr:
         _, strides = self.arrays[element.array.name]
@@ -244,7 +289,7 @@ class _Compiler:
             for op, _, _ in rows:
                 if op == CONST:
                     depth += 1
-                elif op not in (MADD, NOT):
+                elif op not in (MADD, NOT, GATHER):
                     depth -= 1
                 deepest = max(deepest, depth)
             self.stack = max(self.stack, deepest)
@@ -269,7 +314,7 @@ class _Compiler:
 
     def _affine(self, e: IntExpr, scope: Mapping[str, int]) -> tuple[int, dict[int, int], list[tuple[int, IntExpr]]]:
         """`e` as a constant, coefficients of variables, and (factor, term) for the terms that are not affine."""
-        if not e.symbols() & scope.keys():
+        if self._fixed(e, scope):
             return e.evaluate(self.params), {}, []
         match e:
             case Sym():
@@ -286,8 +331,8 @@ class _Compiler:
                     others += rest
                 return total, coefficients, others
             case Product():
-                fixed = [t for t in e.terms if not t.symbols() & scope.keys()]
-                varying = [t for t in e.terms if t.symbols() & scope.keys()]
+                fixed = [t for t in e.terms if self._fixed(t, scope)]
+                varying = [t for t in e.terms if not self._fixed(t, scope)]
                 factor = prod(t.evaluate(self.params) for t in fixed)
                 if len(varying) > 1:
                     return 0, {}, [(factor, Product(tuple(varying)))]
@@ -295,9 +340,15 @@ class _Compiler:
                 return c * factor, {v: k * factor for v, k in linear.items()}, [(k * factor, t) for k, t in rest]
         return 0, {}, [(1, e)]
 
+    def _fixed(self, e: IntExpr, scope: Mapping[str, int]) -> bool:
+        """Whether an expression has the same value all through the kernel."""
+        return not e.symbols() & scope.keys() and next(reads_in(e), None) is None
+
     def _other(self, e: IntExpr, scope: Mapping[str, int]) -> list[tuple[int, int, int]]:
         operations: dict[type[IntExpr], int] = {Product: MUL, Min: MIN, Max: MAX, FloorDiv: FLOOR, Mod: MOD}
         rows: list[tuple[int, int, int]] = []
+        if isinstance(e, Read):
+            return [*self._integer(self.flat(e.element), scope), (GATHER, *self.data.place(e.element.array))]
         for k, argument in enumerate(e.args()):
             rows += self._integer(argument, scope)
             if k:

@@ -102,7 +102,7 @@ def simulate(
     check_levels(levels, kernel)
     block = levels[0].sector
     program = compile_kernel(kernel, params, block)
-    if skip and _is_list(levels, program, memory_bytes):
+    if skip and program.data is None and _is_list(levels, program, memory_bytes):
         return _by_list(kernel, params, levels[0], progress)
     first, end = _placed(program, max(level.line_bytes for level in levels) // block)
     if end >= MOST_BLOCKS:

@@ -1,4 +1,4 @@
-"""A fully associative LRU list over lines of any size, walked by a kernel's own loops. Imports numba.
+"""A fully associative LRU list over lines of any size, walked by loops that data may choose. Imports numba.
 
 If the lines of an innermost loop's references stay the same for several iterations, only those iterations are simulated
 that can change something. After an iteration without a miss, the same accesses do not miss, either, and leave the list

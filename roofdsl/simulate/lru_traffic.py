@@ -110,6 +110,7 @@ def simulate_lru(
     if cache_bytes is not None and cache_bytes < largest:
         raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {largest} B")
     limits = _Limits(kernel.name, max_accesses, max_walked, progress)
+    skip = skip and program.data is None  # which iterations repeat others, no data say
     way = _first_to_end(_ways(program, cache_bytes, memory_bytes, skip, kernel.name), limits)
     check_inside(way.cursor, program, kernel.name)
     tallies = way.final_tallies()

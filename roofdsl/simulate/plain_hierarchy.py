@@ -8,7 +8,7 @@ long as in `replacement.py`, so that more of a large cache stays near the proces
 If the lines of an innermost loop's references stay the same for several iterations, and there are no more references
 than the first level has ways, only one of these iterations is simulated. All of their lines are then present, in the
 order of their last accesses, which the next iterations repeat. With more references, iterations are simulated until one
-has no miss. Imports numba.
+has no miss. Loops whose subscripts read index arrays run iteration by iteration (`walk.py`). Imports numba.
 """
 
 from __future__ import annotations

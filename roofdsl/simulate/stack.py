@@ -1,4 +1,4 @@
-"""Stack distances of a kernel's accesses, compiled and walked by its own loops. Imports numba.
+"""Stack distances of a kernel's accesses, compiled and walked by its own loops, which data may choose. Imports numba.
 
 The stack consists of all lines touched so far, the latest on top. The distance of an access is the size of the stack
 from its top down to the line: an LRU cache of that size hits. A Fenwick tree holds each line at the time of its last

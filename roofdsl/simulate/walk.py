@@ -27,6 +27,7 @@ from roofdsl.simulate.compiled_kernel import (
     CONST,
     EQ,
     FLOOR,
+    GATHER,
     GE,
     GT,
     HALT,
@@ -120,6 +121,8 @@ def tables_of(program: Program, first: list[int], per_block: list[int]) -> Table
 def cursor_of(program: Program) -> Cursor:
     """The start of a walk: env, stops, stack, flat elements, strides, left, blocks, control, loops, quick.
 
+    env: the variables, then the values of index arrays.
+
     For each reference, `left` is the number of iterations that it stays in its block; `quick` marks references that
     never stay in one.
 
@@ -128,9 +131,11 @@ def cursor_of(program: Program) -> Cursor:
     """
     widest = max((count for _, count in program.groups), default=1)
     env = np.zeros(max(1, program.variables), dtype=np.int64)
+    loops = np.full((len(env), 4), NEVER, dtype=np.int64)
+    if program.data is not None:
+        env = np.concatenate([env, program.data])
     work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
     flat, stride, left, block, quick = (np.zeros(widest, dtype=np.int64) for _ in range(5))
-    loops = np.full((len(env), 4), NEVER, dtype=np.int64)
     return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64), loops, quick
 
 
@@ -146,6 +151,9 @@ def _evaluate_terms(terms: Ints, begin: int, end: int, env: Ints, stack: Ints) -
             stack[top] += terms[t, 2] * env[terms[t, 1]]
         elif op == NOT:
             stack[top] = 1 - stack[top]
+        elif op == GATHER:
+            inside = 0 <= stack[top] < terms[t, 2]
+            stack[top] = env[terms[t, 1] + stack[top]] if inside else -1
         else:
             top -= 1
             a, b = stack[top], stack[top + 1]

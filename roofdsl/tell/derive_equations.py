@@ -22,6 +22,7 @@ from roofdsl.counts.readable_forms import (
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
+from roofdsl.tell.derive_shares import share_sentence
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.maths import math, name
 from roofdsl.tell.quantity_rows import WorkPart, work_parts
@@ -57,6 +58,8 @@ class _Equations(Writer):
             yield Paragraph(("with ", name(short.name), " = ", Code(short.meaning)))
         yield from (Paragraph((f"note: {note}",)) for note in d.notes)
         yield Equations(tuple(self._equations()))
+        for share in dict.fromkeys((*d.shares, *d.cache_shares)):
+            yield Paragraph(share_sentence(share))
         if has_work(d) and is_zero(d.work.fused_pairs) and d.work.total.form is not None:
             yield Paragraph((NO_PAIR,))
         if not has_work(d):
@@ -125,7 +128,7 @@ class _Equations(Writer):
                 sides.append(number)
             else:
                 sides, here = [number], ("for other sizes ", *sides)
-        limit = limit_of(r, self.order, self.d.values)
+        limit = None if self.d.shares_at_cache else limit_of(r, self.order, self.d.values)
         tends: Sentence = ()
         if form is not None and limit is not None and limit != form.main.expr:
             shown = math(limit)

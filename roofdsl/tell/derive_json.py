@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio, Traffics, Work
+from roofdsl.counts.derived import Derivation, Plateau, Quantity, Ratio, Share, Traffics, Work
 from roofdsl.formulas.fact_text import facts_text
+from roofdsl.loops.indirect import is_indirect
 
 Json = dict[str, Any]
 
@@ -38,8 +39,51 @@ def to_json(d: Derivation) -> Json:
         "once_bytes": entry(d.once),
         "regimes": [_plateau(p) for p in d.plateaus],
         **({"any_cache": moved_entries(d.any_cache)} if d.any_cache is not None else {}),
+        **({"data": share_entries(d)} if is_indirect(d.kernel) else {}),
         "notes": notes(d),
     }
+
+
+def share_entries(d: Derivation) -> Json:
+    """What the data decide: the shares of indirect accesses, and between what the results lie."""
+    at_cache = {"cache_shares": [_share(s) for s in d.cache_shares]} if d.cache_bytes is not None else {}
+    return {
+        "shares": [_share(s) for s in d.shares],
+        **at_cache,
+        "compulsory_bytes": _interval(d.interval(d.compulsory.bytes, d.shares)),
+        "bytes": _interval(d.interval(d.at_cache.bytes, d.shares_at_cache)),
+        "intensity": _interval(d.intensities()),
+    }
+
+
+def _share(share: Share) -> Json:
+    return {
+        "name": share.name,
+        "array": share.array,
+        "references": list(share.references),
+        "accesses": entry(share.accesses),
+        "element_bytes": share.element_bytes,
+        "least": {"expr": extreme_expr("Max", share.least), "value": _optional_number(share.low)},
+        "most": {"expr": extreme_expr("Min", share.most), "value": _optional_number(share.high)},
+        "stated": _optional_number(share.stated),
+        "value": _optional_number(share.value),
+    }
+
+
+def extreme_expr(kind: str, ratios: Sequence[Ratio]) -> str | None:
+    """The bound of a share as text that sympy reads; None if a form is missing."""
+    parts = [r.expr for r in ratios]
+    if any(p is None for p in parts):
+        return None
+    return parts[0] if len(parts) == 1 else f"{kind}({', '.join(map(str, parts))})"
+
+
+def _interval(ends: tuple[Fraction, Fraction] | None) -> Json | None:
+    return None if ends is None else {"least": number(ends[0]), "most": number(ends[1])}
+
+
+def _optional_number(value: Fraction | None) -> int | float | None:
+    return None if value is None else number(value)
 
 
 def line_bytes(d: Derivation) -> int | None:

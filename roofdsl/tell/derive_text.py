@@ -25,6 +25,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.facts import CACHE, Compared, Fact
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
+from roofdsl.tell.derive_shares import intensity_lines, share_lines
 from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
@@ -73,7 +74,10 @@ class _Report:
         self.names = names_of_derivation(d)
         self.said: set[str] = set()
         self.common = common_condition(d)
-        self.rows = Rows(d.work, self.order, d.values, self.names, [p.name for p in d.kernel.parameters])
+        large = (
+            [] if d.shares_at_cache else [p.name for p in d.kernel.parameters]
+        )  # I has a limit only with alpha given
+        self.rows = Rows(d.work, self.order, d.values, self.names, large)
 
     def lines(self) -> Iterator[str]:
         d = self.d
@@ -89,15 +93,18 @@ class _Report:
         arrays = [self.rows.quantity(name, q, "B") for name, q in d.by_array.items()]
         traffic = list(self.rows.traffic(d.compulsory))
         yield from self._section("Compulsory traffic", traffic, "distinct bytes touched", arrays)
+        yield from share_lines(d, d.compulsory.bytes, d.shares)
         if d.cache_bytes is not None:
             title = cache_title(d.cache_bytes, d.line_bytes)
             if d.at_cache.bytes.terms is None:
                 yield from self._section(title, list(self.rows.traffic(d.at_cache)))
+                yield from share_lines(d, d.at_cache.bytes, d.cache_shares)
             else:
                 yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
         if d.any_cache is not None:
             yield from any_cache_lines(d.any_cache.bytes, self.order, self.width)
         yield from self._section("Intensity", list(self._intensity()))
+        yield from intensity_lines(d)
         if not has_work(d):
             yield "  none: W = 0, so that only bytes per second can be compared"
         yield from self._plateaus()

@@ -78,7 +78,8 @@ def test_a_soft_keyword_may_name_an_array() -> None:
 def test_every_keyword_is_in_a_group() -> None:
     groups = (
         vocabulary.DEFINERS, vocabulary.OPERATORS, vocabulary.INTENTS, LINES, vocabulary.SETTINGS,
-        vocabulary.STATEMENTS, vocabulary.EXCHANGES, vocabulary.EXCHANGE_WORDS, ("col", "const"),
+        vocabulary.STATEMENTS, vocabulary.EXCHANGES, vocabulary.EXCHANGE_WORDS, vocabulary.FACT_WORDS,
+        ("col", "const", "index"),
     )  # fmt: skip
     assert {w for group in groups for w in group} == set(keywords())
 

@@ -76,6 +76,22 @@ _HEAD: Schema = {"schema": exactly("roofdsl.derive/1"), "kernel": TEXT}
 _AT_CACHE = {"cache": _CACHE, **_MOVED, "intensity": _ENTRY, "once_bytes": _ENTRY}
 _PARAMETERS = table(WHOLE, "the given values of parameters")
 
+_BOUND = record({"expr": maybe(TEXT), "value": maybe(NUMBER)})
+_INTERVAL = maybe(record({"least": NUMBER, "most": NUMBER}))
+_SHARES = many(record(
+    {
+        "name": said(TEXT, "the symbol in the forms"), "array": TEXT, "references": many(TEXT), "accesses": _ENTRY,
+        "element_bytes": BYTES, "least": _BOUND, "most": _BOUND,
+        "stated": said(maybe(NUMBER), "what the kernel assumes"), "value": said(maybe(NUMBER), "for the data given"),
+    },
+    about="alpha: the bytes that move when an array is accessed, by the accesses and the bytes of an element",
+))  # fmt: skip
+_DATA = record(
+    {"shares": _SHARES, "compulsory_bytes": _INTERVAL, "bytes": _INTERVAL, "intensity": _INTERVAL},
+    {"cache_shares": _SHARES},
+    "of a kernel with index arrays: what the data decide, and between what the results lie",
+)
+
 KERNEL = record(
     {
         **_HEAD,
@@ -88,7 +104,7 @@ KERNEL = record(
         "regimes": many(_PLATEAU),
         "notes": many(TEXT),
     },
-    {"any_cache": record(_MOVED, about="Q(Z) with a symbolic Z")},
+    {"any_cache": record(_MOVED, about="Q(Z) with a symbolic Z"), "data": _DATA},
     "the derivation of a kernel",
 )
 

@@ -1,0 +1,107 @@
+"""Generated data: `banded:n=1000,w=3`, `random:n=1000,row=8,seed=1`, `powerlaw:n=1000,count=5000,seed=1`.
+
+With `row`, the result is a matrix of n rows and m columns (n unless given), from that many draws a row; equal draws
+become one entry. With `count`, it is a list of so many integers from 0 to n - 1. The draws are the doubles of numpy's
+PCG64 with the seed, so that a text stands for the same data everywhere. Imports numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.report import did_you_mean
+from roofdsl.matrices.matrix import Ints, Matrix, matrix
+
+MOST = 1 << 28
+"""Draws at most."""
+
+_OPTIONS = {
+    "banded": ("n", "m", "w"),
+    "random": ("n", "m", "row", "count", "seed"),
+    "powerlaw": ("n", "m", "row", "count", "seed", "exponent"),
+}
+EXAMPLES = {
+    "banded": "banded:n=1000,w=3",
+    "random": "random:n=1000,row=8,seed=1",
+    "powerlaw": "powerlaw:n=1000,row=8,exponent=1.5,seed=1",
+}
+
+
+def is_generated(text: str) -> bool:
+    """Whether a source names a generator, and no file."""
+    return text.partition(":")[0] in _OPTIONS
+
+
+def generated(text: str) -> Matrix | Ints:
+    """The matrix, or the list of integers, that a text describes. Raises CommandError for what it does not allow."""
+    kind, _, rest = text.partition(":")
+    given = _options(kind, rest)
+    n = _whole(text, given, "n")
+    m = _whole(text, given, "m", n)
+    if kind == "banded":
+        return _banded(n, m, _whole(text, given, "w", least=0), text)
+    seed = _whole(text, given, "seed", 0, least=0)
+    draw = np.random.Generator(np.random.PCG64(seed)).random
+    if "count" in given:
+        if "row" in given or "m" in given:
+            raise CommandError(f"`{text}`: `count` makes a list of integers, `row` and `m` are for matrices")
+        return _chooser(text, given, n)(_numbers(text, _whole(text, given, "count")), draw)
+    row = _whole(text, given, "row")
+    column = _chooser(text, given, m)(_numbers(text, n * row), draw)
+    return matrix(n, m, np.repeat(np.arange(n, dtype=np.int64), row), column, text)
+
+
+def _banded(n: int, m: int, w: int, text: str) -> Matrix:
+    """Every column of row i from i - w to i + w."""
+    _numbers(text, n * (2 * w + 1))
+    row = np.repeat(np.arange(n, dtype=np.int64), 2 * w + 1)
+    column = row + np.tile(np.arange(-w, w + 1, dtype=np.int64), n)
+    inside = (column >= 0) & (column < m)
+    return matrix(n, m, row[inside], column[inside], text)
+
+
+def _chooser(text: str, given: Mapping[str, str], n: int) -> Callable[[int, Callable[[int], np.ndarray]], Ints]:
+    """Integers below n from draws: all alike, or k with a chance in proportion to (k + 1)**-exponent."""
+    if not text.startswith("powerlaw"):
+        return lambda number, draw: np.minimum((draw(number) * n).astype(np.int64), n - 1)
+    try:
+        exponent = float(given.get("exponent", "1"))
+    except ValueError:
+        exponent = -1.0
+    if not 0 <= exponent <= 100:
+        raise CommandError(f"`{text}`: the exponent is a number from 0 to 100, such as exponent=1.5")
+    chance = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
+    return lambda number, draw: np.minimum(np.searchsorted(chance, draw(number) * chance[-1], side="right"), n - 1)
+
+
+def _options(kind: str, rest: str) -> dict[str, str]:
+    given = {}
+    for part in rest.split(",") if rest else []:
+        name, equals, value = (s.strip() for s in part.partition("="))
+        if not equals or name not in _OPTIONS[kind]:
+            help = did_you_mean(name, _OPTIONS[kind], f"write it like `{EXAMPLES[kind]}`")
+            raise CommandError(f"`{kind}` has no option `{part.strip()}`", help)
+        given[name] = value
+    return given
+
+
+def _whole(text: str, given: Mapping[str, str], name: str, otherwise: int | None = None, least: int = 1) -> int:
+    value = given.get(name)
+    if value is None and otherwise is not None:
+        return otherwise
+    if value is None:
+        example = EXAMPLES[text.partition(":")[0]]
+        raise CommandError(f"`{text}` does not say `{name}`", f"write it like `{example}`")
+    digits = value.replace("_", "")
+    if not (digits.isascii() and digits.isdigit()) or not least <= int(digits) <= 1 << 40:
+        raise CommandError(f"`{text}`: `{name}` is an integer from {least} to 2**40, and `{value[:40]}` is not one")
+    return int(digits)
+
+
+def _numbers(text: str, number: int) -> int:
+    if number > MOST:
+        raise CommandError(f"`{text}` takes {number:,} draws, and the limit is {MOST:,}", "generate fewer entries")
+    return number

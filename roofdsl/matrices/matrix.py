@@ -1,0 +1,81 @@
+"""A sparse matrix by its nonzero places, and the formats that kernels read it in. Imports numpy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roofdsl.lang.diagnostics import CommandError
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """The places of a matrix's entries, sorted by row and in a row by column, each once; their values do not matter.
+
+    row, column: i64 arrays of one length, from 0. about: where it is from, in words.
+    """
+
+    rows: int
+    columns: int
+    row: Ints
+    column: Ints
+    about: str
+
+    @property
+    def entries(self) -> int:
+        return len(self.row)
+
+    def offsets(self) -> Ints:
+        """Where each row begins among the entries, and at the end the number of entries: rows + 1 numbers."""
+        return np.concatenate([[0], np.cumsum(np.bincount(self.row, minlength=self.rows))]).astype(np.int64)
+
+
+def matrix(rows: int, columns: int, row: Ints, column: Ints, about: str) -> Matrix:
+    """The matrix with entries at these places, in any order; places that occur twice become one entry.
+
+    Raises CommandError for a matrix with more places than i64 can number.
+    """
+    if rows * columns >= 1 << 62:
+        raise CommandError(f"a matrix of {rows:,} x {columns:,} is too large to number its places")
+    place = np.unique(row * columns + column)
+    return Matrix(rows, columns, place // columns, place % columns, about)
+
+
+def ell(of: Matrix) -> Ints:
+    """The columns in ELLPACK: rows x the longest row; shorter rows repeat their last column, empty ones take 0."""
+    return _padded(of, np.arange(of.rows), np.diff(of.offsets()))
+
+
+def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
+    """SELL-C-sigma (Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014): (chunk offsets, columns).
+
+    Rows are sorted by falling length inside windows of `sigma`, then cut into chunks of `chunk` rows, each as wide as
+    its longest row and stored column by column: columns[offsets[c] + j, r] is entry j of row r of chunk c. Padding is
+    that of `ell`; the last chunk is filled up with empty rows.
+    """
+    lengths = np.diff(of.offsets())
+    order = np.arange(of.rows)
+    order = order[np.lexsort((order, -lengths, order // sigma))]
+    chunks = -(-of.rows // chunk)
+    by_chunk = np.zeros(chunks * chunk, dtype=np.int64)
+    by_chunk[: of.rows] = lengths[order]
+    widths = by_chunk.reshape(chunks, chunk).max(axis=1)
+    offsets = np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
+    columns = np.zeros((int(offsets[-1]), chunk), dtype=np.int64)
+    for c in range(chunks):
+        own = order[c * chunk : (c + 1) * chunk]
+        columns[offsets[c] : offsets[c + 1], : len(own)] = _padded(of, own, lengths[own], int(widths[c])).T
+    return offsets, columns
+
+
+def _padded(of: Matrix, rows: Ints, lengths: Ints, width: int | None = None) -> Ints:
+    """The columns of some rows, each filled up to `width` (None: the longest) with its last column."""
+    wide = int(lengths.max(initial=0)) if width is None else width
+    first = of.offsets()[rows]
+    place = np.minimum(np.arange(wide)[None, :], np.maximum(lengths[:, None] - 1, 0)) + first[:, None]
+    filled = of.column[np.minimum(place, max(0, of.entries - 1))] if of.entries else np.zeros_like(place)
+    return np.where(lengths[:, None] > 0, filled, 0).astype(np.int64)

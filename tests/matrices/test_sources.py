@@ -1,0 +1,144 @@
+"""Matrices from generators and files, against dense ones made by hand; and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.matrices.attach import with_data
+from roofdsl.matrices.files import read_file
+from roofdsl.matrices.generate import generated
+from roofdsl.matrices.matrix import Matrix
+from tests.models.shipped import model
+from tests.oracle.loading import kernel_of
+from tests.oracle.sparse import places, write_market
+
+SOURCES = (
+    "banded:n=9,w=2",
+    "banded:n=4,m=9,w=3",
+    "random:n=20,row=3,seed=5",
+    "random:n=7,m=30,row=9,seed=6",
+    "powerlaw:n=15,row=4,exponent=1.5,seed=7",
+)
+
+
+def dense_of(found: object) -> np.ndarray:
+    assert isinstance(found, Matrix)
+    dense = np.zeros((found.rows, found.columns), dtype=bool)
+    dense[found.row, found.column] = True
+    assert dense.sum() == found.entries
+    return dense
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_generators(source: str) -> None:
+    assert (dense_of(generated(source)) == places(source)).all()
+
+
+def test_lists() -> None:
+    found = generated("powerlaw:n=50,count=4000,exponent=1,seed=2")
+    assert isinstance(found, np.ndarray) and found.min() >= 0 and found.max() < 50
+    share = np.bincount(found, minlength=50)[0] / 4000
+    assert abs(share - 1 / sum(1 / k for k in range(1, 51))) < 0.03
+
+
+def test_files(tmp_path: Path) -> None:
+    dense = np.random.default_rng(1).random((6, 8)) < 0.4
+    write_market(tmp_path / "a.mtx", dense)
+    assert (dense_of(read_file(tmp_path / "a.mtx", "col")) == dense).all()
+    (tmp_path / "s.mtx").write_text("%%MatrixMarket matrix coordinate pattern symmetric\n\n3 3 2\n2 1\n3 3\n")
+    want = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 1]], dtype=bool)
+    assert (dense_of(read_file(tmp_path / "s.mtx", "col")) == want).all()
+    row, column = np.nonzero(dense)
+    indptr = np.concatenate([[0], np.cumsum(dense.sum(axis=1))])
+    np.savez(
+        tmp_path / "s.npz", indptr=indptr, indices=column, shape=dense.shape, format=b"csr", data=np.ones(len(row))
+    )
+    assert (dense_of(read_file(tmp_path / "s.npz", "col")) == dense).all()
+    np.savez(tmp_path / "t.npz", col=column, other=row)
+    assert (read_file(tmp_path / "t.npz", "col") == column).all()
+    np.save(tmp_path / "t.npy", column.astype(np.uint8))
+    assert (read_file(tmp_path / "t.npy", "col") == column).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("a.mtx", "", "does not begin"),
+        ("a.mtx", "%%MatrixMarket matrix array real general\n2 2\n1\n2\n3\n4\n", "dense"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n", "damaged"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n", "announces 3"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "outside"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\nx y 1\n", "damaged"),
+        ("a.npz", "no zip", "damaged"),
+        ("a.npy", "no array", "damaged"),
+        ("a.csv", "1,2", "no known kind"),
+    ],
+)
+def test_damaged_files(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(CommandError, match=said):
+        read_file(tmp_path / name, "col")
+
+
+def test_pickles_are_not_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(CommandError, match="damaged"):
+        read_file(tmp_path / "a.npy", "col")
+    with pytest.raises(CommandError, match="cannot be read"):
+        read_file(tmp_path / "missing.mtx", "col")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "data", "settings", "said"),
+    [
+        ("spmv_csr", ["rowptr,col=banded:n=9,w=1"], {"n": 8}, "data say 10"),
+        ("spmv_csr", ["rowptr,cole=banded:n=9,w=1"], {}, "no index array `cole`"),
+        ("spmv_csr", ["rowptr,val=banded:n=9,w=1"], {}, "no index array `val`"),
+        ("spmv_csr", ["rowptr=banded:n=9,w=1"], {}, "cannot hold it"),
+        ("spmv_csr", ["rowptr,col=random:n=9,count=4,seed=1"], {}, "list of integers"),
+        ("spmv_csr", ["rowptr,col=banded:n=9,w=1", "col=random:n=9,count=4"], {}, "twice"),
+        ("spmv_csr", ["col=random:n=9,count=4"], {"m": 9}, "values of rowptr"),
+        ("spmv_csr", ["rowptr,col"], {}, "not of the form"),
+        ("spmv_csr", ["rowptr,col=banded:n=9"], {}, "does not say `w`"),
+        ("spmv_csr", ["rowptr,col=banded:n=9,w=1,row=3"], {}, "no option"),
+        ("spmv_csr", ["rowptr,col=random:n=999999999,row=999999999"], {}, "the limit"),
+        ("spmv_csr", ["rowptr,col=banded:n=9,w=1+sigma=4"], {}, "SELL"),
+        ("spmv_sell", ["chunk,col=banded:n=9,w=1+sigma=x"], {}, "sigma"),
+        ("gemv", ["A=banded:n=9,w=1"], {}, "affine"),
+    ],
+)
+def test_refused(kernel: str, data: list[str], settings: dict[str, int], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        with_data(model(kernel), data, settings)
+
+
+def test_values_are_checked(tmp_path: Path) -> None:
+    text = """kernel k(n, m, d):
+    in p: i32[n] index(m), q: i32[n]
+    inout y: f64[m]
+    assume q rises from 0 to d
+    assume p takes d values
+    for i in range(n):
+        for k in range(q[i]):
+            y[p[i]] += 1
+"""
+
+    def given(p: list[int], q: list[int], **sizes: int) -> None:
+        np.savez(tmp_path / "a.npz", p=p, q=q)
+        with_data(kernel_of(text), [f"p={tmp_path}/a.npz", f"q={tmp_path}/a.npz"], sizes)
+
+    given([1, 1, 2], [0, 1, 2], m=3)
+    for p, q, sizes, said in (
+        ([1, 1, 3], [0, 1, 2], {"m": 3}, "holds 3, and its values are from 0 to 2"),
+        ([1, 1, -1], [0, 1, 2], {"m": 3}, "holds -1"),
+        ([1, 1, 2], [0, 3, 2], {"m": 3}, "does not rise"),
+        ([1, 1, 1], [0, 1, 2], {"m": 3}, "takes 1 values"),
+        ([1, 1, 2], [0, 1, 2], {}, "--set m=1000|`m` does not follow"),
+        ([1, 2], [0, 1, 2], {"m": 3}, "data say|data 2"),
+    ):
+        with pytest.raises(CommandError, match=said):
+            given(p, q, **sizes)
