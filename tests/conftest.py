@@ -18,16 +18,16 @@ COUNTS = {
     "--kernels": (30, 300, "how many random kernels are compared with brute force"),
     "--sweep-points": (1, 1, "points of each shipped kernel compared with predict"),
     "--long-points": (400_000, 4_000_000, "points of the sweep whose memory is measured"),
-    "--residue-kernels": (5, 40, "random kernels whose plateaus are simulated"),
-    "--fuzz": (200, 2000, "how many inputs the fuzz test tries"),
+    "--residue-kernels": (5, 20, "random kernels whose plateaus are simulated"),
+    "--fuzz": (200, 1000, "how many inputs the fuzz test tries"),
     "--bound-sizes": (1, 2, "sizes at which I/O bounds meet optimal replacement"),
-    "--c-programs": (30, 100, "random C programs that are read back and executed both ways"),
-    "--words": (30, 250, "words of the headers that kernels are named after"),
-    "--uniform-kernels": (100, 400, "random stencils whose stack distances in lines are walked"),
-    "--uniform-forms": (40, 120, "random stencils whose closed forms in lines are compared with numbers"),
-    "--operand-kernels": (100, 500, "random kernels with operands in any order whose stack distances are walked"),
-    "--operand-forms": (40, 120, "random kernels of this kind whose closed forms in lines are compared with numbers"),
-    "--submissions": (8, 40, "how many damaged submissions are graded"),
+    "--c-programs": (30, 60, "random C programs that are read back and executed both ways"),
+    "--words": (30, 120, "words of the headers that kernels are named after"),
+    "--uniform-kernels": (100, 200, "random stencils whose stack distances in lines are walked"),
+    "--uniform-forms": (40, 60, "random stencils whose closed forms in lines are compared with numbers"),
+    "--operand-kernels": (100, 200, "random kernels with operands in any order whose stack distances are walked"),
+    "--operand-forms": (40, 60, "random kernels of this kind whose closed forms in lines are compared with numbers"),
+    "--submissions": (8, 20, "how many damaged submissions are graded"),
 }
 """Option: how much without --thorough, how much with it, and what of."""
 
@@ -50,7 +50,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and is run with --thorough only")
-    config.addinivalue_line("markers", "spread(n): of its cases, n spread evenly are run; all of them with --thorough")
+    config.addinivalue_line("markers", "spread(n, m): of its cases, n spread evenly are run; with --thorough m, or all of them")
     for option, (quick, thorough, _) in COUNTS.items():
         name = option.removeprefix("--").replace("-", "_")
         if getattr(config.option, name) is None:
@@ -60,15 +60,19 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what takes long, and most cases of what is run on all of something, unless all is asked for."""
     named = any("::" in argument for argument in config.args)
-    if config.option.thorough or config.option.update_golden or named:
+    if config.option.update_golden or named:
         return
+    thorough = config.option.thorough
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("spread"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    out = {item for item in items if item.get_closest_marker("thorough")}
+    out = {item for item in items if item.get_closest_marker("thorough") and not thorough}
     for of_one in cases.values():
-        (most,) = of_one[0].get_closest_marker("spread").args  # type: ignore[union-attr]
+        counts = of_one[0].get_closest_marker("spread").args  # type: ignore[union-attr]
+        if thorough and len(counts) == 1:
+            continue
+        most = counts[-1] if thorough else counts[0]
         kept = {round(k * (len(of_one) - 1) / max(1, most - 1)) for k in range(most)}
         out |= {item for k, item in enumerate(of_one) if k not in kept}
     if out:

@@ -27,7 +27,7 @@ CASES = [
 ]
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 6)
 @pytest.mark.parametrize(
     ("name", "size", "convention"),
     [(*case, "load_store") for case in CASES]
@@ -54,7 +54,7 @@ def test_plateaus_are_what_a_cache_sees(name: str, size: dict[str, int], convent
         assert abs(seen - p.bytes.value) <= 4 * p.bytes.value / min(size.values())
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 6)
 @pytest.mark.parametrize(("name", "size"), CASES, ids=lambda x: x if isinstance(x, str) else "")
 def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
     """What Q(Z) is over half an octave and more without a step, is one of the plateaus."""
@@ -71,7 +71,7 @@ def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
     assert wide <= known
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 6)
 @pytest.mark.parametrize(
     ("name", "size"),
     [("gemv", {"n": 64}), ("gemv", {"n": 128}), ("matmul", {"n": 48}), ("triad", {"n": 1000}), ("daxpy", {"n": 513}),
@@ -91,7 +91,7 @@ def test_plateaus_of_lines_are_what_a_cache_sees(name: str, size: dict[str, int]
         assert seen == p.all_bytes.evaluate(env), f"at Z = {middle}, between {start} and {end}"
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 6)
 @pytest.mark.parametrize("n", [64, 128])
 def test_plateaus_of_a_stencil_in_lines_are_what_a_cache_sees(n: int) -> None:
     """Distances of neighbours on one line come as hulls that overlap; each access is counted once all the same."""
