@@ -50,7 +50,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and is run with --thorough only")
-    config.addinivalue_line("markers", "spread(n, m): of its cases, n spread evenly are run; with --thorough m, or all of them")
+    spread = "spread(n, m): of its cases, n spread evenly are run; with --thorough m, or all of them"
+    config.addinivalue_line("markers", spread)
     for option, (quick, thorough, _) in COUNTS.items():
         name = option.removeprefix("--").replace("-", "_")
         if getattr(config.option, name) is None:
