@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from copy import copy
+from functools import lru_cache
 from threading import Lock
 
 from lark import Token, Tree
@@ -39,6 +40,9 @@ _SKIPPED = re.compile(r'"[^"\n]*"|#[^\n]*|(?P<opens>[(\[])|(?P<closes>[)\]])|(?P
 _INSIDE_BRACKETS = frozenset(("and", "or", "not", "const"))  # reserved words that do not show that a line begins
 _CHARACTER = "CHARACTER"  # stands for a character that begins no terminal
 
+KEPT_FILES, KEPT_BYTES = 96, 24 << 10
+"""How many files keep their trees, and their largest size: servers, classes and tests read the same ones many times."""
+
 _one_at_a_time = Lock()  # lark's parser has one `Layout`
 
 
@@ -58,6 +62,19 @@ def parse_all(source: Source) -> tuple[tree.File, list[Diagnostic]]:
     if size > MAX_BYTES:
         message = f"the file has {size} bytes; the limit is {MAX_BYTES} (1 MiB)"
         return tree.File((), source=source), [Diagnostic("limit-file", message, Span(1, 1, 1, 1))]
+    if size > KEPT_BYTES:
+        return _parsed(source)
+    file, errors = _kept(source)
+    return file, list(errors)
+
+
+@lru_cache(maxsize=KEPT_FILES)
+def _kept(source: Source) -> tuple[tree.File, tuple[Diagnostic, ...]]:
+    file, errors = _parsed(source)
+    return file, tuple(errors)
+
+
+def _parsed(source: Source) -> tuple[tree.File, list[Diagnostic]]:
     with _one_at_a_time:
         reader = _Reader(source)
         read = reader.run()
