@@ -20,3 +20,8 @@ def check_available(kernel: Kernel, machine: Machine, *, warm: bool, sets: bool,
     for wanted, what in ((warm, "`--warm`"), (sets, "`--sets`"), (compiled, "`--accesses compiled`")):
         if wanted:
             require_affine(kernel, what)
+
+
+def values_given(kernel: Kernel) -> tuple[str, ...]:
+    """Where the values of its index arrays are from, in words."""
+    return () if kernel.data is None else tuple(f"values of {text}" for text in kernel.data.about)

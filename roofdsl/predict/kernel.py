@@ -21,7 +21,7 @@ from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
-from roofdsl.predict.indirect import NO_EXPECTED, check_available
+from roofdsl.predict.indirect import NO_EXPECTED, check_available, values_given
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
 from roofdsl.predict.moving import Moving
@@ -139,7 +139,7 @@ def predict(
         warnings=warnings,
     )
     if is_indirect(kernel):
-        found = replace(found, no_expected=NO_EXPECTED)
+        found = replace(found, no_expected=NO_EXPECTED, assumptions=found.assumptions + values_given(kernel))
     elif options.code is not None:
         moving = partial(_moving, found, kernel, values, machine, options)
         found = with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
