@@ -233,7 +233,8 @@ def _run(
     plain, values = at.kernel, dict(at.values)
     total = count_accesses(at, long_run=long_run)
     convention: Traffic = caches.stated(kernel) or "load_store"
-    run = Run(kernel.name, values, caches.machine.name if caches.machine else None)
+    about = () if kernel.data is None else kernel.data.about
+    run = Run(kernel.name, values, caches.machine.name if caches.machine else None, data=about)
     if caches.cache_bytes is not None or caches.machine is not None:
         levels = caches.levels(plain)
         with bar(f"simulating {kernel.name}", total) as progress:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.assembly import read
 from roofdsl.incore.causes import steps_of
+from roofdsl.incore.even_rows import even_rows, scaled
 from roofdsl.incore.model import InCore, NoInCore
 from roofdsl.incore.native import Native, by_cc, by_numba, entered
 from roofdsl.incore.rates import Rates, rates_of
@@ -35,7 +36,8 @@ def in_core(
     walked = walked_through(native, kernel, values, rates)
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
-    return InCore(model, steps, launch_seconds(native, machine), walked.assumptions)
+    found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions)
+    return scaled(found, even_rows(kernel, values))
 
 
 def native_code(kernel: Kernel, code: str, math: Math = "relaxed") -> Native:

@@ -8,6 +8,7 @@ from typing import Any
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.storage import STORAGE
+from roofdsl.incore.even_rows import even_rows, placed_at
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.state import STACK, STACK_BYTES, State
 from roofdsl.lang.record import Record
@@ -74,6 +75,7 @@ def entered(native: Native, kernel: Kernel, values: Mapping[str, int], state: St
     if native.convention == "numba":
         integers += [STACK + 64, STACK + 128]  # the places of the result and of an exception
     at = _addresses(kernel, values)
+    state.even += placed_at(even_rows(kernel, values), kernel, at, values)
     for argument in native.arguments:
         whole, real = _words(argument, at, values, native.convention)
         integers += whole

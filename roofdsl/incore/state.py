@@ -7,6 +7,7 @@ everything computed from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from roofdsl.incore.assembly import Immediate, Memory, Operand, Register
 
@@ -29,6 +30,16 @@ Effect = Callable[[], None]
 """The effect of an instruction on a state."""
 
 
+class Even(NamedTuple):
+    """Integers in memory from `begin` up to `end`, each of `size` bytes, that rise by `step` from `first` on."""
+
+    begin: int
+    end: int
+    size: int
+    first: int
+    step: int
+
+
 class State:
     """Registers by family, the flags, and the bytes of the stack.
 
@@ -44,6 +55,7 @@ class State:
         self.addresses: dict[str, int] = {}
         self.outside: dict[int, str] = {}
         self.blocks: dict[int, bytes] = {}
+        self.even: list[Even] = []  # arrays of integers whose values are known
         at = DATA
         for name, block in data.items():
             self.addresses[name] = at
@@ -73,6 +85,9 @@ class State:
             for begin, block in self.blocks.items():
                 if begin <= at and at + size <= begin + len(block):
                     return int.from_bytes(block[at - begin : at - begin + size], "little")
+        for even in self.even:
+            if even.begin <= at and at + size <= even.end:
+                return even.first + (at - even.begin) // even.size * even.step if size == even.size else None
         return None
 
     def store(self, at: int | None, size: int, value: int | None) -> None:

@@ -41,6 +41,7 @@ def generated(text: str) -> Matrix | Ints:
     given = _options(kind, rest)
     n = _whole(text, given, "n")
     m = _whole(text, given, "m", n)
+    _numbers(text, max(n, m))
     if kind == "banded":
         return _banded(n, m, _whole(text, given, "w", least=0), text)
     seed = _whole(text, given, "seed", 0, least=0)
@@ -73,6 +74,7 @@ def _chooser(text: str, given: Mapping[str, str], n: int) -> Callable[[int, Call
         exponent = -1.0
     if not 0 <= exponent <= 100:
         raise CommandError(f"`{text}`: the exponent is a number from 0 to 100, such as exponent=1.5")
+    _numbers(text, n)
     chance = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
     return lambda number, draw: np.minimum(np.searchsorted(chance, draw(number) * chance[-1], side="right"), n - 1)
 

@@ -11,6 +11,9 @@ from roofdsl.lang.diagnostics import CommandError
 
 Ints = NDArray[np.int64]
 
+MOST = 1 << 28
+"""Rows, and columns, of a matrix at most; so many that places can be numbered, and tables of rows fit in memory."""
+
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
@@ -37,10 +40,10 @@ class Matrix:
 def matrix(rows: int, columns: int, row: Ints, column: Ints, about: str) -> Matrix:
     """The matrix with entries at these places, in any order; places that occur twice become one entry.
 
-    Raises CommandError for a matrix with more places than i64 can number.
+    Raises CommandError for a matrix of more than MOST rows or columns.
     """
-    if rows * columns >= 1 << 62:
-        raise CommandError(f"a matrix of {rows:,} x {columns:,} is too large to number its places")
+    if max(rows, columns) > MOST:
+        raise CommandError(f"a matrix of {rows:,} x {columns:,} is too large; the limit is {MOST:,} rows and columns")
     place = np.unique(row * columns + column)
     return Matrix(rows, columns, place // columns, place % columns, about)
 

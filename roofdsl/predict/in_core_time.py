@@ -8,6 +8,7 @@ from typing import Literal
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.model import InCore, NoInCore
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
@@ -83,6 +84,8 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
         raise NoInCore(why)
     if prediction.unit is not None:
         raise NoInCore("in-core times of matrix units are not modeled")
+    if is_indirect(kernel) and not (code.model == "compiled" or (code.model == "auto" and is_here(machine))):
+        raise NoInCore("accesses that data choose are modeled only from compiled code, on the machine's own processor")
     if code.model == "compiled" or (code.model == "auto" and is_here(machine)):
         from roofdsl.incore import compiled
 

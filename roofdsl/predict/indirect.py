@@ -6,17 +6,19 @@ from roofdsl.loops.indirect import is_indirect, require_affine, require_data
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 
-NO_EXPECTED = "accesses that data choose have no in-core model"
-"""Why such a kernel has no expected time."""
 
-
-def check_available(kernel: Kernel, machine: Machine, *, warm: bool, sets: bool, compiled: bool) -> None:
+def check_available(kernel: Kernel, machine: Machine, *, sets: bool, compiled: bool) -> None:
     """Raises CommandError for index arrays without values, and for options that need affine accesses."""
     if not is_indirect(kernel):
         return
     require_data(kernel)
     if machine.multiprocessor is not None:
         require_affine(kernel, f"traffic by thread blocks, on the GPU {machine.name},")
-    for wanted, what in ((warm, "`--warm`"), (sets, "`--sets`"), (compiled, "`--accesses compiled`")):
+    for wanted, what in ((sets, "`--sets`"), (compiled, "`--accesses compiled`")):
         if wanted:
             require_affine(kernel, what)
+
+
+def values_given(kernel: Kernel) -> tuple[str, ...]:
+    """Where the values of its index arrays are from, in words."""
+    return () if kernel.data is None else tuple(f"values of {text}" for text in kernel.data.about)

@@ -21,7 +21,7 @@ from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
-from roofdsl.predict.indirect import NO_EXPECTED, check_available
+from roofdsl.predict.indirect import check_available, values_given
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
 from roofdsl.predict.moving import Moving
@@ -98,7 +98,7 @@ def predict(
     from roofdsl.counts.traffic_at import footprint_at, work_at
 
     compiled = options.accesses == "compiled"
-    check_available(kernel, machine, warm=options.warm, sets=options.sets, compiled=compiled)
+    check_available(kernel, machine, sets=options.sets, compiled=compiled)
     require_legal(kernel)
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
@@ -138,9 +138,8 @@ def predict(
         assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
         warnings=warnings,
     )
-    if is_indirect(kernel):
-        found = replace(found, no_expected=NO_EXPECTED)
-    elif options.code is not None:
+    found = replace(found, assumptions=found.assumptions + values_given(kernel))
+    if options.code is not None:
         moving = partial(_moving, found, kernel, values, machine, options)
         found = with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
     return with_energy(found, machine) if options.energy else found

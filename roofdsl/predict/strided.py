@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.model import Machine
@@ -73,6 +74,8 @@ def walks_of(
     from roofdsl.sets.library import TooHard
 
     line = machine.caches[0].line_bytes if machine.caches else None
+    if is_indirect(kernel):
+        return None  # what data choose has no stride
     if line is None or not any(part.strided_bytes_per_s for part in machine.hierarchy):
         return None
     behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]

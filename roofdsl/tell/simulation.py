@@ -49,6 +49,8 @@ class Run:
     levels: tuple[LevelRow, ...] = ()
     curve: MissCurve | None = None
     convention: Traffic = "load_store"
+    data: tuple[str, ...] = ()
+    """Where the values of index arrays are from."""
 
     def through(
         self,
@@ -128,6 +130,7 @@ def to_json(run: Run) -> dict[str, Any]:
         "kernel": run.kernel,
         "machine": run.machine,
         "parameters": dict(run.parameters),
+        **({"data": list(run.data)} if run.data else {}),
         "accesses": run.accesses,
         "register_bytes": run.register_bytes,
         "scalar_load_bytes": run.scalar_load_bytes,
@@ -178,6 +181,7 @@ def blocks(run: Run) -> list[Block]:
     found: list[Block] = [
         Title(f"{run.kernel}{where}", at(run.parameters.items())),
         line(f"{group(run.accesses)} accesses{registers}", 0),
+        *(line(f"values of {text}", 0) for text in run.data),
     ]
     if not run.levels:
         return found

@@ -86,7 +86,7 @@ SIMULATION = record(
         "accesses": COUNT, "register_bytes": maybe(BYTES), "scalar_load_bytes": BYTES, "scalar_store_bytes": BYTES,
         "levels": many(_SIMULATED_LEVEL, "from the registers outwards"),
     },
-    {"curve": _CURVE},
+    {"curve": _CURVE, "data": said(many(TEXT), "where the values of index arrays are from")},
     "every access of a kernel through caches",
 )  # fmt: skip
 

@@ -1,0 +1,60 @@
+"""Commands on kernels with index arrays: what they print with data, and refusals by those that need affine loops."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from roofdsl.cli.main import run
+
+DATA = ("--data", "rowptr,col=banded:n=50,w=1")
+SIZES = ("--set", "n=10,m=10,nnz=20")
+REFUSED = (
+    ("bound", "spmv_csr"),
+    ("advise", "spmv_csr", "--machine", "v100", *SIZES),
+    ("sol", "spmv_csr", "--machine", "v100", *SIZES),
+    ("threshold", "spmv_csr", "--machine", "v100", "--over", "n", "--set", "m=3,nnz=9"),
+    ("sweep", "spmv_csr", "--machine", "v100", "--set", "n=1..4,m=10,nnz=20"),
+    ("explore", "spmv_csr", "--machine", "v100", *SIZES, "-o", "x.html"),
+    ("plot", "roofline", "spmv_csr", "--machine", "v100", *SIZES, "-o", "x.svg"),
+    ("plot", "traffic", "spmv_csr", *SIZES, "-o", "x.svg"),
+    ("validate", "spmv_csr", "--machine", "v100", *SIZES),
+    ("emit", "spmv_csr", "--to", "cuda"),
+    ("emit", "spmv_csr", "--to", "c", "--variant", "parallel"),
+    ("derive", "spmv_csr", "--steps"),
+    ("derive", "spmv_csr", "--cache", "Z"),
+    ("predict", "spmv_csr", "--machine", "v100", *DATA),
+    ("predict", "spmv_csr", "--machine", "haswell_e5_2695v3", "--sets", *DATA),
+)
+
+
+@pytest.mark.parametrize("command", REFUSED, ids=lambda c: " ".join(c[:2]))
+def test_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(list(command)) == 2
+    told = capsys.readouterr().err
+    assert "data choose what kernel spmv_csr accesses" in told and "is not available for such kernels" in told
+    assert "simulate --data" in told and "Traceback" not in told
+
+
+@pytest.mark.parametrize(
+    "command", [("simulate", "spmv_csr", "--cache", "1KiB"), ("predict", "spmv_csr", "--machine", "v100"),
+                ("measure", "spmv_csr")],
+)  # fmt: skip
+def test_data_are_asked_for(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*command, *SIZES]) == 2
+    assert "--data rowptr,col=A.mtx" in capsys.readouterr().err
+
+
+def test_data_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    said = "rowptr, col: banded:n=50,w=1 (50 x 50, 148 entries)"
+    assert run(["simulate", "spmv_csr", "--cache", "1KiB", "--line", "64", *DATA, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["data"] == [said]
+    assert run(["predict", "spmv_csr", "--machine", "haswell_e5_2695v3", *DATA, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert f"values of {said}" in document["assumptions"]
+    assert document["expected_s"] is None and "modeled only from compiled code" in document["expected_missing"]
+    assert run(["derive", "spmv_csr", *DATA]) == 0
+    assert f"note: values of {said}" in capsys.readouterr().out
+    assert run(["derive", "gemv", *DATA]) == 2
+    assert "affine" in capsys.readouterr().err
