@@ -72,7 +72,7 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
             written |= stores
     except _TooMany as error:
         return replace(whole, count=_count(steps, env), why=str(error))
-    if not found:
+    if sum(launch.times for launch in found) <= 1:
         return whole
     return KernelLaunches(tuple(found), sum(launch.times for launch in found))
 
