@@ -121,8 +121,8 @@ save_figure(Path("gpu_bandwidth.png"), figure)
 # - **A sustained bandwidth below the data sheet's.** A triad stays at 88 % of it. The law states that, and does not
 #   explain it.
 # - **Stencils on other GPUs.** On an MI210, a thread that loads three neighbors takes longer for a round than one that
-#   loads a single element, although two of them hit a cache. The model counts what comes from memory, and is off by 22 %
-#   there.
+#   loads a single element, although two of them hit a cache. The model counts what comes from memory, and is off by
+#   22 % there.
 # - **Clocks.** A card within its power limit lowers its clock. On a T4, batches of products shorter than 10 ms run
 #   either at 3.7 or at 6.8 TFLOP/s. The machine file states one clock.
 # - **Long rows on a P100.** Products with rows of 5,000 elements and more run at down to a third of their rate there.

@@ -129,6 +129,7 @@ def predict(
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
     found = replace(
         prediction,
+        executions=None if launches.count == 1 else 1,
         traffic=boundary.convention,
         cache_bytes=boundary.cache_bytes,
         line_bytes=boundary.line_bytes,

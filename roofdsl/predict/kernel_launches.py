@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
-from roofdsl.loops.accesses import operands
+from roofdsl.loops.accesses import accesses, bound_accesses, operands
 from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
@@ -72,7 +72,7 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
             written |= stores
     except _TooMany as error:
         return replace(whole, count=_count(steps, env), why=str(error))
-    if not found:
+    if sum(launch.times for launch in found) <= 1:
         return whole
     return KernelLaunches(tuple(found), sum(launch.times for launch in found))
 
@@ -241,11 +241,18 @@ def _intent(array: Array, is_read: bool, is_written: bool, written_before: bool)
 
 
 def _read(nodes: Sequence[Node]) -> Iterator[str]:
-    """The arrays and scalars that statements read."""
-    for node in _statements(nodes):
-        yield from (operand.array.name for operand in operands(node.value))
-        if isinstance(node, Assign) and node.op != "=":
-            yield node.target.array.name
+    """The arrays and scalars that statements read, and those that subscripts and bounds of loops read."""
+    for node in nodes:
+        if isinstance(node, For):
+            yield from (a.element.array.name for a in bound_accesses(node))
+            yield from _read(node.body)
+        elif isinstance(node, If):
+            yield from _read((*node.then, *node.orelse))
+        elif isinstance(node, Assign | Let):
+            yield from (a.element.array.name for a in accesses(node) if not a.is_write)
+            yield from (operand.array.name for operand in operands(node.value))
+            if isinstance(node, Assign) and node.op != "=":
+                yield node.target.array.name
 
 
 def _written(nodes: Sequence[Node]) -> Iterator[str]:

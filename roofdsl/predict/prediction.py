@@ -56,7 +56,8 @@ class Prediction(Record):
 
     expected: the time that the code will take, with the causes of its distance from the bound. It is None if there is
     no such time, or if it was not requested; no_expected then gives the reason, or is empty. cores: if a number of
-    cores was requested. energy: if it was requested; if it could not be found, no_energy gives the reason.
+    cores was requested. energy: if it was requested; if it could not be found, no_energy gives the reason. executions:
+    of kernels, if one of them is several launches (`predict.kernel_launches`).
     """
 
     kernel: str
@@ -90,6 +91,12 @@ class Prediction(Record):
     cores: Cores | None = None
     energy: Energy | None = None
     no_energy: str = ""
+    executions: int | None = None
+
+    @property
+    def kernel_executions(self) -> int:
+        """How often kernels are executed: the launches, unless a kernel is several of them."""
+        return self.launches if self.executions is None else self.executions
 
     # ---- rates ----
 
@@ -220,6 +227,7 @@ class Prediction(Record):
             compute_s=self.compute_s + other.compute_s,
             levels=tuple(a + b for a, b in zip(mine, theirs, strict=True)),
             launches=self.launches + other.launches,
+            executions=self.kernel_executions + other.kernel_executions,
             launch_s=self.launch_s + other.launch_s,
             bound_s=self.bound_s + other.bound_s,
             no_overlap_s=self.no_overlap_s + other.no_overlap_s,
@@ -254,6 +262,7 @@ class Prediction(Record):
             compute_s=self.compute_s * times,
             levels=tuple(level * times for level in self.levels),
             launches=self.launches * times,
+            executions=self.kernel_executions * times,
             launch_s=self.launch_s * times,
             bound_s=self.bound_s * times,
             no_overlap_s=self.no_overlap_s * times,

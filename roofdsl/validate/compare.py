@@ -188,7 +188,8 @@ def compare_program(
     whole = compare(prediction.total, measurement, machine, limits)
     parts = {(p.kernel, p.parameters): p for p in prediction.parts}
     launched = {(part.of.kernel, part.of.parameters): part for part in measurement.by_launch}
-    if {key: p.launches for key, p in parts.items()} != {key: part.launches for key, part in launched.items()}:
+    now = {key: p.kernel_executions for key, p in parts.items()}
+    if now != {key: part.launches for key, part in launched.items()}:
         raise CommandError(
             f"{measurement.kernel} launched other kernels or sizes when it was measured", "measure it again"
         )

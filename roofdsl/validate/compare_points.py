@@ -137,7 +137,7 @@ def check_point(
     a whole number of executions.
     """
     p = predict(kernel, sizes, machine, options or Options())
-    each = max(1, p.launches)
+    each = max(1, p.kernel_executions)
     if point.launches % each:
         raise CommandError(
             f"{point.label} has {point.launches} launches, but one execution of {kernel.name} makes {each}",

@@ -20,7 +20,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized
-from roofdsl.loops.thread_blocks import block_by_block, launch_of
+from roofdsl.loops.thread_blocks import block_by_block, in_waves, launch_of
 
 Offset = tuple[int, int, int]
 
@@ -120,3 +120,16 @@ def test_our_loads_of_a_block_are_the_enumerated_ones(reach: int, published: int
     assert loads / (512 * 512 * 640) == pytest.approx(each, rel=0.02)
     if published is not None:
         assert loads / (512 * 512 * 640) == pytest.approx(published, rel=0.05)
+
+
+def test_our_loads_of_a_wave_are_the_printed_ones() -> None:
+    """`memLoadV1`, 32.4 B/Lup: each wave of 4 blocks on 108 multiprocessors finds nothing of the layer below."""
+    sizes = {"nz": 518, "ny": 518, "nx": 646}
+    at = launch_of(stencil(star(3), 3), sizes, 512)
+    assert at is not None
+    wave = in_waves(at, 4 * 108)
+    lines = lines_by_scopes(Sized(wave, sizes), 20 << 20, 128, 32)
+    loads, stores, _ = convention_totals(wave, lines, "load_store")
+    assert loads is not None and stores is not None
+    assert loads / (512 * 512 * 640) == pytest.approx(32.4, rel=0.02)
+    assert stores / (512 * 512 * 640) == pytest.approx(8.0, rel=0.02)

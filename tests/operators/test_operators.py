@@ -13,7 +13,7 @@ from roofdsl.operators.bandwidth import rate_of_flow, stream_rate
 from roofdsl.operators.launch import resident_blocks
 from roofdsl.operators.normalizations import WAYS, _evicted
 from roofdsl.operators.operator import Operator
-from roofdsl.operators.products import product_s
+from roofdsl.operators.products import Tile, product_s
 from roofdsl.operators.time import operator_time
 
 V100 = load_machine("v100_pcie")
@@ -69,6 +69,21 @@ def test_a_tile_more_costs_a_whole_round() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tile", "others"),
+    [
+        # 128 threads: 16 values in 4 loads; 1.5 operands, loaded by fours, stored one by one; 6 instructions in 8 steps
+        (Tile(64, 128, 8), 4 + 1.5 / 4 + 1.5 + 6 / 8),
+        # 256 threads with 16 products each: 8 values in 2 loads; 5 operands for 8 threads
+        (Tile(128, 32, 4), 2 + 0.625 / 4 + 0.625 + 6 / 8),
+    ],
+)
+def test_instructions_that_do_not_multiply_cost_time_where_a_warp_takes_one_cycle(tile: Tile, others: float) -> None:
+    products = tile.side**2
+    assert tile.efficiency(32) == pytest.approx(products / (products + others))
+    assert tile.efficiency(16) > tile.efficiency(32)
+
+
+@pytest.mark.parametrize(
     ("operator", "machine", "published_ms"),
     [
         (Operator("add", batch=8192, width=32768), "v100_pcie", 3.88),  # 3221 MB at 829 GB/s
@@ -76,6 +91,10 @@ def test_a_tile_more_costs_a_whole_round() -> None:
         (Operator("softmax", batch=65536, width=16384), "p100_pcie", 30.5447),
         (Operator("ln", batch=1572864, width=2048), "a100_40_pcie", 19.3546),
         (Operator("linear", m=4096, n=4096, k=4096), "v100_pcie", 10.1594),
+        (Operator("linear", m=2048, n=50272, k=1536), "p100_pcie", 45.63398),
+        (Operator("linear", m=16384, n=10240, k=2560), "p100_pcie", 122.9166),
+        (Operator("bmm", batch=768, m=2048, n=2048, k=128), "p100_pcie", 104.0348),
+        (Operator("bmm", batch=32, m=96, n=3072, k=3072), "p100_pcie", 8.860843),
     ],
 )
 def test_expected_times_are_near_published_ones(operator: Operator, machine: str, published_ms: float) -> None:

@@ -100,6 +100,7 @@ def test_a_chain_of_dependences_runs_on_one_thread() -> None:
         p = predict(of, {"n": 16}, SMALL, Options(levels="memory"))
         assert p.launches == made(of, {"n": 16}) == 1
         assert any("so one thread runs it" in note for note in p.assumptions)
+        assert not any("launches of the generated code" in note for note in p.assumptions)
         assert not is_spread(of)
 
 
