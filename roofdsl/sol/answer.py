@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
@@ -16,6 +17,9 @@ from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, best
+
+SHARE = 3
+"""The time as written takes at most one of so many parts of what is left of a command's time."""
 
 
 class SpeedOfLight(Record):
@@ -37,9 +41,15 @@ def speed_of_light(
     """The answer for one launch that starts with its data in the memory. Raises what `floor` raises."""
     found = floor(kernel, parameters, machine)
     claim = None if measured_s is None else judge(measured_s, found)
+    from roofdsl.sets.library import OverBudget
+
     traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
+    now, why_not = None, ""
     try:
-        now = predict(kernel, parameters, machine, Options(traffic=traffic, code=Code()))
+        with budget.part(SHARE), budget.region("the time as written"):
+            now = predict(kernel, parameters, machine, Options(traffic=traffic, code=Code()))
     except CommandError as error:
-        return SpeedOfLight(found, None, None, claim, error.message)
-    return SpeedOfLight(found, now, best(kernel, machine, found, now), claim)
+        why_not = error.message
+    except (budget.Spent, OverBudget):
+        why_not = "counting the kernel as written takes too long"
+    return SpeedOfLight(found, now, best(kernel, machine, found, now), claim, why_not)
