@@ -7,7 +7,7 @@ const path = require("node:path");
 
 const [folder, command] = process.argv.slice(2);
 const text = "# a file\nkernel gemv(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n" +
-  "    for j in range(n), i in range(n):\n        y[i] += A[i, j] * x[j]\n\nmachine m:\n    memory DRAM 1 GB, 1 GB/s\n";
+  "    for j in range(n), i in range(n):\n        y[i] += A[i, j] * x[j]\n\nmachine m:\n    peak f64 fma 1 TFLOP/s\n    memory DRAM 1 GB, 1 GB/s\n";
 const done = { edits: [], messages: [] };
 const registered = {};
 const settings = { command: JSON.parse(command), machine: "zen2_epyc_7452", sizes: { n: 4000, other: 3 }, deep: false };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -134,3 +135,17 @@ def test_the_command_serves_lines() -> None:
         timeout=120, check=True,
     )  # fmt: skip
     assert json.loads(done.stdout)["result"]["machine"] == "v100"
+
+
+def test_nothing_is_left_of_a_server_that_is_killed() -> None:
+    """The process that answers calls ends with it: its end of standard output is closed."""
+    asked = json.dumps({"id": 1, "method": "check", "params": {"text": KERNEL}})
+    command = [sys.executable, "-m", "roofdsl", "serve", "--stdio"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None and server.stdout is not None
+        server.stdin.write(asked + "\n")
+        server.stdin.flush()
+        assert json.loads(server.stdout.readline())["id"] == 1
+        server.kill()
+        ended, _, _ = select.select([server.stdout], [], [], 30)
+        assert ended and server.stdout.read() == ""
