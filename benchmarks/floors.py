@@ -88,10 +88,10 @@ def kernels() -> dict[str, Kernel]:
     return found
 
 
-def sizes_of(kernel: Kernel, draw: random.Random) -> dict[str, int] | None:
-    """Random sizes that the kernel allows, small and large ones; None if hundred attempts find none."""
+def sizes_of(kernel: Kernel, draw: random.Random, most: int = 3000) -> dict[str, int] | None:
+    """Random sizes that the kernel allows, small and large ones up to `most`; None if hundred attempts find none."""
     for _ in range(100):
-        largest = draw.choice((8, 40, 300, 3000))
+        largest = min(most, draw.choice((8, 40, 300, 3000)))
         unit = draw.choice((1, 1, 8))
         found = {p.name: unit * draw.randint(1, max(1, largest // unit)) for p in kernel.parameters}
         try:
@@ -132,8 +132,7 @@ def says_more(found: Floor) -> bool:
 
 def tiny(cache_bytes: int) -> Machine:
     """A cache of that size and REGISTERS before a slow memory."""
-    types = ("f64", "f32", "f16", "bf16", "f8", "i8", "i32", "i64")
-    peaks = "".join(f"    peak {t} fma 1 TFLOP/s\n" for t in types)
+    peaks = "".join(f"    peak {t} fma 1 TFLOP/s\n" for t in ("f64", "f32", "f16", "bf16", "f8"))
     text = f"machine tiny:\n{peaks}    cache L1 {cache_bytes} B, 1000 GB/s, line 16 B\n    memory DRAM 1 TiB, 1 GB/s\n"
     text += f"    units 1\n    multiprocessor warp 32, registers {REGISTERS}\n"
     return machine_of(check(Source("<tiny>", text)), None)

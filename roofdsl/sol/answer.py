@@ -19,7 +19,7 @@ from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, best
 
-SHARE = 16
+SHARE = 6
 """Counting the kernel as written takes at most one of so many parts of what is left of a command's time: the floor and
 the best order are what was asked for.
 """

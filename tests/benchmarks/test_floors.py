@@ -8,31 +8,30 @@ import pytest
 
 from benchmarks import floors
 from benchmarks.kernels import ROOT
-from roofdsl.machine.find import load_machine, shipped_machines
+from roofdsl.machine.find import load_machine
 
 KERNELS = floors.kernels()
-QUICK = ("matmul", "gemv", "jacobi2d_time", "conv2d_f32", "linear", "triad", "trsv", "polybench/atax")
+QUICK = ("matmul", "gemv", "jacobi2d_time", "conv2d_f32", "triad", "trsv", "atax")
+MACHINES = ("a100_80", "zen2_epyc_7452", "v100", "haswell_e5_2695v3")
 
 
 @pytest.mark.parametrize("many", [1, pytest.param(12, marks=pytest.mark.thorough)])
 def test_nothing_is_below_its_floor(many: int) -> None:
     """The time as written, the expected one, and the best order found, at random sizes on random machines."""
     draw, found = random.Random(many), floors.Checked()
-    names = [n for n in QUICK if n in KERNELS]
-    assert len(names) >= 7
-    machines = [load_machine(name) for name in shipped_machines()]
-    for name in names:
+    machines = [load_machine(name) for name in MACHINES]
+    for name in QUICK:
         for _ in range(many):
-            sizes = floors.sizes_of(KERNELS[name], draw)
+            sizes = floors.sizes_of(KERNELS[name], draw, 40)
             assert sizes is not None
             floors.compare(name, KERNELS[name], draw.choice(machines), sizes, found)
-    assert not found.wrong and found.sizes >= many * len(names) // 2
+    assert not found.wrong and found.sizes >= many * len(QUICK) - 2
 
 
 def test_no_simulated_order_loads_less() -> None:
     draw, found = random.Random(1), floors.Checked()
-    for name in ("matmul", "jacobi2d_time", "trsv", "polybench/atax", "gemv"):
-        if name in KERNELS:
+    for name in ("matmul", "jacobi2d_time", "trsv", "atax", "gemv"):
+        for _ in range(2):
             floors.compare_orders(name, KERNELS[name], draw, found)
     assert not found.wrong and found.orders >= 9
 
