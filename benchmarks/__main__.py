@@ -26,7 +26,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 PARTS = (
     "derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading", "shapes",
 )  # fmt: skip
-APART = ("validation", "trust", "misses", "plateaus", "published", "incore", "energy")
+APART = ("validation", "trust", "misses", "plateaus", "published", "incore", "energy", "floors")
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -49,7 +49,7 @@ def main() -> None:
         "--seconds",
         type=float,
         default=inf,
-        help="validation, trust, misses, plateaus, incore: begin no more kernels after it",
+        help="validation, trust, misses, plateaus, incore, floors: begin no more kernels after it",
     )
     parser.add_argument(
         "--keep",
@@ -151,6 +151,10 @@ def main() -> None:
             print(energy.answer(options.points))
         except CommandError as error:
             parser.exit(2, f"{error}\n")
+    if "floors" in parts:
+        from benchmarks import floors
+
+        print(floors.section(floors.run(options.seconds)))
     if "incore" in parts:
         from benchmarks import incore
 

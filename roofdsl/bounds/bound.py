@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -97,11 +97,27 @@ class Bound:
         """As `at`, in bytes of loads into a fast memory of `cache_bytes`.
 
         All elements are taken to be of the smallest size: fast memory then holds the most of them, and each load moves
-        the fewest bytes, so that it stays a lower bound if sizes differ. The kernel has an array.
+        the fewest bytes, so that it stays a lower bound if sizes differ. Then the first loads of the inputs and the
+        partition argument also count in bytes, and the larger value counts. The kernel has an array.
         """
-        least = min(a.type.bytes for a in self.kernel.arrays if not a.is_scalar)
+        sizes = {a.name: a.type.bytes for a in self.kernel.arrays if not a.is_scalar}
+        least = min(sizes.values())
         loads, argument = self.at(params, cache_bytes // least)
-        return loads * least, argument
+        best = loads * least, argument
+        if len(set(sizes.values())) > 1:
+            best = max(best, *self._in_bytes(params, cache_bytes, sizes))
+        return best
+
+    def _in_bytes(
+        self, params: Mapping[str, int], cache_bytes: int, sizes: Mapping[str, int]
+    ) -> Iterator[tuple[int, str]]:
+        """The arguments that tell the sizes of elements apart."""
+        values = {parameter(n): v for n, v in params.items()}
+        yield sum(int(e.subs(values)) * sizes[name] for name, e in self.compulsory.by_array), "compulsory"
+        if self.partition is not None and self.flow is not None:
+            from roofdsl.bounds.element_bytes import partition_bytes
+
+            yield partition_bytes(self.flow, self.partition, params, cache_bytes), "partition"
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:

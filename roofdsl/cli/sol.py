@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from roofdsl.cli.options import choose_kernels, json_option, kernels_of, machine_option, set_option, show_json
+from roofdsl.cli.options import (
+    Chosen,
+    choose,
+    json_option,
+    kernels_of,
+    machine_option,
+    set_option,
+    settings_of,
+    show_json,
+)
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.units import UnitError, parse_time
+from roofdsl.loops.program_at import program_at
 from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
+from roofdsl.reading_options import current
+
+if TYPE_CHECKING:
+    from roofdsl.sol.claim import Claim
+    from roofdsl.tell.blocks import Block
+
+    Answer = tuple[dict[str, Any], list[Block], Claim | None]
 
 
 @click.command()
@@ -22,22 +42,46 @@ def sol(*, file: str, machine_name: str, settings: dict[str, int], measured: str
     """Find the minimum time of any code for the kernels of FILE on a machine: their speed of light.
 
     The floor is the longest of the times that no order of the operations avoids: the operations themselves, the bytes
-    across every boundary of the memory hierarchy, the launch. Exit status 1: a measured time is impossible.
+    across every boundary of the memory hierarchy, the launch. FILE:PROGRAM finds that of a program, fused into one
+    launch and as launched. FILE may also be a definition.json of SOL-ExecBench: its PyTorch code is read, not run.
+    Exit status 1: a measured time is impossible.
     """
     machine = load_machine(machine_name)
     claimed = None if measured is None else _time(measured)
-    chosen = choose_kernels(file, "the floor is that of a kernel")
-    from roofdsl.sol.answer import speed_of_light
-    from roofdsl.tell.sol import SCHEMA, blocks, document
+    from roofdsl.tell.sol import SCHEMA
 
-    found = [speed_of_light(kernel, own, machine, claimed) for kernel, own in kernels_of(chosen, settings)]
+    answers = list(_answers(file, settings, machine, claimed))
     if as_json:
-        documents = [document(f) for f in found]
+        documents = [document for document, _, _ in answers]
         show_json(documents[0] if len(documents) == 1 else {"schema": SCHEMA, "kernels": documents})
     else:
-        show_blocks(*(blocks(f) for f in found))
-    if any(f.claim is not None and f.claim.verdict == "impossible" for f in found):
+        show_blocks(*(told for _, told, _ in answers))
+    if any(claim is not None and claim.verdict == "impossible" for _, _, claim in answers):
         raise SystemExit(1)
+
+
+def _answers(file: str, settings: dict[str, int], machine: Machine, claimed: Fraction | None) -> Iterator[Answer]:
+    """As JSON, as blocks, and the verdict on the claim, for each kernel or program of FILE."""
+    from roofdsl.sol.answer import speed_of_light
+    from roofdsl.sol.program import program_light
+    from roofdsl.tell.sol import blocks, document, program_blocks, program_document
+
+    if file.endswith(".json"):
+        from roofdsl.sol.definition import definition_light
+
+        whole = definition_light(file, settings, machine, claimed, fused=current().fused)
+        yield program_document(whole), program_blocks(whole), whole.claim
+        return
+    chosen = choose(file, whole=True)
+    if chosen.kernels:
+        chosen = Chosen(chosen.checked, chosen.kernels, ())
+    own, of_programs = settings_of(chosen, settings)
+    for kernel, values in kernels_of(chosen, own):
+        found = speed_of_light(kernel, values, machine, claimed)
+        yield document(found), blocks(found), found.claim
+    for name in chosen.programs:
+        whole = program_light(program_at(chosen.checked, name, of_programs[name]), machine, claimed)
+        yield program_document(whole), program_blocks(whole), whole.claim
 
 
 def _time(text: str) -> Fraction:

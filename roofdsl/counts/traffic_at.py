@@ -140,6 +140,12 @@ def traffic_at(
     return recall("traffic_at", kernel, asked, lambda: _traffic_at(kernel, *asked))
 
 
+def first_touches_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[ArrayLines, ...]:
+    """The elements of each array that are loaded and stored if each moves once; raises as `traffic_at`."""
+    at = sized(kernel, params)
+    return _lines(at, None, None, access_count(at))[0]
+
+
 def _traffic_at(
     kernel: Kernel, params: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None, convention: Traffic
 ) -> TrafficAt:

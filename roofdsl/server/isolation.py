@@ -80,7 +80,7 @@ class Nursery:
         self._lock = threading.Lock()
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, run, root, limits), daemon=False)
+        self._process = context.Process(target=_serve, args=((theirs, self._pipe), run, root, limits), daemon=False)
         self._process.start()
         theirs.close()
 
@@ -110,8 +110,10 @@ class Nursery:
             self._process.join()
 
 
-def _serve(pipe: Connection, run: Run, root: Path | None, limits: Limits) -> None:
-    """The nursery's loop, until the server closes its end."""
+def _serve(ends: tuple[Connection, Connection], run: Run, root: Path | None, limits: Limits) -> None:
+    """The nursery's loop, until the server closes its end of the pipe, or is killed."""
+    pipe, servers = ends
+    servers.close()  # a copy of the server's end here would keep the pipe open after the server's end
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _import_what_calls_need()
     while True:

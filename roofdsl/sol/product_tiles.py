@@ -1,15 +1,14 @@
-"""Tiles of a product for every level of a machine, and the resulting time of each level.
+"""Tiles of products for every level of a machine, and the time that each level then takes.
 
 On cores, nested tiles (`roofdsl.bounds.nested`) hold a block of the result in each level. On multiprocessors, the
-result stays in registers for all steps: a warp holds a square of it, and a multiprocessor those of its warps. All
-multiprocessors together hold a block as large as their number allows, and advance through the sum side by side. Each
-block loads the operands that it needs once.
+result stays in registers for all steps: a warp holds a square of it, a multiprocessor those of its warps, and all
+multiprocessors together, which walk along the sum side by side, a block as large as their number allows. What is loaded
+for each is what its block needs once.
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
-from math import ceil, isqrt
+from math import isqrt
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
@@ -18,39 +17,50 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, Multiprocessor
 from roofdsl.sol.floor import REGISTER_BYTES, lower_bound
+from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
+from roofdsl.sol.level_times import Moved, Times, level_times
 
 if TYPE_CHECKING:
     from roofdsl.bounds.bound import Bound
+    from roofdsl.bounds.nested import Block
     from roofdsl.bounds.tiles import Tiling
 
 CORE_REGISTERS_BYTES = 512
-"""The size of a core's vector registers: 16 of 32 B, as in x86-64 with AVX2."""
+"""Of vector registers of a core: 16 of 32 B, as x86-64 with AVX2 has."""
 
 MOST_REGISTERS = 255
-"""The maximum number of registers of a thread on NVIDIA's multiprocessors."""
-
-Times = tuple[tuple[str, Fraction], ...]
-Sides = tuple[tuple[str, int, int], ...]
+"""Of a thread on NVIDIA's multiprocessors."""
 
 
-class Product(Record):
-    """A product C[i, j] += A * B as the tiles see it. rows, columns, steps: the extents of i, j and of the sum.
+class Products(Record):
+    """The products of a kernel. nest: the kernel's bound and its loops, if it is one product in three loops.
 
-    operand_bytes, result_bytes: of an element of A and B (the larger one), and of C.
+    Then `.roof` lines can say the tiles.
     """
 
-    bound: Bound
-    plan: Tiling
-    parameters: tuple[tuple[str, int], ...]
-    rows: int
-    columns: int
-    steps: int
-    operand_bytes: int
-    result_bytes: int
+    grouped: Grouped
+    nest: tuple[Bound, Tiling] | None
 
 
-def product_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Product | None:
-    """The kernel as a product at its sizes; None if it is not one."""
+class ProductTiles(Record):
+    """Tiles in words, the `.roof` lines that say them, if lines can, and the seconds of each level."""
+
+    what: str
+    lines: tuple[str, ...]
+    times: Times
+
+
+def products_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Products | None:
+    """The kernel as products at its sizes; None if it is none."""
+    values = numbers(kernel, dict(parameters))
+    nest = _nest(kernel, parameters)
+    grouped = grouped_products(kernel, values)
+    if grouped is None and nest is not None:
+        grouped = _of_nest(kernel, nest, parameters)  # a product of other operations, such as shortest paths
+    return None if grouped is None else Products(grouped, nest)
+
+
+def _nest(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> tuple[Bound, Tiling] | None:
     from roofdsl.bounds.tiles import NoTiling, extents_at, tiling
 
     bound = lower_bound(kernel)
@@ -58,66 +68,121 @@ def product_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Produ
         return None
     try:
         plan = tiling(bound)
-        rows, columns, steps = extents_at(plan, numbers(kernel, dict(parameters)))
+        extents = extents_at(plan, dict(parameters))
     except (NoTiling, CommandError):
         return None
-    if rows is None or columns is None or steps is None or len(plan.order) != 3:
-        return None
-    operands = [a.type.bytes for a in kernel.arrays if not a.is_scalar and a.intent == "in"]
-    results = [a.type.bytes for a in kernel.arrays if not a.is_scalar and a.intent != "in"]
-    if not operands or not results:
-        return None
-    return Product(bound, plan, parameters, rows, columns, steps, max(operands), max(results))
+    return None if None in extents or len(plan.order) != 3 else (bound, plan)
 
 
-def tiles(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times] | None:
-    """The `.roof` lines of the tiles and the seconds of each level; None if dependences or sizes forbid them."""
+def _of_nest(kernel: Kernel, nest: tuple[Bound, Tiling], parameters: tuple[tuple[str, int], ...]) -> Grouped | None:
+    from roofdsl.bounds.tiles import extents_at
+
+    rows, columns, steps = (e or 1 for e in extents_at(nest[1], dict(parameters)))
+    operand = max((a.type.bytes for a in kernel.arrays if not a.is_scalar and a.intent == "in"), default=0)
+    result = max((a.type.bytes for a in kernel.arrays if not a.is_scalar and a.intent != "in"), default=0)
+    if not operand or not result:
+        return None
+    names = ((nest[1].rows,), (nest[1].columns,))
+    once = rows * steps * operand, columns * steps * operand
+    all_in_all = rows * columns * steps
+    product = GroupedProduct(rows, columns, steps, 1, all_in_all, result, operand, operand, result, *once, False, names)
+    return Grouped((product,), (0, 0))
+
+
+def tiles(products: Products, machine: Machine) -> ProductTiles | None:
+    """The tiles for this machine; None if dependences or sizes forbid them."""
     own = machine.multiprocessor
     if own is not None and own.registers is not None and machine.units is not None:
-        return _in_waves(product, machine, own, own.registers, machine.units)
-    return _nested(product, machine)
+        return _in_waves(products, machine, own, own.registers, machine.units)
+    return _nested(products, machine)
 
 
-def _nested(product: Product, machine: Machine) -> tuple[tuple[str, ...], Times] | None:
-    """Blocks for the registers and each cache of a core; a cache no larger than the level in front adds none."""
-    from roofdsl.bounds.nested import lines, most_loads, nested, nested_kernel
+# ---- cores ----
+
+
+def _nested(products: Products, machine: Machine) -> ProductTiles | None:
+    """Blocks for registers and each cache of one core; a cache no larger than what is in front of it adds none."""
+    from roofdsl.bounds.nested import lines, nested_kernel
     from roofdsl.bounds.tiles import NoTiling, written
 
-    p = product
-    width = max(p.operand_bytes, p.result_bytes)  # for every element: blocks fit, and no fewer bytes move
+    width = max(max(p.left, p.right, p.held) for p in products.grouped.products)
+    # of every element: the blocks then fit, and no fewer bytes move
     held = [CORE_REGISTERS_BYTES // width, *(c.size_bytes // width for c in machine.caches)]
     growing = [k for k, size in enumerate(held) if k == 0 or size > max(held[:k])]
+    moved: list[Moved] = [(0, 0)] * len(held)
+    text: tuple[str, ...] = ()
     try:
-        blocks = nested(p.plan, dict(p.parameters), [held[k] for k in growing])
-        nested_kernel(p.bound, p.plan, blocks)  # raises if a dependence forbids the order
+        for product in products.grouped.products:
+            blocks = _blocks(product, [held[k] for k in growing])
+            if products.nest is not None:
+                nested_kernel(*products.nest, blocks)  # raises if a dependence forbids the order
+                text = tuple(map(written, lines(*products.nest, blocks)))
+            for k in range(len(held)):
+                block = blocks[sum(1 for level in growing if level <= k) - 1]
+                turns = 1 if block.steps is None else -(-product.steps // block.steps)
+                # what is loaded of the result goes back
+                moved[k] = _sum(moved[k], _streamed(product, block.rows, block.columns, turns))
     except (NoTiling, CommandError):
         return None
-    moved = []
-    for block, loads in zip(blocks, most_loads(blocks, (p.rows, p.columns, p.steps)), strict=True):
-        turns = 1 if block.steps is None else -(-p.steps // block.steps)
-        moved.append((loads + p.rows * p.columns * turns) * width)  # loaded elements of the result are stored back
-    inner = [sum(1 for level in growing if level <= k) - 1 for k in range(len(held))]
-    return tuple(map(written, lines(p.bound, p.plan, blocks))), _times(machine, [moved[k] for k in inner])
+    first = products.grouped.others
+    return ProductTiles("in tiles for every level", text, level_times(machine, [_sum(first, moved[0]), *moved[1:]]))
+
+
+def _blocks(product: GroupedProduct, held: list[int]) -> tuple[Block, ...]:
+    """The nested blocks of a product whose loops, in groups, stand for those of a plain one. Raises NoTiling."""
+    import sympy
+
+    from roofdsl.bounds.nested import nested
+    from roofdsl.bounds.tiles import Tiling
+
+    extents = tuple(map(sympy.Integer, (product.rows, product.columns, product.steps)))
+    return nested(Tiling(("k", "i", "j"), "i", "j", None, None, extents), {}, held)
+
+
+def _sum(a: Moved, b: Moved) -> Moved:
+    return a[0] + b[0], a[1] + b[1]
+
+
+# ---- multiprocessors ----
 
 
 def _in_waves(
-    product: Product, machine: Machine, own: Multiprocessor, registers: int, units: int
-) -> tuple[tuple[str, ...], Times] | None:
-    """Squares of the result in the registers of a warp and of a multiprocessor, and a block for all multiprocessors.
+    products: Products, machine: Machine, own: Multiprocessor, registers: int, units: int
+) -> ProductTiles | None:
+    """Squares of the result in the registers of a warp and of a multiprocessor, and a block of all of them.
 
-    Half of the registers hold the result, the others operands and addresses. The first cache (or shared memory)
-    supplies each warp with its operands, the caches behind it supply each multiprocessor, and the memory supplies the
-    last cache with the operands that all multiprocessors need for the same steps.
+    Half of the registers hold the results, the others operands and addresses. The first cache (or shared memory) gives
+    each warp its operands, the caches behind it give each multiprocessor its own, and the memory gives the last cache
+    what all multiprocessors need of the same steps.
     """
-    p = product
-    warp = _side(min(MOST_REGISTERS * own.warp, registers) * REGISTER_BYTES // 2, p.result_bytes, 8)
-    block = _side(registers * REGISTER_BYTES // 2, p.result_bytes, warp)
+    several = products.grouped.products
+    width = max(p.held for p in several) * len(several)  # results of all of them at a time
+    warp = _side(min(MOST_REGISTERS * own.warp, registers) * REGISTER_BYTES // 2, width, 8)
+    block = _side(registers * REGISTER_BYTES // 2, width, warp)
     down = max(k for k in range(1, isqrt(units) + 1) if units % k == 0 or k == isqrt(units))
     wave = (down * block, units // down * block)
-    levels = [(warp, warp), *((block, block) for _ in machine.caches[1:]), wave]
-    once = p.rows * p.columns * p.result_bytes
-    moved = [_streamed(p, rows, columns) + 2 * once for rows, columns in levels[: len(machine.caches) + 1]]
-    return _wave_lines(p, block, warp), _times(machine, moved)
+    levels = [(warp, warp), *((block, block) for _ in machine.caches[1:]), wave][: len(machine.caches) + 1]
+    moved = []
+    for k, sides in enumerate(levels):
+        last = machine.last_cache if k == len(machine.caches) else None
+        held = 0 if last is None else last.size_bytes * last.copies
+        here = products.grouped.others if k == 0 or last is None else (0, 0)
+        for product in several:
+            here = _sum(here, _streamed(product, *_fitted(product, *sides), 1, held))
+        moved.append(here)
+    if products.nest is not None:
+        lines = _wave_lines(*products.nest, block, warp)
+        return ProductTiles("in tiles for every level", lines, level_times(machine, moved))
+    rows, columns = (", ".join(dict.fromkeys(v for p in several for v in p.names[k])) or "-" for k in range(2))
+    what = f"in tiles for every level: a warp {warp} x {warp} ({rows} by {columns}), a multiprocessor {block} x {block}"
+    return ProductTiles(what, (), level_times(machine, moved))
+
+
+def _fitted(p: GroupedProduct, rows: int, columns: int) -> tuple[int, int]:
+    """A block of the same size that is no wider or higher than the result."""
+    if columns > p.columns:
+        return rows * columns // p.columns, p.columns
+    return (p.rows, rows * columns // p.rows) if rows > p.rows else (rows, columns)
 
 
 def _side(held_bytes: int, element_bytes: int, unit: int) -> int:
@@ -126,24 +191,29 @@ def _side(held_bytes: int, element_bytes: int, unit: int) -> int:
     return max(1, side // unit * unit)
 
 
-def _streamed(p: Product, rows: int, columns: int) -> int:
-    """The bytes of both operands for blocks of that size: each block needs its rows and columns of them once."""
-    loads = p.rows * p.steps * ceil(p.columns / columns) + p.columns * p.steps * ceil(p.rows / rows)
-    return loads * p.operand_bytes
+def _streamed(p: GroupedProduct, rows: int, columns: int, turns: int, held_bytes: int = 0) -> Moved:
+    """Bytes for blocks of that size: each block needs its rows and columns of the operands once, and its results once
+    in each turn.
+
+    held_bytes: of a cache whose blocks run over each operand side by side; windows that overlap are then loaded once.
+    """
+    left = p.executions * p.left * -(-p.columns // columns) // p.columns
+    right = p.executions * p.right * -(-p.rows // rows) // p.rows
+    if held_bytes:
+        side_by_side = min(rows, p.rows), min(columns, p.columns)
+        at_a_time = p.left_once * side_by_side[0] // p.rows + p.right_once * side_by_side[1] // p.columns
+        if at_a_time + side_by_side[0] * side_by_side[1] * p.result <= held_bytes:
+            left = min(left, p.left_once * -(-p.columns // columns))
+            right = min(right, p.right_once * -(-p.rows // rows))
+    results = p.executions // p.steps * p.result
+    return left + right + results * (turns - p.fresh), results * turns
 
 
-def _wave_lines(p: Product, block: int, warp: int) -> tuple[str, ...]:
-    """Tiles of a warp, and around them those of a multiprocessor, with the sum innermost."""
+def _wave_lines(bound: Bound, plan: Tiling, block: int, warp: int) -> tuple[str, ...]:
+    """Tiles of a warp, and around them those of a multiprocessor, with the sum inside."""
     from roofdsl.lang.scope import tile_name
 
-    taken = {q.name for q in p.bound.kernel.parameters} | {a.name for a in p.bound.kernel.arrays} | set(p.plan.order)
-    first = [tile_name(name, taken) for name in (p.plan.rows, p.plan.columns)]
+    taken = {q.name for q in bound.kernel.parameters} | {a.name for a in bound.kernel.arrays} | set(plan.order)
+    first = [tile_name(name, taken) for name in (plan.rows, plan.columns)]
     around = [] if warp == block else [f"tile {first[0]}, {first[1]} by {block}"]
-    return (f"tile {p.plan.rows}, {p.plan.columns} by {warp}", *around)
-
-
-def _times(machine: Machine, moved: list[int]) -> Times:
-    """Seconds of each level for the bytes that cross its boundary, the nearest first."""
-    levels = [(c.name, c.bandwidth_bytes_per_s) for c in machine.caches]
-    levels.append((machine.main_memory.name, machine.main_memory.bandwidth_bytes_per_s))
-    return tuple((name, Fraction(m) / rate) for (name, rate), m in zip(levels, moved, strict=True))
+    return (f"tile {plan.rows}, {plan.columns} by {warp}", *around)

@@ -1,4 +1,4 @@
-"""The best order of a kernel that was found quickly: as written, on matrix units, or tiled for every level."""
+"""The best order of a kernel that was found quickly: as written, on matrix units, or in tiles."""
 
 from __future__ import annotations
 
@@ -10,40 +10,75 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 from roofdsl.sol.floor import Floor
-from roofdsl.sol.product_tiles import product_of, tiles
+from roofdsl.sol.level_times import Times
+from roofdsl.sol.product_tiles import products_of, tiles
+from roofdsl.sol.sweeps import sweeps_of
+from roofdsl.sol.time_tile_text import tiled_text
+from roofdsl.sol.time_tiles import grid, time_tiles
 
 
 class Schedule(Record):
-    """An order of the kernel and its time.
+    """An order of the kernel and its time. what: in words. lines: the `.roof` lines that give it, if it needs any.
 
-    what: a description. lines: the `.roof` lines that produce it, if it needs any. terms: its time at each level and in
-    compute; the time is the longest of them.
+    text: the kernel in this order, where lines added to it cannot say it. terms: its time at each level and in compute;
+    the time is the longest of them.
     """
 
     what: str
     lines: tuple[str, ...]
-    terms: tuple[tuple[str, Fraction], ...]
+    terms: Times
+    text: str = ""
 
     @property
     def time_s(self) -> Fraction:
         return max((time for _, time in self.terms), default=Fraction(0))
 
 
-def best(kernel: Kernel, machine: Machine, floor: Floor, now: Prediction) -> Schedule:
-    """The fastest schedule found.
+def best(kernel: Kernel, machine: Machine, floor: Floor, now: Prediction | None) -> Schedule | None:
+    """The fastest schedule found; None if there is none.
 
-    `now` is the prediction as written. Terms of compute and launch are the floor's, since both hold for any order.
+    `now` is the prediction as written, if it was found. Terms of compute and launch are the floor's, since both hold
+    for any order.
     """
     fixed = tuple((t.name, t.time_s) for t in floor.terms if t.name in (COMPUTE, LAUNCH))
-    candidates = [Schedule("as written", (), now.terms)]
-    if floor.unit is not None and now.unit is None:
-        levels = tuple((level.name, level.time_s) for level in now.levels)
-        candidates.append(Schedule(f"as written, on {floor.unit} units", (f"unit {floor.unit}",), (*fixed, *levels)))
-    product = product_of(kernel, floor.parameters)
-    found = None if product is None else tiles(product, machine)
-    if found is not None:
-        lines, times = found
-        unit = () if floor.unit is None or kernel.unit else (f"unit {floor.unit}",)
-        on = f", on {floor.unit} units" if floor.unit else ""
-        candidates.append(Schedule(f"in tiles for every level{on}", (*lines, *unit), (*fixed, *times)))
-    return min(candidates, key=lambda s: s.time_s)
+    candidates = []
+    if now is not None:
+        candidates.append(Schedule("as written", (), now.terms))
+        if floor.unit is not None and now.unit is None:
+            levels = tuple((level.name, level.time_s) for level in now.levels)
+            on = f"as written, on {floor.unit} units"
+            candidates.append(Schedule(on, (f"unit {floor.unit}",), (*fixed, *levels)))
+    for found in (_of_products(kernel, machine, floor), _of_sweeps(kernel, machine, floor)):
+        if found is not None:
+            candidates.append(Schedule(found.what, found.lines, (*fixed, *_no_less(found.terms, floor)), found.text))
+    return min(candidates, key=lambda s: s.time_s, default=None)
+
+
+def _no_less(terms: Times, floor: Floor) -> Times:
+    """No order moves less than the floor says: what a model of tiles leaves out, such as a bias, counts by it."""
+    least = {t.name: t.time_s for t in floor.terms}
+    return tuple((name, max(time, least.get(name, time))) for name, time in terms)
+
+
+def _of_products(kernel: Kernel, machine: Machine, floor: Floor) -> Schedule | None:
+    """Tiles of products for every level."""
+    products = products_of(kernel, floor.parameters)
+    found = None if products is None else tiles(products, machine)
+    if found is None:
+        return None
+    unit = () if floor.unit is None or kernel.unit else (f"unit {floor.unit}",)
+    on = f", on {floor.unit} units" if floor.unit else f", sums on {floor.partly} units" if floor.partly else ""
+    return Schedule(f"{found.what}{on}", (*found.lines, *unit) if found.lines else (), found.times)
+
+
+def _of_sweeps(kernel: Kernel, machine: Machine, floor: Floor) -> Schedule | None:
+    """Tiles over space and time."""
+    sweeps = sweeps_of(kernel)
+    at = None if sweeps is None else grid(sweeps, dict(floor.parameters))
+    found = None if sweeps is None or at is None else time_tiles(kernel, at, machine)
+    if sweeps is None or found is None:
+        return None
+    sizes = "; ".join(
+        f"{t.side} points and {t.steps} steps for {t.level}{', as a stream' if t.stream else ''}" for t in found.tiles
+    )
+    return Schedule(f"in tiles over space and time: {sizes}", (), found.times, tiled_text(kernel, sweeps, found.tiles))

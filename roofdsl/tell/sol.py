@@ -1,4 +1,4 @@
-"""The speed of light of a kernel on a machine, in words and as JSON (`roofdsl.sol/1`)."""
+"""The speed of light of a kernel or program on a machine, in words and as JSON (`roofdsl.sol/1`)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.machine.quantities import show_percent, show_time
+from roofdsl.machine.quantities import show_bytes, show_percent, show_time
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.answer import SpeedOfLight
 from roofdsl.sol.claim import Claim
 from roofdsl.sol.floor import Floor
+from roofdsl.sol.program import ProgramLight
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
 
 SCHEMA = "roofdsl.sol/1"
@@ -29,23 +30,82 @@ ARGUMENTS = {
 def blocks(found: SpeedOfLight) -> list[Block]:
     """The floor term by term, the kernel as written, the best schedule, and the verdict on a claim."""
     floor = found.floor
-    at = ", ".join(f"{name} = {value:,}" for name, value in floor.parameters)
-    rows = [(t.name, show_time(t.time_s), t.formula, ARGUMENTS[t.argument]) for t in floor.terms]
-    parts: list[Block] = [
-        Title(f"{floor.kernel} on {floor.machine}", f"  {at}" if at else ""),
+    parts = [
+        *_head(floor),
         line(f"No code takes less than {show_time(floor.time_s)}: {ARGUMENTS[floor.by.argument]}.", 0),
-        Gap(),
-        figures(rows, ("term", "at least", "", "because"), right=(1,)),
-        Gap(),
+        *_terms(floor),
         figures(list(_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
     ]
     if found.best is not None and found.best.lines:
         parts += [Gap(), line("Add to the kernel for the best order found:", 0)]
         parts += [line(text) for text in found.best.lines]
-    parts += [line(f"note: {note}", 0) for note in floor.notes]
-    if found.claim is not None:
-        parts += [Gap(), line(verdict(found.claim, floor), 0)]
+    if found.best is not None and found.best.text:
+        parts += [Gap(), line("The kernel in the best order found:", 0)]
+        parts += [line(text) for text in found.best.text.splitlines()]
+    return parts + _end(floor, found.claim)
+
+
+def program_blocks(found: ProgramLight) -> list[Block]:
+    """The floor of the program as one launch, its launches one by one, and the verdict on a claim."""
+    floor = found.fused.floor
+    parts = [
+        *_head(floor),
+        line(f"Fused into one launch, it takes at least {show_time(floor.time_s)}: {ARGUMENTS[floor.by.argument]}.", 0),
+        *_terms(floor),
+        figures(list(_program_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
+        Gap(),
+        figures(
+            [_launch_row(p.times, p.answer) for p in found.parts],
+            ("kernel", "launches", "at least", "", "best order found", "as written"), right=(1, 2, 4, 5),
+        ),
+    ]  # fmt: skip
+    if found.fused.passed:
+        names = ", ".join(f"{p.array} of {p.reader} ({show_bytes(p.bytes)})" for p in found.fused.passed)
+        parts += [Gap(), line(f"Need not be loaded, since an earlier launch may have written it: {names}.", 0)]
+    if found.kept:
+        names = ", ".join(f"{k.array} from {k.writer} to {k.reader}" for k in found.kept)
+        parts += [Gap(), line(f"In the best orders found, the last cache holds {names}.", 0)]
+    return parts + _end(floor, found.claim)
+
+
+def _head(floor: Floor) -> list[Block]:
+    at = ", ".join(f"{name} = {value:,}" for name, value in floor.parameters)
+    return [Title(f"{floor.kernel} on {floor.machine}", f"  {at}" if at else "")]
+
+
+def _terms(floor: Floor) -> list[Block]:
+    rows = [(t.name, show_time(t.time_s), t.formula, ARGUMENTS[t.argument]) for t in floor.terms]
+    return [Gap(), figures(rows, ("term", "at least", "", "because"), right=(1,)), Gap()]
+
+
+def _end(floor: Floor, claim: Claim | None) -> list[Block]:
+    parts: list[Block] = [line(f"note: {note}", 0) for note in floor.notes]
+    if claim is not None:
+        parts += [Gap(), line(verdict(claim, floor), 0)]
     return parts
+
+
+def _program_times(found: ProgramLight) -> Iterator[tuple[str, str, str, str]]:
+    floor = found.fused.floor
+    yield "floor, fused", show_time(floor.time_s), "", floor.by.name
+    count = f"{found.launches:,} launches" if found.launches > 1 else "1 launch"
+    yield (
+        "floor, as launched",
+        show_time(found.launched_s),
+        _over(found.launched_s, floor),
+        f"{count}, each from memory",
+    )
+    for name, time_s in (("best orders found", found.best_s), ("as written", found.written_s)):
+        if time_s is None:
+            yield name, "not found", "", "for one of the launches"
+        else:
+            yield name, show_time(time_s), _over(time_s, floor), ""
+
+
+def _launch_row(times: int, one: SpeedOfLight) -> tuple[str, ...]:
+    best = "" if one.best is None else show_time(one.best.time_s)
+    written = "" if one.written is None else show_time(one.written.bound_s)
+    return one.floor.kernel, f"{times:,}", show_time(one.floor.time_s), one.floor.by.name, best, written
 
 
 def _times(found: SpeedOfLight) -> Iterator[tuple[str, str, str, str]]:
@@ -81,7 +141,57 @@ def verdict(claim: Claim, floor: Floor) -> str:
 
 def document(found: SpeedOfLight) -> dict[str, Any]:
     """Plain numbers, in seconds and bytes."""
-    floor, best = found.floor, found.best
+    best = found.best
+    return _floor_document(found.floor) | {
+        "as_written_s": None if found.written is None else float(found.written.bound_s),
+        "as_written_bound": None if found.written is None else found.written.bound,
+        "why_not": found.why_not or None,
+        "expected_s": _expected_s(found.written),
+        "best_found_s": None if best is None else float(best.time_s),
+        "best_found": [] if best is None else list(best.lines),
+        "best_found_text": (best.text or None) if best is not None else None,
+        "best_found_what": None if best is None else best.what,
+        "headroom": _ratio(found),
+        "claim": None if found.claim is None else _claim(found.claim, found.floor),
+        "notes": list(found.floor.notes),
+    }
+
+
+def program_document(found: ProgramLight) -> dict[str, Any]:
+    """The same of a program: its floor is that of one launch; `program` has its launches one by one."""
+    floor, best, written = found.fused.floor, found.best_s, found.written_s
+    return _floor_document(floor) | {
+        "as_written_s": None if written is None else float(written),
+        "as_written_bound": None,
+        "why_not": next((p.answer.why_not for p in found.parts if p.answer.why_not), None),
+        "expected_s": None,
+        "best_found_s": None if best is None else float(best),
+        "best_found": [],
+        "best_found_text": None,
+        "best_found_what": "each launch in the best order found",
+        "headroom": float(written / floor.time_s) if written is not None and floor.time_s else None,
+        "claim": None if found.claim is None else _claim(found.claim, floor),
+        "notes": list(floor.notes),
+        "program": {
+            "launches": found.launches,
+            "launched_floor_s": float(found.launched_s),
+            "passed": [{"array": p.array, "reader": p.reader, "bytes": p.bytes} for p in found.fused.passed],
+            "kept": [
+                {
+                    "array": k.array,
+                    "writer": k.writer,
+                    "reader": k.reader,
+                    "bytes": k.bytes,
+                    "saved_s": float(k.saved_s),
+                }
+                for k in found.kept
+            ],
+            "kernels": [{"launches": p.times, "light": document(p.answer)} for p in found.parts],
+        },
+    }
+
+
+def _floor_document(floor: Floor) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "kernel": floor.kernel,
@@ -101,21 +211,11 @@ def document(found: SpeedOfLight) -> dict[str, Any]:
             }
             for t in floor.terms
         ],
-        "as_written_s": None if found.written is None else float(found.written.bound_s),
-        "as_written_bound": None if found.written is None else found.written.bound,
-        "why_not": found.why_not or None,
-        "expected_s": _expected_s(found.written),
-        "best_found_s": None if best is None else float(best.time_s),
-        "best_found": [] if best is None else list(best.lines),
-        "best_found_what": None if best is None else best.what,
-        "headroom": _ratio(found),
-        "claim": None if found.claim is None else _claim(found.claim, floor),
-        "notes": list(floor.notes),
     }
 
 
 def _expected_s(written: Prediction | None) -> float | None:
-    """The expected time as written, if the machine has a model of its cores; None otherwise."""
+    """The expected time as written, where there is a model of the machine's cores; None otherwise."""
     return None if written is None or written.expected is None else float(written.expected.expected_s)
 
 

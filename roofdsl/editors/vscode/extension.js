@@ -1,9 +1,12 @@
 "use strict";
 // Runs `roofdsl check --json` on a file that is opened, changed or saved, and shows what it finds where it is.
+// Asks `roofdsl serve --stdio` for W, Q and I of the kernel under the cursor, and for changes that save time.
 
 const path = require("node:path");
 const { execFile } = require("node:child_process");
 const vscode = require("vscode");
+const { Service } = require("./service.js");
+const { changeLabel, hoverText, kernelAt, kernelText, sizesOf } = require("./words.js");
 
 const WAIT_MS = 300; // after the last key
 const LIMIT_MS = 20000;
@@ -78,6 +81,86 @@ function activate(context) {
     }),
   );
   vscode.workspace.textDocuments.forEach((document) => check(document, false));
+  activateService(context);
+}
+
+/** Hovers and the changes of `roofdsl advise`, both of the kernel under the cursor. */
+function activateService(context) {
+  let service;
+
+  function ask(method, params, uri) {
+    if (!vscode.workspace.isTrusted) return Promise.reject(new Error("the workspace is not trusted"));
+    const command = vscode.workspace.getConfiguration("roof", uri).get("command");
+    const folder = vscode.workspace.getWorkspaceFolder(uri)?.uri.fsPath;
+    if (!service || String(service.command) !== String(command) || service.folder !== folder) {
+      service?.dispose();
+      service = new Service(command, folder);
+    }
+    return service.request(method, params);
+  }
+
+  const hover = {
+    async provideHover(document, position) {
+      const text = document.getText();
+      if (!kernelAt(text, position.line) || !vscode.workspace.isTrusted) return undefined;
+      try {
+        const found = await ask("hover", { text, line: position.line + 1 }, document.uri);
+        return new vscode.Hover(new vscode.MarkdownString(hoverText(found)));
+      } catch {
+        return undefined; // errors of the text are shown where they are
+      }
+    },
+  };
+
+  const actions = {
+    provideCodeActions(document, range) {
+      const kernel = kernelAt(document.getText(), range.start.line);
+      if (!kernel) return [];
+      const action = new vscode.CodeAction(`Find changes that make ${kernel.name} faster`, vscode.CodeActionKind.Refactor);
+      action.command = { command: "roof.advise", title: action.title, arguments: [document.uri, range.start.line] };
+      return [action];
+    },
+  };
+
+  async function advise(uri, line) {
+    const editor = vscode.window.activeTextEditor;
+    const document = uri ? await vscode.workspace.openTextDocument(uri) : editor?.document;
+    const kernel = document && kernelAt(document.getText(), line ?? editor.selection.active.line);
+    if (!kernel) return;
+    const settings = vscode.workspace.getConfiguration("roof", document.uri);
+    const machine = settings.get("machine") || (await vscode.window.showInputBox({ prompt: "Machine, such as v100" }));
+    if (!machine) return;
+    const text = document.getText();
+    const params = { text, name: kernel.name, machine, set: sizesOf(text, kernel.first, settings.get("sizes")) };
+    try {
+      const version = document.version;
+      const found = await vscode.window.withProgress(
+        { location: vscode.ProgressLocation.Notification, title: `roofdsl: changes of ${kernel.name}` },
+        () => ask("advise", params, document.uri),
+      );
+      const usable = found.advice.filter((one) => one.text);
+      if (!usable.length) {
+        vscode.window.showInformationMessage(`roofdsl: nothing found makes ${kernel.name} faster on ${machine}.`);
+        return;
+      }
+      const items = usable.map((one) => ({ label: changeLabel(one), detail: one.because, text: one.text }));
+      const picked = await vscode.window.showQuickPick(items, { title: `${kernel.name} on ${machine}` });
+      if (!picked || document.version !== version) return;
+      const edit = new vscode.WorkspaceEdit();
+      const last = document.lineAt(kernel.end - 1).range.end;
+      edit.replace(document.uri, new vscode.Range(new vscode.Position(kernel.first, 0), last), kernelText(picked.text));
+      await vscode.workspace.applyEdit(edit);
+    } catch (error) {
+      vscode.window.showWarningMessage(`roofdsl: ${error.message}`);
+    }
+  }
+
+  context.subscriptions.push(
+    { dispose: () => service?.dispose() },
+    vscode.languages.registerHoverProvider("roof", hover),
+    vscode.languages.registerCodeActionsProvider("roof", actions),
+    vscode.commands.registerCommand("roof.advise", advise),
+  );
 }
 
 module.exports = { activate, rangeOf };

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from roofdsl.lang.record import Record
+from roofdsl.lang.types import TYPES
 
 
 class Tensor(Record):
@@ -71,6 +72,24 @@ class Graph(Record):
     results: frozenset[int]
     views: int
 
+    @property
+    def moved_once(self) -> tuple[int, int]:
+        """Bytes that any code for the graph loads and stores: its inputs, as far as one operator reads them, and its
+        results. Of a tensor whose rows are picked by indices, none is sure to be read.
+        """
+        made = {t.id: t for node in self.nodes for t in node.outputs}
+        read: dict[int, int] = {}
+        for node in self.nodes:
+            for k, tensor in enumerate(node.tensors):
+                if tensor.id not in made and not (k == 0 and node.op in PICKING):
+                    size = tensor.size * TYPES[tensor.type].bytes
+                    read[tensor.id] = max(size, read.get(tensor.id, 0))
+        stored = [prod(made[i].shape) * TYPES[made[i].type].bytes for i in self.results if i in made]
+        return sum(read.values()), sum(stored)
+
+
+PICKING = ("embedding", "index_select", "gather")
+"""Operators that read rows of their first operand by the indices in their last one."""
 
 UNKNOWN = "unknown"
 """The `op` of an operator that is in no table: its arguments' bytes are counted."""

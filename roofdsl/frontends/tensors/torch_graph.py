@@ -9,12 +9,8 @@ from typing import Any
 from roofdsl.frontends.tensors import normalizations
 from roofdsl.frontends.tensors.graph import UNKNOWN, Graph, Node, Tensor
 from roofdsl.frontends.tensors.program import program_name
+from roofdsl.frontends.tensors.types import TYPES
 from roofdsl.lang.diagnostics import CommandError
-
-TYPES = {
-    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8", "int64": "i64",
-    "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "i8", "bool": "i8", "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
 
 _VIEWS_IN_ORDER = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "alias", "detach", "flatten",
                    "lift_fresh_copy", "contiguous", "unflatten")  # fmt: skip

@@ -150,30 +150,51 @@ _CLAIM = record({
     "measured_s": SECONDS, "verdict": one_of(ClaimVerdict), "above_floor": NUMBER, "violated": many(TEXT),
     "text": TEXT,
 })  # fmt: skip
+_SOL: dict[str, Schema] = {
+    "schema": exactly("roofdsl.sol/1"),
+    "kernel": TEXT,
+    "machine": TEXT,
+    "parameters": PARAMETERS,
+    "work_flops": OPERATIONS,
+    "unit": maybe(TEXT),
+    "floor_s": said(AMOUNT, "in seconds: no code for the kernel takes less"),
+    "floor_by": said(TEXT, "the term that is the floor"),
+    "terms": many(
+        record(
+            {
+                "name": TEXT,
+                "amount": said(AMOUNT, "operations, bytes or launches"),
+                "time_s": SECONDS,
+                "formula": TEXT,
+                "argument": TEXT,
+            }
+        )
+    ),
+    "as_written_s": maybe(SECONDS),
+    "as_written_bound": maybe(TEXT),
+    "why_not": said(maybe(TEXT), "why there is no time as written"),
+    "expected_s": maybe(SECONDS),
+    "best_found_s": maybe(SECONDS),
+    "best_found": many(TEXT, "lines to add to the kernel"),
+    "best_found_text": said(maybe(TEXT), "the kernel in the best order found, where lines cannot say it"),
+    "best_found_what": maybe(TEXT),
+    "headroom": maybe(said(AMOUNT, "the time as written over the floor")),
+    "claim": maybe(_CLAIM),
+    "notes": many(TEXT),
+}
 SOL = record(
+    _SOL,
     {
-        "schema": exactly("roofdsl.sol/1"),
-        "kernel": TEXT,
-        "machine": TEXT,
-        "parameters": PARAMETERS,
-        "work_flops": OPERATIONS,
-        "unit": maybe(TEXT),
-        "floor_s": said(AMOUNT, "in seconds: no code for the kernel takes less"),
-        "floor_by": said(TEXT, "the term that is the floor"),
-        "terms": many(record({
-            "name": TEXT, "amount": said(AMOUNT, "operations, bytes or launches"), "time_s": SECONDS, "formula": TEXT,
-            "argument": TEXT,
-        })),
-        "as_written_s": maybe(SECONDS),
-        "as_written_bound": maybe(TEXT),
-        "why_not": said(maybe(TEXT), "why there is no time as written"),
-        "expected_s": maybe(SECONDS),
-        "best_found_s": maybe(SECONDS),
-        "best_found": many(TEXT, "lines to add to the kernel"),
-        "best_found_what": maybe(TEXT),
-        "headroom": maybe(said(AMOUNT, "the time as written over the floor")),
-        "claim": maybe(_CLAIM),
-        "notes": many(TEXT),
+        "program": record({
+            "launches": COUNT,
+            "launched_floor_s": said(AMOUNT, "in seconds: of the launches, each with its data in the memory"),
+            "passed": many(record({"array": TEXT, "reader": TEXT, "bytes": BYTES}), "arrays that need not be loaded"),
+            "kept": many(
+                record({"array": TEXT, "writer": TEXT, "reader": TEXT, "bytes": BYTES, "saved_s": SECONDS}),
+                "arrays that stay in the last cache from one launch to the next",
+            ),
+            "kernels": many(record({"launches": COUNT, "light": record(_SOL)})),
+        }),
     },
     about="the minimum time of any code",
 )  # fmt: skip

@@ -1,0 +1,63 @@
+"""The partition argument in bytes, for kernels whose arrays have elements of different sizes.
+
+A stretch of the run has X bytes of objects to work with, and the objects of class c have at least e_c bytes each. With
+x_c objects of class c, the executions are at most prod_c x_c^s_c up to a constant, and sum_c e_c x_c <= X. This is
+largest at x_c = X s_c / (s e_c): in bytes, the constant of `partition.Allowed` is divided by prod_c e_c^s_c. A stretch
+ends with the arrival that completes its T bytes, so it may have one element more. For f16 operands and f32 sums,
+2 m n k / sqrt(S) loads of a product become 8 m n k / sqrt(bytes) bytes, where taking all elements for the smallest ones
+gives 4 sqrt(2) m n k / sqrt(bytes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sympy
+
+from roofdsl.bounds.flow import Flow, sets
+from roofdsl.bounds.partition import Partition, rational
+from roofdsl.bounds.pieces import Piece
+from roofdsl.formulas.sympy_forms import expression, parameter
+
+WIDEST = 16
+"""Bytes of the largest element of the language. Values in registers are taken to be as large."""
+
+
+def partition_bytes(flow: Flow, partition: Partition, values: Mapping[str, int], held_bytes: int) -> int:
+    """Bytes that every order loads into a fast memory of `held_bytes` at these sizes; 0 where nothing is proven.
+
+    Interval products are left out: what they count for a value made on chip holds for elements of one size.
+    """
+    if any(a.piece.finished is not None for a in partition.parts):
+        return 0
+    numbers = {parameter(n): v for n, v in values.items()}
+    sizes = [_class_bytes(flow, a.piece) for a in partition.parts]
+    largest = max(max(own.values()) for own in sizes)
+    power = rational(partition.parts[0].power)
+    room = sympy.Integer(held_bytes + partition.registers * WIDEST)
+    stretch = room / (power - 1)
+    held = room + stretch + largest
+    stretches: Any = sympy.Integer(0)
+    made: Any = sympy.Integer(0)
+    for allowed, own in zip(partition.parts, sizes, strict=True):
+        constant = allowed.constant
+        for slot, share in zip(allowed.piece.slots, allowed.exponents, strict=True):
+            constant /= sympy.Integer(own[slot.group]) ** rational(share)
+        stretches += expression(allowed.piece.size) / (constant * held**power)
+        made += largest * sum(map(expression, allowed.piece.made))
+    found = stretch * (stretches - 1) - made
+    # a little less than its value in floating point: a bound may be too low, never too high
+    number = sympy.floor(sympy.N(sympy.sympify(found).subs(numbers), 30) * (1 - sympy.Rational(1, 10**12)))
+    return max(0, int(number))
+
+
+def _class_bytes(flow: Flow, piece: Piece) -> dict[int, int]:
+    """The bytes of the smallest object of each class of a piece."""
+    arrays = {f"IN_{a.name}": a.type.bytes for a in flow.kernel.arrays}
+    made = {s.name: s.array.type.bytes for s in flow.statements}
+    found: dict[int, int] = {}
+    for group, objects in piece.objects.items():
+        names = [part.get_tuple_name() for part in sets(objects)]
+        found[group] = min((arrays | made)[name] for name in names) if names else 1
+    return found

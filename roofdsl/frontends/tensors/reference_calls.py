@@ -1,0 +1,368 @@
+"""The functions and methods of torch that a reference may call: a table by name, each as operators of the graph.
+
+A method is the function of its name with the tensor before the other arguments. What is not in the tables, or is
+called in a way that is not known here, raises `NotRead`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from roofdsl.frontends.tensors.elementwise import OPERATORS
+from roofdsl.frontends.tensors.graph import Tensor
+from roofdsl.frontends.tensors.normalizations import over_groups, over_last
+from roofdsl.frontends.tensors.reference_values import Builder, Dtype, NotRead, broadcast
+from roofdsl.frontends.tensors.types import is_whole, promoted
+
+Call = Callable[..., Any]
+
+
+def _tensor(value: Any) -> Tensor:
+    if not isinstance(value, Tensor):
+        raise NotRead("an operand that is no tensor")
+    return value
+
+
+def _sizes(values: Sequence[Any]) -> list[int]:
+    """`(2, 3)` and `([2, 3],)` as numbers."""
+    found = list(values[0]) if len(values) == 1 and isinstance(values[0], tuple | list) else list(values)
+    if not all(isinstance(n, int) and not isinstance(n, bool) for n in found):
+        raise NotRead("sizes that are no whole numbers")
+    return found
+
+
+def _dims(dim: Any, rank: int) -> list[int]:
+    found = list(range(rank)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if not all(isinstance(d, int) and -rank <= d < max(rank, 1) for d in found):
+        raise NotRead("dimensions that the tensor does not have")
+    return [d % max(rank, 1) for d in found]
+
+
+# ---- views ----
+
+
+def _transpose(b: Builder, x: Tensor, first: int = 0, second: int = 1) -> Tensor:
+    order = list(range(len(x.shape)))
+    if len(order) > 1:
+        order[first], order[second] = order[second], order[first]
+    return b.permuted(x, order)
+
+
+def _unsqueeze(b: Builder, x: Tensor, dim: int) -> Tensor:
+    at = dim % (len(x.shape) + 1)
+    return b.view(x, (*x.shape[:at], 1, *x.shape[at:]), in_order=True)
+
+
+def _squeeze(b: Builder, x: Tensor, dim: Any = None) -> Tensor:
+    gone = {d for d in _dims(dim, len(x.shape)) if x.shape[d] == 1}
+    return b.view(x, [n for k, n in enumerate(x.shape) if k not in gone], in_order=True)
+
+
+def _flatten(b: Builder, x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    first, last = start_dim % len(x.shape), end_dim % len(x.shape)
+    return b.reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+def _chunks(b: Builder, x: Tensor, sizes: Sequence[int], dim: int) -> tuple[Tensor, ...]:
+    at = dim % len(x.shape)
+    if sum(sizes) != x.shape[at]:
+        raise NotRead(f"{x.shape[at]} places split into {list(sizes)}")
+    return tuple(b.view(x, (*x.shape[:at], n, *x.shape[at + 1 :]), in_order=False) for n in sizes)
+
+
+def _chunk(b: Builder, x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    each = -(-x.shape[dim] // chunks)
+    return _split(b, x, each, dim)
+
+
+def _split(b: Builder, x: Tensor, size: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    if isinstance(size, int):
+        whole, rest = divmod(x.shape[dim], size)
+        size = [size] * whole + [rest] * bool(rest)
+    return _chunks(b, x, size, dim)
+
+
+def _unbind(b: Builder, x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    at = dim % len(x.shape)
+    return tuple(b.view(x, (*x.shape[:at], *x.shape[at + 1 :]), in_order=False) for _ in range(x.shape[at]))
+
+
+def _repeated(b: Builder, x: Tensor, repeats: int, dim: int) -> Tensor:
+    """`repeat_interleave`: each place several times."""
+    at = dim % len(x.shape)
+    wide = b.expanded(_unsqueeze(b, x, at + 1), (*x.shape[: at + 1], repeats, *x.shape[at + 1 :]))
+    return b.view(wide, (*x.shape[:at], x.shape[at] * repeats, *x.shape[at + 1 :]), in_order=False)
+
+
+# ---- sums, extremes, normalizations ----
+
+
+def _reduced(op: str, kind: str = "", **fixed: Any) -> Call:
+    """A reduction; kind: the type of the result, if it is not that of the data."""
+
+    def read(b: Builder, x: Any, dim: Any = None, keepdim: bool = False, **more: Any) -> Tensor:
+        data = _tensor(x)
+        dims = _dims(dim, len(data.shape))
+        type_name = kind or (more["dtype"].name if more.get("dtype") is not None else data.type)
+        if op in ("sum", "prod") and is_whole(type_name):
+            type_name = "i64"
+        options = dict(fixed)
+        if op in ("var", "std"):
+            options["correction"] = int(more.get("unbiased", more.get("correction", 1)))
+        shape = [n for k, n in enumerate(data.shape) if k not in dims]
+        made = b.add(op, op, [data], shape, type_name, dims=dims, **options)
+        kept = [1 if k in dims else n for k, n in enumerate(data.shape)]
+        return b.view(made, kept, in_order=True) if keepdim else made
+
+    return read
+
+
+_AMAX, _AMIN, _ARGMAX, _ARGMIN = (
+    _reduced("extreme", kind, sign=sign, values=None if kind else 0, places=0 if kind else None)
+    for kind in ("", "i64") for sign in (1, -1)
+)  # fmt: skip
+
+
+def _extreme(op: str, values: Call, places: Call) -> Call:
+    """`max` and `min`: of all elements, along a dimension (values and places), or of two tensors."""
+
+    def read(b: Builder, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
+        if isinstance(dim, Tensor):
+            return b.elementwise(op, [x, dim])
+        return values(b, x) if dim is None else (values(b, x, dim, keepdim), places(b, x, dim, keepdim))
+
+    return read
+
+
+def _dropout(b: Builder, x: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if training and p:
+        raise NotRead("random numbers of a dropout")
+    return x
+
+
+def _softmax(op: str) -> Call:
+    def read(b: Builder, x: Any, dim: int = -1, dtype: Dtype | None = None) -> Tensor:
+        data = _tensor(x) if dtype is None else b.cast(_tensor(x), dtype.name)
+        return b.add(op, op, [data], data.shape, data.type, dim=dim)
+
+    return read
+
+
+def _layer_norm(b: Builder, x: Tensor, shape: Any, *rest: Any, **more: Any) -> Tensor:
+    weight, bias, eps = _affine(rest, more)
+    return b.add(
+        "layer_norm", "layer_norm", [x, weight, bias], x.shape, x.type, **over_last(x.shape, len(shape)), eps=eps
+    )
+
+
+def _affine(rest: Sequence[Any], more: Mapping[str, Any]) -> tuple[Any, Any, float]:
+    """The weight, the bias and eps of a normalization. Raises ValueError for other arguments."""
+    given = dict(zip(("weight", "bias", "eps"), rest, strict=False)) | dict(more)
+    if set(given) - {"weight", "bias", "eps"} or len(rest) > 3:
+        raise ValueError
+    return given.get("weight"), given.get("bias"), given.get("eps", 1e-5)
+
+
+def _group_norm(b: Builder, x: Tensor, groups: int, *rest: Any, **more: Any) -> Tensor:
+    weight, bias, eps = _affine(rest, more)
+    return b.add(
+        "group_norm", "group_norm", [x, weight, bias], x.shape, x.type, **over_groups(x.shape, groups), eps=eps
+    )
+
+
+def _rms_norm(b: Builder, x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    dims = list(range(len(x.shape) - len(shape), len(x.shape)))
+    mean = _reduced("mean")(b, b.elementwise("square", [x]), dims, True)
+    made = b.elementwise("mul", [x, b.elementwise("rsqrt", [b.elementwise("add", [mean, eps or 1e-6])])])
+    return made if weight is None else b.elementwise("mul", [made, weight])
+
+
+# ---- products ----
+
+
+def _linear(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return b.matmul(x, _transpose(b, weight), "linear", bias)
+
+
+def _convolution(spatial: int) -> Call:
+    def read(b: Builder, x: Tensor, weight: Tensor, *rest: Any, **more: Any) -> Tensor:
+        names = ("bias", "stride", "padding", "dilation", "groups")
+        given = dict(zip(names, rest, strict=False)) | dict(more)
+        bias, stride, padding = given.get("bias"), given.get("stride", 1), given.get("padding", 0)
+        if set(given) - set(names) or isinstance(padding, str) or len(x.shape) != spatial + 2:
+            raise NotRead("this form of a convolution")
+        dilation, groups = given.get("dilation", 1), given.get("groups", 1)
+
+        def wide(value: Any) -> list[int]:
+            return [value] * spatial if isinstance(value, int) else list(value)
+
+        steps, pads, gaps = wide(stride), wide(padding), wide(dilation)
+        places = [
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, s, p, d in zip(x.shape[2:], weight.shape[2:], steps, pads, gaps, strict=True)
+        ]
+        if any(n < 1 for n in places) or weight.shape[1] * groups != x.shape[1]:
+            raise NotRead("a convolution whose shapes do not fit")
+        inputs = [x, weight, *([bias] if bias is not None else [])]
+        return b.add(
+            "convolution", f"conv{spatial}d", inputs, (x.shape[0], weight.shape[0], *places),
+            promoted(x.type, weight.type), stride=steps, padding=pads, dilation=gaps, transposed=False, groups=groups,
+        )  # fmt: skip
+
+    return read
+
+
+def _attention(b: Builder, q: Tensor, k: Tensor, v: Tensor, *rest: Any, **more: Any) -> Tensor:
+    """`scaled_dot_product_attention`: scores, a mask, the softmax, and the values. All keys count, as torch counts."""
+    mask = more.get("attn_mask", rest[0] if rest else None)
+    if more.get("enable_gqa"):
+        heads = q.shape[-3] // k.shape[-3]
+        k, v = (_repeated(b, x, heads, -3) for x in (k, v))
+    scores = b.matmul(q, _transpose(b, k, -2, -1), "attention scores")
+    scores = b.elementwise("mul", [scores, float(more.get("scale") or q.shape[-1] ** -0.5)])
+    if isinstance(mask, Tensor):
+        scores = b.elementwise("add", [scores, mask], scores.type)
+    return b.matmul(_softmax("softmax")(b, scores), v, "attention values")
+
+
+# ---- movement ----
+
+
+def _cat(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Tensor:
+    every = [_tensor(t) for t in tensors]
+    at = dim % len(every[0].shape)
+    shape = (*every[0].shape[:at], sum(t.shape[at] for t in every), *every[0].shape[at + 1 :])
+    return b.add("cat", "cat", every, shape, every[0].type, dim=at)
+
+
+def _stack(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Tensor:
+    at = dim % (len(_tensor(tensors[0]).shape) + 1)
+    return _cat(b, [_unsqueeze(b, _tensor(t), at) for t in tensors], at)
+
+
+def _filled(value: float | None) -> Call:
+    """`zeros`, `ones`, `full`: value None stands for the argument after the sizes."""
+
+    def read(b: Builder, *given: Any, dtype: Dtype | None = None, **more: Any) -> Tensor:
+        sizes = _sizes(given[:1] if value is None else given)
+        number = value if value is not None else given[1]
+        kind = dtype.name if dtype is not None else "f32"
+        return b.add("fill", "fill", [], sizes, kind, value=float(number))
+
+    return read
+
+
+def _like(value: float | None) -> Call:
+    def read(b: Builder, x: Tensor, *given: Any, dtype: Dtype | None = None, **more: Any) -> Tensor:
+        number = value if value is not None else given[0]
+        return b.add("fill", "fill", [], x.shape, dtype.name if dtype else x.type, value=float(number))
+
+    return read
+
+
+def _arange(b: Builder, *given: Any, dtype: Dtype | None = None, **more: Any) -> Tensor:
+    if not all(isinstance(n, int) for n in given) or not given:
+        raise NotRead("arange of these numbers")
+    count = len(range(*given))
+    return b.add("arange", "arange", [], (count,), dtype.name if dtype else "i64")
+
+
+def _triangle(b: Builder, x: Tensor, diagonal: int = 0) -> Tensor:
+    return b.elementwise("copy", [x])
+
+
+def _rows(op: str) -> Call:
+    def read(b: Builder, *given: Any, **more: Any) -> Tensor:
+        values = [*given, *(more[k] for k in ("dim", "index") if k in more)]
+        if op == "embedding":
+            places, data = _tensor(values[0]), _tensor(values[1])
+            return b.add(op, op, [data, places], (*places.shape, *data.shape[1:]), data.type)
+        data, dim, places = _tensor(values[0]), values[1], _tensor(values[2])
+        at = dim % len(data.shape)
+        shape = places.shape if op == "gather" else (*data.shape[:at], *places.shape, *data.shape[at + 1 :])
+        return b.add(op, op, [data, places], shape, data.type)
+
+    return read
+
+
+def _masked(b: Builder, x: Tensor, mask: Tensor, value: float) -> Tensor:
+    finite = value if math.isfinite(value) else math.copysign(3.4e38, value)
+    return b.elementwise("where", [mask, float(finite), x], x.type)
+
+
+def _to(b: Builder, x: Tensor, *given: Any, dtype: Any = None, **more: Any) -> Tensor:
+    wanted = next((v for v in (dtype, *given) if isinstance(v, Dtype)), None)
+    like = next((v for v in given if isinstance(v, Tensor)), None)
+    name = wanted.name if wanted is not None else like.type if like is not None else x.type
+    return b.cast(x, name)
+
+
+def _cast(name: str) -> Call:
+    return lambda b, x: b.cast(_tensor(x), name)
+
+
+def _same(b: Builder, x: Any, *given: Any, **more: Any) -> Any:
+    return x
+
+
+CALLS: Mapping[str, Call] = {
+    "matmul": lambda b, x, y: b.matmul(x, y), "mm": lambda b, x, y: b.matmul(x, y),
+    "bmm": lambda b, x, y: b.matmul(x, y),
+    "mv": lambda b, x, y: b.matmul(x, y), "dot": lambda b, x, y: b.matmul(x, y), "linear": _linear,
+    "scaled_dot_product_attention": _attention,
+    "conv1d": _convolution(1), "conv2d": _convolution(2), "conv3d": _convolution(3),
+    "transpose": _transpose, "swapaxes": _transpose, "t": _transpose,
+    "permute": lambda b, x, *dims: b.permuted(x, _sizes(dims)),
+    "view": lambda b, x, *sizes: b.reshape(x, _sizes(sizes)),
+    "reshape": lambda b, x, *sizes: b.reshape(x, _sizes(sizes)),
+    "view_as": lambda b, x, y: b.reshape(x, y.shape), "expand_as": lambda b, x, y: b.expanded(x, y.shape),
+    "expand": lambda b, x, *sizes: b.expanded(x, _sizes(sizes)), "unsqueeze": _unsqueeze, "squeeze": _squeeze,
+    "flatten": _flatten, "chunk": _chunk, "split": _split, "unbind": _unbind, "repeat_interleave": _repeated,
+    "broadcast_to": lambda b, x, sizes: b.expanded(x, _sizes([sizes])),
+    "sum": _reduced("sum"), "mean": _reduced("mean"), "prod": _reduced("prod"), "var": _reduced("var"),
+    "std": _reduced("std"), "amax": _AMAX, "amin": _AMIN, "max": _extreme("maximum", _AMAX, _ARGMAX),
+    "min": _extreme("minimum", _AMIN, _ARGMIN), "argmax": _ARGMAX, "argmin": _ARGMIN,
+    "softmax": _softmax("softmax"), "log_softmax": _softmax("log_softmax"),
+    "layer_norm": _layer_norm, "group_norm": _group_norm, "rms_norm": _rms_norm,
+    "cat": _cat, "concat": _cat, "stack": _stack, "zeros": _filled(0), "ones": _filled(1), "full": _filled(None),
+    "empty": _filled(0), "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0),
+    "full_like": _like(None),
+    "arange": _arange, "tril": _triangle, "triu": _triangle, "embedding": _rows("embedding"), "gather": _rows("gather"),
+    "index_select": _rows("index_select"), "masked_fill": _masked,
+    "to": _to, "type": _to, "float": _cast("f32"), "half": _cast("f16"), "bfloat16": _cast("bf16"),
+    "double": _cast("f64"),
+    "long": _cast("i64"), "int": _cast("i32"), "bool": _cast("i8"),
+    "contiguous": _same, "detach": _same, "cuda": _same, "cpu": _same, "requires_grad": _same, "dropout": _dropout,
+    "clone": lambda b, x: b.elementwise("copy", [x]),
+    "cumsum": lambda b, x, dim: b.add("cumsum", "cumsum", [x], x.shape, x.type, dim=dim),
+    "clamp": lambda b, x, min=None, max=None: b.elementwise("clamp", [x], **_bounds(min, max)),
+    "size": lambda b, x, dim=None: x.shape if dim is None else x.shape[dim], "dim": lambda b, x: len(x.shape),
+    "numel": lambda b, x: math.prod(x.shape), "broadcast_shapes": lambda b, *shapes: broadcast(shapes),
+}  # fmt: skip
+"""By name, as functions of torch and as methods. Elementwise operators are in `elementwise.OPERATORS`."""
+
+_ALSO = {"multiply": "mul", "divide": "div", "subtract": "sub", "negative": "neg", "logical_and": "logical_and"}
+
+
+def _bounds(low: Any, high: Any) -> dict[str, str]:
+    from roofdsl.frontends.tensors.writing import number
+
+    return {k: number(v) for k, v in (("low", low), ("high", high)) if isinstance(v, int | float)}
+
+
+def called(builder: Builder, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """The value of a call of torch's function or method `name`. Raises NotRead."""
+    plain = _ALSO.get(name.rstrip("_"), name.rstrip("_"))
+    try:
+        if plain in CALLS:
+            return CALLS[plain](builder, *args, **kwargs)
+        if plain in OPERATORS:
+            options = {k: v for k, v in kwargs.items() if k in ("alpha", "approximate")}
+            if set(kwargs) - set(options) - {"inplace"}:
+                raise NotRead(f"{name} with {', '.join(kwargs)}")
+            return builder.elementwise(plain, args, **options)
+    except (TypeError, IndexError, ValueError, ZeroDivisionError, AttributeError) as error:
+        raise NotRead(f"{name} called in this way") from error
+    raise NotRead(f"`{name}`")

@@ -1,0 +1,207 @@
+"""What a reference code in PyTorch computes with while it is read: tensors of known shapes, and Python's own values.
+
+`Builder` collects the operators. Every method returns the tensor that an operator of torch returns; none has data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from roofdsl.frontends.tensors.graph import Graph, Node, Tensor
+from roofdsl.frontends.tensors.types import is_whole, promoted
+from roofdsl.lang.record import Record
+
+MOST_OPERATORS = 4000
+COMPARISONS = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "isnan", "isinf"}
+)
+ROUNDING = frozenset({
+    "add", "sub", "rsub", "mul", "maximum", "minimum", "abs", "neg", "square", "clamp", "relu", "copy", "where", "sign",
+    "pow",
+})  # fmt: skip
+"""Operators that keep whole numbers whole."""
+
+
+class Dtype(Record):
+    """A type of torch, by the name of the language."""
+
+    name: str
+
+
+class Module(Record):
+    """A module that the code imports, such as `torch.nn.functional`, or a part of one."""
+
+    path: str
+
+
+class NotRead(Exception):
+    """Something that is not read; the message says what."""
+
+
+class Builder:
+    """The operators of a reference, in their order."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.views = 0
+        self.fresh = 0
+
+    def new(self, shape: Sequence[int], type_name: str) -> Tensor:
+        """A tensor that nothing was known of before."""
+        self.fresh += 1
+        return Tensor(self.fresh, tuple(shape), type_name, tuple(shape))
+
+    def add(
+        self, op: str, called: str, inputs: Sequence[Any], shape: Sequence[int], type_name: str, **options: Any
+    ) -> Tensor:
+        """The result of an operator. Raises NotRead for too many of them."""
+        if len(self.nodes) >= MOST_OPERATORS:
+            raise NotRead(f"more than {MOST_OPERATORS:,} operators")
+        out = self.new(shape, type_name)
+        self.nodes.append(Node(op, called, tuple(inputs), (out,), options))
+        return out
+
+    def graph(self, name: str, results: frozenset[int]) -> Graph:
+        """The operators that the results need."""
+        wanted = set(results)
+        kept: list[Node] = []
+        for node in reversed(self.nodes):
+            if any(t.id in wanted for t in node.outputs):
+                kept.insert(0, node)
+                wanted |= {t.id for t in node.tensors}
+        return Graph(name, tuple(kept), results, self.views)
+
+    # ---- element by element ----
+
+    def elementwise(self, op: str, operands: Sequence[Any], type_name: str | None = None, **options: Any) -> Tensor:
+        """An operator on elements, with operands broadcast. type_name: of the result, if torch's rules do not say."""
+        tensors = [o for o in operands if isinstance(o, Tensor)]
+        if not tensors or not all(isinstance(o, Tensor | int | float) for o in operands):
+            raise NotRead(f"{op} of these operands")
+        shape = broadcast([t.shape for t in tensors])
+        return self.add(op, op, operands, shape, type_name or _result(op, operands), **options)
+
+    def cast(self, data: Tensor, type_name: str) -> Tensor:
+        """The same tensor if it has the type."""
+        return data if data.type == type_name else self.add("cast", "to", [data], data.shape, type_name)
+
+    # ---- views ----
+
+    def view(self, data: Tensor, shape: Sequence[int], *, in_order: bool) -> Tensor:
+        """Other shape, same data."""
+        self.views += 1
+        return data.viewed(tuple(shape), in_order=in_order)
+
+    def reshape(self, data: Tensor, wanted: Sequence[int]) -> Tensor:
+        """With one -1 for what is left. Raises NotRead for another number of elements."""
+        known = prod(n for n in wanted if n != -1)
+        total = prod(data.shape)
+        shape = [total // max(1, known) if n == -1 else n for n in wanted]
+        if prod(shape) != total or any(n < 1 for n in shape):
+            raise NotRead(f"a view of {list(data.shape)} as {list(wanted)}")
+        return self.view(data, shape, in_order=True)
+
+    def permuted(self, data: Tensor, order: Sequence[int]) -> Tensor:
+        """Dimensions in another order."""
+        rank = len(data.shape)
+        order = [k % rank for k in order]
+        if sorted(order) != list(range(rank)):
+            raise NotRead(f"the order {order} of {rank} dimensions")
+        self.views += 1
+        shape, stored = ([of[k] for k in order] for of in (data.shape, data.stored))
+        return Tensor(data.id, tuple(shape), data.type, tuple(stored), data.whole and order == list(range(rank)))
+
+    def expanded(self, data: Tensor, wanted: Sequence[int]) -> Tensor:
+        """Dimensions of one element read again and again."""
+        own = (*[1] * (len(wanted) - len(data.shape)), *data.shape)
+        stored = (*[1] * (len(wanted) - len(data.stored)), *data.stored)
+        shape = [n if n != -1 else m for n, m in zip(wanted, own, strict=True)]
+        if any(m not in (1, n) for n, m in zip(shape, own, strict=True)):
+            raise NotRead(f"{list(data.shape)} expanded to {list(wanted)}")
+        self.views += 1
+        return Tensor(data.id, tuple(shape), data.type, stored, False)
+
+    def indexed(self, data: Tensor, index: Sequence[Any]) -> Tensor:
+        """Slices, places, new dimensions and `...`: a view. Raises NotRead for tensors as indices."""
+        named = sum(1 for i in index if i is not None and i is not Ellipsis)
+        rest = [slice(None)] * (len(data.shape) - named)
+        at = next((k for k, i in enumerate(index) if i is Ellipsis), None)
+        full = [*index[:at], *rest, *index[at + 1 :]] if at is not None else [*index, *rest]
+        shape: list[int] = []
+        places = iter(data.shape)
+        changed = False
+        for one in full:
+            if one is None:
+                shape.append(1)
+                continue
+            extent = next(places, None)
+            if extent is None or isinstance(one, bool) or not isinstance(one, int | slice):
+                raise NotRead("an index that is no number or slice")
+            if isinstance(one, int):
+                changed = changed or extent != 1
+                if not -extent <= one < extent:
+                    raise NotRead("a place that is not there")
+                continue
+            if not all(n is None or isinstance(n, int) for n in (one.start, one.stop, one.step)) or one.step == 0:
+                raise NotRead("a slice of this form")
+            shape.append(len(range(*one.indices(extent))))
+            changed = changed or shape[-1] != extent
+        if 0 in shape:
+            raise NotRead("a tensor without elements")
+        return self.view(data, shape, in_order=not changed)
+
+    # ---- products ----
+
+    def matmul(self, left: Tensor, right: Tensor, called: str = "matmul", bias: Tensor | None = None) -> Tensor:
+        """`torch.matmul` with vectors, matrices and batches; a batch of one is read again and again."""
+        if not left.shape or not right.shape:
+            raise NotRead("a product with a scalar")
+        wide = len(left.shape) > 1, len(right.shape) > 1
+        a = left if wide[0] else self.view(left, (1, *left.shape), in_order=True)
+        if a.shape[-1] != right.shape[-2 if wide[1] else -1]:
+            raise NotRead(f"a product of {list(left.shape)} and {list(right.shape)}")
+        type_name = promoted(left.type, right.type)
+        columns = right.shape[-1:] if wide[1] else ()
+        if len(right.shape) <= 2:
+            rows = prod(a.shape[:-1])
+            flat = a if len(a.shape) == 2 else self.reshape(a, (rows, a.shape[-1]))
+            inputs = [*([bias] if bias is not None else []), flat, right]
+            made = self.add("matmul", called, inputs, (rows, *columns), type_name, bias=bias is not None)
+            shape = (*(a.shape[:-1] if wide[0] else ()), *columns)
+            return made if made.shape == shape else self.view(made, shape, in_order=True)
+        batch = broadcast([a.shape[:-2], right.shape[:-2]])
+        whole = self.expanded(a, (*batch, *a.shape[-2:])) if a.shape[:-2] != batch else a
+        same = (*[1] * (len(batch) - len(right.shape) + 2), *right.stored[:-2], *right.shape[-2:])
+        other = Tensor(right.id, same, right.type, same, right.whole)
+        made = self.add("matmul", called, [whole, other], (*batch, a.shape[-2], *columns), type_name, bias=False)
+        return made if wide[0] else self.view(made, (*batch, *columns), in_order=True)
+
+
+def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The shape of elements side by side. Raises NotRead for shapes that do not fit."""
+    rank = max(map(len, shapes), default=0)
+    found = []
+    for column in zip(*((*[1] * (rank - len(s)), *s) for s in shapes), strict=True):
+        sizes = {n for n in column if n != 1}
+        if len(sizes) > 1:
+            raise NotRead(f"shapes that do not fit: {', '.join(str(list(s)) for s in shapes)}")
+        found.append(max(sizes, default=1))
+    return tuple(found)
+
+
+def _result(op: str, operands: Sequence[Any]) -> str:
+    """The type that torch gives the result."""
+    if op in COMPARISONS:
+        return "i8"
+    values = operands[1:] if op == "where" else operands
+    tensors = [o for o in values if isinstance(o, Tensor)]
+    wide = [t for t in tensors if t.shape] or tensors
+    if not wide:
+        return "f32"
+    found = wide[0].type
+    for tensor in wide[1:]:
+        found = promoted(found, tensor.type)
+    fraction = any(isinstance(o, float) for o in values) or op not in ROUNDING
+    return "f32" if is_whole(found) and fraction else found

@@ -1,0 +1,171 @@
+"""The least time of a kernel's operations, on ordinary pipes and on matrix units side by side.
+
+A contraction runs on matrix units as a whole, if the machine has them for its types (docs/rules.md, rule 14). Of other
+kernels, the pairs of multiplications and additions that sum products may run on matrix units while everything else
+runs on the ordinary pipes: a convolution with its ReLU, attention with its exponentials. A factor of a narrower type
+decides the rate of such a pair, since code may round the other one to it, as FlashAttention does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+
+from roofdsl.counts.operations import StatementOperations, operation_counts
+from roofdsl.counts.operations import work_at as weighed
+from roofdsl.counts.work_at import WorkAt
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import sized
+from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_rate
+from roofdsl.predict.compute import compute_time
+from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.time_model import ComputePart, pipe_cost
+from roofdsl.sol.sums import SumOfProducts, sums_of_products
+
+MATRIX_UNIT = "tensor"
+
+
+class Operations(Record):
+    """The operations of a launch, or of several: those that matrix units may do, and the others.
+
+    unit: the matrix unit that does everything (a contraction), or None. costs: the file's own costs of classes.
+    """
+
+    work: int
+    matrix: tuple[ComputePart, ...]
+    ordinary: WorkAt
+    costs: tuple[tuple[str, Fraction], ...]
+    unit: str | None
+
+    @property
+    def partly(self) -> str | None:
+        """The matrix unit that does a part of the operations; None if it does all or none."""
+        return MATRIX_UNIT if self.unit is None and self.matrix else None
+
+
+class ComputeFloor(Record):
+    """The least seconds of the operations, and the numbers that give them in words."""
+
+    time_s: Fraction
+    formula: str
+
+
+def operations_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Operations:
+    """All operations of one launch. Raises what counting raises."""
+    at = sized(kernel, values)
+    counts, executions = operation_counts(at.kernel), statement_executions(at.kernel, at.values)
+    work = weighed(counts, executions)
+    costs = tuple((name, Fraction(value)) for name, value in kernel.costs)
+    unit = kernel.unit or fitting_unit(kernel, work, machine)
+    if unit is not None:
+        parts = compute_time(work, machine, unit=unit, costs=dict(costs)).parts
+        return Operations(work.total, parts, WorkAt({}, {}), costs, unit)
+    matrix: list[ComputePart] = []
+    rest = list(counts)
+    for one in sums_of_products(at.kernel):
+        own = counts[one.place]
+        for type_name, pairs in own.fused_pairs.items():
+            rate = _matrix_rate(type_name, one, machine)
+            if rate is not None and pairs and executions[one.place]:
+                matrix.append(ComputePart(rate[0], MATRIX_UNIT, 2 * pairs * executions[one.place], rate[1]))
+                rest[one.place] = _without_pairs(rest[one.place], type_name)
+    return Operations(work.total, _joined(matrix), weighed(rest, executions), costs, None)
+
+
+def statement_executions(kernel: Kernel, values: Mapping[str, int]) -> list[int]:
+    """How often each statement of a kernel without directives is executed, in the order of the text. Raises TooHard."""
+    from roofdsl.sets.cardinality import cardinality
+    from roofdsl.sets.count import number
+    from roofdsl.sets.library import limited
+    from roofdsl.sets.stream import build
+
+    with limited(f"W at these sizes of kernel {kernel.name}"):
+        return [number(cardinality(d.executions)) for d in build(kernel, dict(values), None).domains]
+
+
+def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:
+    """The matrix unit that a library would use: for contractions, if the machine has one for all types of `work`."""
+    types = {name for name, operations in work.by_type.items() if operations}
+    has = all(machine.stated(name, MATRIX_UNIT) is not None for name in types)
+    return MATRIX_UNIT if types and has and is_contraction(kernel) else None
+
+
+def _matrix_rate(type_name: str, one: SumOfProducts, machine: Machine) -> tuple[str, Fraction] | None:
+    """The type and the rate at which matrix units may do a pair; None if the ordinary pipes are no slower."""
+    types = dict.fromkeys((type_name, one.left.type.component.name, one.right.type.component.name))
+    peaks = [p for t in types if (p := machine.stated(t, MATRIX_UNIT)) is not None]
+    best = max(peaks, key=lambda p: p.rate_per_s, default=None)
+    if best is None:
+        return None
+    try:
+        ordinary = machine.peak(type_name).per_s
+    except CommandError:  # the machine has this type on its matrix units only
+        ordinary = Fraction(0)
+    return (best.type, best.rate_per_s) if best.rate_per_s > ordinary else None
+
+
+def _without_pairs(one: StatementOperations, type_name: str) -> StatementOperations:
+    pairs = one.fused_pairs[type_name]
+    left = {key: n - pairs * (key in ((type_name, "add"), (type_name, "mul"))) for key, n in one.operations.items()}
+    return replace(one, operations=left, fused_pairs={**one.fused_pairs, type_name: 0})
+
+
+def _joined(parts: Iterable[ComputePart]) -> tuple[ComputePart, ...]:
+    """One part for each type and class."""
+    found: dict[tuple[str, str, Fraction], int] = {}
+    for part in parts:
+        key = (part.type, part.cls, part.rate_per_s)
+        found[key] = found.get(key, 0) + part.operations
+    return tuple(ComputePart(t, cls, n, rate) for (t, cls, rate), n in found.items())
+
+
+def together(launches: Sequence[tuple[Operations, int]]) -> Operations:
+    """The operations of (launch, how often) as those of one launch; files' own costs must agree, or are left out."""
+    matrix = _joined(replace(p, operations=p.operations * n) for own, n in launches for p in own.matrix)
+    operations: dict[tuple[str, str], int] = {}
+    pairs: dict[str, int] = {}
+    functions: dict[tuple[str, str], int] = {}
+    for own, n in launches:
+        for key, count in own.ordinary.operations.items():
+            operations[key] = operations.get(key, 0) + n * count
+        for name, count in own.ordinary.fused_pairs.items():
+            pairs[name] = pairs.get(name, 0) + n * count
+        for key, count in own.ordinary.functions.items():
+            functions[key] = functions.get(key, 0) + n * count
+    given = [dict(own.costs) for own, _ in launches]
+    names = set().union(*given)
+    costs = {name: min(each[name] for each in given) for name in names if all(name in each for each in given)}
+    units = {own.unit for own, _ in launches}
+    return Operations(
+        sum(own.work * n for own, n in launches), matrix, WorkAt(operations, pairs, 0, 0, functions),
+        tuple(costs.items()), next(iter(units)) if len(units) == 1 else None,
+    )  # fmt: skip
+
+
+def compute_floor(found: Operations, machine: Machine) -> ComputeFloor:
+    """The longer of the time of the matrix units and that of the ordinary pipes. Raises CommandError for a type that
+    the machine lacks.
+    """
+    on_unit = sum((part.time_s for part in found.matrix), Fraction(0))
+    ordinary = compute_time(found.ordinary, machine, costs=dict(found.costs))
+    sides = []
+    if found.matrix:
+        units = " and ".join(dict.fromkeys(part.cls for part in found.matrix))
+        sides.append(" + ".join(_shown(p, p.rate_per_s, units) for p in found.matrix) + f", on {units} units")
+    if ordinary.parts or not sides:
+        apart = not machine.one_sequence
+        words = []
+        for part in ordinary.parts:
+            cost = pipe_cost(part, machine) if apart and machine.pipes_separate else None
+            rate = part.rate_per_s if cost is None else machine.peak(part.type).per_s / 2 / cost
+            words.append(_shown(part, rate, ""))
+        sides.append((" beside " if apart else " + ").join(words))
+    return ComputeFloor(max(on_unit, ordinary.time_s), ", beside ".join(sides))
+
+
+def _shown(part: ComputePart, rate: Fraction, unit: str) -> str:
+    cls = "" if part.cls == unit else f" ({part.cls})"
+    return f"{part.operations:,} operations in {part.type}{cls} at {show_rate(rate)}"

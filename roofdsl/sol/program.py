@@ -1,0 +1,129 @@
+"""Everything `roofdsl sol` answers about a program: as one launch, as its launches, and with what stays in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from roofdsl.lang.record import Record
+from roofdsl.loops.program_at import ProgramAt, RepeatedAt
+from roofdsl.machine.model import Machine
+from roofdsl.sol.answer import SpeedOfLight, speed_of_light
+from roofdsl.sol.claim import Claim, judge
+from roofdsl.sol.fused import Fused, arrays_of, fused
+
+
+class Part(Record):
+    """`times` launches of a kernel at one size."""
+
+    times: int
+    answer: SpeedOfLight
+
+
+class Kept(Record):
+    """An array that a launch reads while the last cache still holds what the launch before it wrote. saved_s: the
+    time of its bytes at the memory, over all times that this happens.
+    """
+
+    array: str
+    writer: str
+    reader: str
+    bytes: int
+    saved_s: Fraction
+
+
+class ProgramLight(Record):
+    """The program as one launch (`fused`), its launches one by one, and arrays that stay in the last cache between."""
+
+    fused: Fused
+    parts: tuple[Part, ...]
+    kept: tuple[Kept, ...]
+    claim: Claim | None
+
+    @property
+    def launches(self) -> int:
+        return sum(part.times for part in self.parts)
+
+    @property
+    def launched_s(self) -> Fraction:
+        """The least time of the launches one after the other, each with its data in the memory."""
+        return sum((part.times * part.answer.floor.time_s for part in self.parts), Fraction(0))
+
+    @property
+    def written_s(self) -> Fraction | None:
+        """The time of all launches as written; None if one of them was not found."""
+        found = [None if p.answer.written is None else p.times * p.answer.written.bound_s for p in self.parts]
+        return None if None in found else sum((t for t in found if t is not None), Fraction(0))
+
+    @property
+    def best_s(self) -> Fraction | None:
+        """The time of all launches in the best order found, with what stays in the last cache."""
+        found = [None if p.answer.best is None else p.times * p.answer.best.time_s for p in self.parts]
+        if None in found:
+            return None
+        return sum((t for t in found if t is not None), Fraction(0)) - sum((k.saved_s for k in self.kept), Fraction(0))
+
+
+def program_light(
+    at: ProgramAt, machine: Machine, measured_s: Fraction | None = None, once: tuple[int, int] | None = None
+) -> ProgramLight:
+    """The answer for one execution of the program. A claim is judged by the floor of the program as one launch, since
+    code may fuse its launches. once: as in `fused`. Raises what `fused` and `speed_of_light` raise.
+    """
+    whole = fused(at, machine, once)
+    parts = tuple(Part(p.times, speed_of_light(p.kernel, dict(p.arguments), machine)) for p in at.launched)
+    claim = None if measured_s is None else judge(measured_s, whole.floor)
+    return ProgramLight(whole, parts, tuple(_kept(at, parts, machine)), claim)
+
+
+def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[Kept]:
+    """Arrays that pass from a launch to the next one: same name, type and number of elements.
+
+    The last cache holds them if it holds everything that both launches touch.
+    """
+    cache = machine.last_cache
+    if cache is None:
+        return
+    memory = machine.main_memory
+    arrays = [arrays_of(part) for part in at.launched]
+    for (first, second), times in _neighbors(at.steps).items():
+        written = {(a.name, a.kind): a for a in arrays[first] if a.stores}
+        touched = sum(max(a.loads, a.stores) for place in (first, second) for a in arrays[place])
+        best = parts[second].answer.best
+        if touched > cache.size_bytes * cache.copies or first == second or best is None:
+            continue
+        passed = [a for a in arrays[second] if a.loads and (a.name, a.kind) in written]
+        others = max((t for name, t in best.terms if name != memory.name), default=Fraction(0))
+        left = max(Fraction(0), best.time_s - others)  # below the other terms nothing is saved
+        for a in passed:
+            saved = min(left, Fraction(a.loads) / memory.bandwidth_bytes_per_s)
+            left -= saved
+            yield Kept(a.name, at.launched[first].kernel.name, at.launched[second].kernel.name, a.loads, times * saved)
+
+
+def _neighbors(steps: tuple[int | RepeatedAt, ...]) -> dict[tuple[int, int], int]:
+    """How often a launch of one place follows directly upon one of another place."""
+    found: dict[tuple[int, int], int] = {}
+
+    def walk(part: tuple[int | RepeatedAt, ...], times: int) -> tuple[int, int] | None:
+        """The first and the last launch of these steps."""
+        ends: tuple[int, int] | None = None
+        for step in part:
+            if isinstance(step, int):
+                own: tuple[int, int] | None = (step, step)
+            else:
+                own = walk(step.steps, times * step.times)
+                if own is not None and step.times > 1:
+                    _count(found, (own[1], own[0]), times * (step.times - 1))
+            if own is not None:
+                if ends is not None:
+                    _count(found, (ends[1], own[0]), times)
+                ends = (own[0] if ends is None else ends[0], own[1])
+        return ends
+
+    walk(steps, 1)
+    return found
+
+
+def _count(found: dict[tuple[int, int], int], key: tuple[int, int], times: int) -> None:
+    found[key] = found.get(key, 0) + times

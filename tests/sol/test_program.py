@@ -1,0 +1,131 @@
+"""Programs as one launch and as their launches, against sums and against what really passes between launches."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from click.testing import CliRunner
+from jsonschema import Draft202012Validator
+
+from roofdsl.cli.main import cli
+from roofdsl.lang.source import Source
+from roofdsl.loops.load import load_file
+from roofdsl.loops.program_at import ProgramAt, program_at
+from roofdsl.machine.find import find_model, load_machine
+from roofdsl.sol.floor import floor
+from roofdsl.sol.fused import fused
+from roofdsl.sol.program import program_light
+from roofdsl.tell.schemas.commands import schema_of
+
+CHAIN = """\
+kernel first(n):
+    in a: f64[n]
+    out b: f64[n]
+    for i in range(n):
+        b[i] = 2 * a[i]
+
+kernel second(n):
+    in x, w: f64[n]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = x[i] + w[i]
+
+kernel last(n):
+    in y: f64[n]
+    inout s: f64
+    for i in range(n):
+        s += y[i]
+
+program chain(n):
+    run first(n)
+    run second(n)
+    run last(n)
+
+program again(n):
+    repeat 3:
+        run first(n)
+        run second(n)
+
+program apart(n):
+    run first(n)
+    run second(2 * n)
+"""
+
+
+def at(name: str, n: int, text: str = CHAIN) -> ProgramAt:
+    return program_at(load_file(Source("<test>", text)), name, {"n": n})
+
+
+@pytest.mark.parametrize(
+    ("name", "loads", "stores"),
+    [
+        ("chain", 8 + 8 / 1000, 8 / 1000),  # a, which may be w, and s; b and y need not move
+        ("again", 8, 8),  # a, which may be w; y of the last time
+        ("apart", 8 * (1 + 2 + 2), 8 * (1 + 2)),  # arrays of another length: b is no input of the second launch
+    ],
+)
+def test_what_passes_between_launches_need_not_move(name: str, loads: float, stores: float) -> None:
+    """In bytes for each of n = 1000, counted by hand."""
+    machine = load_machine("zen2_epyc_7452")
+    found = fused(at(name, 1000), machine)
+    term = next(t for t in found.floor.terms if t.name == machine.main_memory.name)
+    assert term.amount == pytest.approx(1000 * (loads + stores), abs=1e-6)
+
+
+def test_as_launched_is_the_sum_of_the_launches() -> None:
+    machine = load_machine("v100")
+    program = at("again", 4096)
+    found = program_light(program, machine)
+    own = {p.kernel.name: floor(p.kernel, dict(p.arguments), machine).time_s for p in program.launched}
+    assert found.launches == 6 and found.launched_s == 3 * (own["first"] + own["second"])
+    assert found.fused.floor.time_s <= found.launched_s
+    assert found.best_s is not None and found.written_s is not None
+    assert found.best_s <= found.written_s
+
+
+def test_a_cache_that_holds_both_launches_saves_the_loads_in_between() -> None:
+    """y stays in the last cache where `second` and `last` fit in it, and only there."""
+    machine = load_machine("v100")
+    small, large = (program_light(at("chain", n), machine) for n in (30_000, 250_000))
+    assert [(k.array, k.writer, k.reader) for k in small.kept] == [("y", "second", "last")] and not large.kept
+    assert small.kept[0].bytes == 8 * 30_000
+
+
+def test_fused_compute_runs_on_both_units_side_by_side() -> None:
+    """Flash attention as two launches: products on tensor units, exponentials on the ordinary pipes."""
+    machine = load_machine("a100_80")
+    target = find_model("attention_flash")
+    assert target.name is not None
+    program = program_at(load_file(target.path), target.name, {})
+    found = fused(program, machine)
+    products, exponentials = (floor(p.kernel, dict(p.arguments), machine) for p in program.launched)
+    apart = [next(t.time_s for t in f.terms if t.name == "compute") for f in (products, exponentials)]
+    assert next(t.time_s for t in found.floor.terms if t.name == "compute") == max(apart)
+
+
+def test_the_fused_floor_is_below_every_order_of_its_launches() -> None:
+    """A program has no more to do than its launches have, on any machine."""
+    small = {"attention_naive": {"new": 32, "context": 48, "kv": 2}, "conv2d_im2col": {"batch": 2, "h": 9, "w": 9}}
+    for name, sizes in small.items():
+        target = find_model(name)
+        assert target.name is not None
+        program = program_at(load_file(target.path), target.name, sizes)
+        for machine in map(load_machine, ("a100_80", "h100_sxm")):
+            found = fused(program, machine)
+            launches = [(floor(p.kernel, dict(p.arguments), machine), p.times) for p in program.launched]
+            assert found.floor.time_s <= sum((f.time_s * n for f, n in launches), Fraction(0))
+
+
+def test_the_command_takes_programs() -> None:
+    """FILE:PROGRAM; a file without a name still stands for its kernels."""
+    asked = ["sol", "attention_naive", "--machine", "a100_80", "--set", "new=16,context=16,kv=2,group=2,dh=16"]
+    run = CliRunner().invoke(cli, [*asked, "--measured", "1ns", "--json"])
+    assert run.exit_code == 1, run.output
+    found = json.loads(run.output)
+    Draft202012Validator(schema_of("sol")).validate(found)
+    assert found["kernel"] == "attention_naive" and found["claim"]["verdict"] == "impossible"
+    assert found["program"]["launches"] == 3 and len(found["program"]["kernels"]) == 3
+    text = CliRunner().invoke(cli, asked)
+    assert text.exit_code == 0 and "Fused into one launch" in text.output and "floor, as launched" in text.output
