@@ -43,8 +43,9 @@ def certify_previous(previous: Any, candidates: Any) -> None:
 
 
 class Claim(Record):
-    """The library's map from each access to the previous one, and the earlier accesses of which that should be the last.
-    It is not yet certified.
+    """The library's map from each access to the previous one, not yet certified, and all earlier accesses to the line.
+
+    The previous one should be the last of these.
     """
 
     candidates: Any = field(compare=False)
