@@ -21,10 +21,12 @@ from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
 from roofdsl.sets.cardinality import cardinality
-from roofdsl.sets.cases import Case, Cases, closed_form
+from roofdsl.sets.cases import Case, Cases, closed_form, closed_form_of
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.facts import CACHE, CacheMultiple, Fact, Row, at_least
+from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import Fresh, Residencies, exceeding, residencies
+from roofdsl.sets.parities import joined_parities
 from roofdsl.sets.plateaus import PlateauLines
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import large_sizes
@@ -282,4 +284,5 @@ def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi
         import islpy as isl
 
         count = count.add(isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(stream.context.params()))
-    return closed_form(count, stream.context, meaning, assumes)
+    parts = joined_parities([(domain.params(), value) for domain, value in pieces(count)], stream.context)
+    return closed_form_of(parts, stream.context, meaning, assumes)

@@ -72,7 +72,7 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
     """
     periods: dict[str, int] = {}
     apart = set()
-    for found in value.atoms():
+    for found in sorted(value.atoms(), key=str):  # in which order parts come must be the same in every process
         if isinstance(found, str) or any(n not in fixed and not _DIMENSION.fullmatch(n) for n in found.of.names()):
             continue
         if any(len(m) > 1 or any(not isinstance(a, str) or power != 1 for a, power in m) for m, _ in found.of):

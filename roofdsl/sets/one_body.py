@@ -125,18 +125,18 @@ class _Windows:
             self._known[key] = added(counts or [isl.PwQPolynomial.from_qpolynomial(zero)])
         return self._known[key]
 
-    def _touched(self, after: int, before: int) -> set[tuple[str, Offset]]:
-        """The elements that the parts of iterations at both ends touch, relative to the last iteration."""
-        found = set[tuple[str, Offset]]()
+    def _touched(self, after: int, before: int) -> Iterable[tuple[str, Offset]]:
+        """The elements that the parts of iterations at both ends touch, relative to the last iteration, each once."""
+        found = list[tuple[str, Offset]]()
         for name, references in self.body.offsets.items():
             for place, offset in references:
                 if any(self.back):
-                    found |= {(name, offset)} if place < before else set()
+                    found += [(name, offset)] if place < before else []
                     moved = tuple(o - by for o, by in zip(offset, self._moved[name], strict=True))
-                    found |= {(name, moved)} if place >= after else set()
+                    found += [(name, moved)] if place >= after else []
                 elif after <= place < before:
-                    found.add((name, offset))
-        return found
+                    found.append((name, offset))
+        return dict.fromkeys(found)
 
     @cached_property
     def _moved(self) -> dict[str, Offset]:

@@ -5,10 +5,11 @@ See docs/rules.md, step S2.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import islpy as isl
+
+from roofdsl.lang.record import Record, field
 
 
 class NotCertified(Exception):
@@ -41,29 +42,41 @@ def certify_previous(previous: Any, candidates: Any) -> None:
         raise NotCertified("a later candidate lies between")
 
 
-def previous_access(touch: Any, require: Callable[[Any], None] | None = None) -> Any:
-    """The certified map from each access to the previous one on its line.
+class Claim(Record):
+    """The library's map from each access to the previous one, not yet certified, and all earlier accesses to the line.
 
-    Tries the direct method first, then methods that avoid known errors of the library. Raises NotCertified if all fail.
-    `require` may reject a map before the certificate, which may take seconds; what it raises is passed on.
+    The previous one should be the last of these.
     """
+
+    candidates: Any = field(compare=False)
+    latest: Any = field(compare=False)
+
+    def certified(self) -> Any:
+        """The certified map. Tries other methods, which avoid known errors of the library, where it is wrong.
+
+        Raises NotCertified if all fail.
+        """
+        failure = NotCertified("no way tried")
+        for way in (None, _coalesced, _reparsed, _by_parts):
+            previous = self.latest if way is None else way(self.candidates)
+            try:
+                certify_previous(previous, self.candidates)
+            except NotCertified as error:
+                failure = error
+                continue
+            return previous.coalesce()
+        raise failure
+
+
+def claimed_previous(touch: Any) -> Claim:
+    """The library's answer, before its certificate, which may take seconds: a caller may have no use for the map."""
     candidates = earlier_on_same_line(touch)
-    failure = NotCertified("no way tried")
-    for way in (_direct, _coalesced, _reparsed, _by_parts):
-        previous = way(candidates)
-        if require is not None:
-            require(previous)
-        try:
-            certify_previous(previous, candidates)
-        except NotCertified as error:
-            failure = error
-            continue
-        return previous.coalesce()
-    raise failure
+    return Claim(candidates, candidates.lexmax())
 
 
-def _direct(candidates: Any) -> Any:
-    return candidates.lexmax()
+def previous_access(touch: Any) -> Any:
+    """The certified map from each access to the previous one on its line. Raises NotCertified."""
+    return claimed_previous(touch).certified()
 
 
 def _coalesced(candidates: Any) -> Any:

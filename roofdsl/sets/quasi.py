@@ -154,7 +154,12 @@ class Quasi:
             return self
         out: dict[Monomial, Fraction] = {}
         powers: dict[tuple[Atom, int], Quasi] = {}
+        names = {a: _as_name(value) for a, value in replacement.items()}
         for m, c in self.terms:
+            renamed = _renamed(m, names)
+            if renamed is not None:
+                out[renamed] = out[renamed] + c if renamed in out else c
+                continue
             part = Quasi.constant(c)
             for a, e in m:
                 if (a, e) not in powers:
@@ -217,6 +222,33 @@ def floor(value: Quasi) -> Quasi:
 def floors_of(value: Quasi) -> list[Floor]:
     """The floors among the atoms of a quasi-polynomial, without those inside other floors."""
     return [a for a in value.atoms() if isinstance(a, Floor)]
+
+
+def _as_name(value: Quasi) -> str | None:
+    """The symbol that `value` is; None where it is more than that."""
+    if len(value.terms) != 1:
+        return None
+    ((monomial, c),) = value.terms
+    if c != 1 or len(monomial) != 1 or monomial[0][1] != 1:
+        return None
+    atom = monomial[0][0]
+    return atom if isinstance(atom, str) else None
+
+
+def _renamed(monomial: Monomial, names: Mapping[str, str | None]) -> Monomial | None:
+    """With each symbol by its new name; None where one is replaced by more than a name, or two get the same name.
+
+    Most substitutions do no more, and need no products.
+    """
+    found: dict[Atom, int] = {}
+    for atom, power in monomial:
+        if not isinstance(atom, str):
+            return None
+        name = names.get(atom, atom)
+        if name is None or name in found:
+            return None
+        found[name] = power
+    return tuple(sorted(found.items(), key=lambda t: str(t[0])))
 
 
 def _quasi(value: Quasi | Rational) -> Quasi:

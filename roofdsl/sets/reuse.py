@@ -19,7 +19,8 @@ from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import ONE_OF_MANY, on_all_cores, pieces, unlimited
 from roofdsl.sets.one_body import one_body, without_place
-from roofdsl.sets.previous import previous_access
+from roofdsl.sets.previous import Claim, claimed_previous, previous_access
+from roofdsl.sets.previous_by_pairs import MANY_PAIRS, previous_by_pairs
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
@@ -310,8 +311,11 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
     touch = {name: touches(refs) for name, refs in groups.items()}
     touched = Touched(groups, stream.line_bytes)
     found = []
+    # Those of all arrays are looked at before the first is certified: some have too many floors to be counted.
+    claims = {name: _claimed(refs, touch[name]) for name, refs in groups.items()}
     for name, refs in groups.items():
-        previous = previous_access(touch[name], require_few_floors)
+        claim = claims[name]
+        previous = claim.certified() if isinstance(claim, Claim) else claim
         everything = touch[name].domain()
         found.append(
             ArrayReuse(
@@ -328,6 +332,20 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
             )
         )
     return tuple(found)
+
+
+def _claimed(references: Sequence[Reference], touch: Any) -> Any:
+    """isl.Map from each access of an array to the previous one on its line, or a Claim of one. Raises TooHard, and
+    NotCertified.
+    """
+    if len(references) >= MANY_PAIRS:
+        found = previous_by_pairs([r.location for r in references])
+        if found is not None:
+            require_few_floors(found)
+            return found.coalesce()
+    claim = claimed_previous(touch)
+    require_few_floors(claim.latest)
+    return claim
 
 
 def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:

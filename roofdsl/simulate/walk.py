@@ -66,20 +66,31 @@ MOST_STEPS = 1 << 22  # of one call, so that a walk whose guards let little thro
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` compiled on first use, and cached on disk if numba finds a place for it."""
-    try:
-        result: Callable[..., Any] = numba.njit(cache=True, _nrt=False)(function)
-    except RuntimeError:  # no writable directory: compile in every process
-        result = numba.njit(_nrt=False)(function)
-    return result
+    return _cached(function, _nrt=False)
 
 
 def internal(function: Callable[..., Any]) -> Callable[..., Any]:
     """Like `compiled`, for calls from compiled code only: without what a call from Python needs, it compiles faster."""
-    result: Callable[..., Any]
+    return _cached(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def _cached(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
     try:
-        result = numba.njit(cache=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
-    except RuntimeError:
-        result = numba.njit(_nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+        return _once(numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # no writable directory: compile in every process
+        return _once(numba.njit(**options)(function))
+
+
+def _once(function: Any) -> Callable[..., Any]:
+    """Have a function compiled once for all integers: numba compiles it again for each 0 and 1 that callers write."""
+    of_types = function.get_call_template
+
+    def template(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        plain = {name: numba.types.unliteral(kind) for name, kind in named.items()}
+        return of_types(tuple(map(numba.types.unliteral, arguments)), plain)
+
+    function.get_call_template = template
+    result: Callable[..., Any] = function
     return result
 
 
@@ -95,8 +106,7 @@ def first_call(function: Callable[..., Any]) -> Iterator[None]:
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` compiled into its callers: a call that passes arrays costs more than an access."""
-    result: Callable[..., Any] = numba.njit(forceinline=True, _nrt=False)(function)
-    return result
+    return _once(numba.njit(forceinline=True, _nrt=False)(function))
 
 
 def tables_of(program: Program, first: list[int], per_block: list[int]) -> Tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -12,7 +12,7 @@ import islpy as isl
 import pytest
 
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
-from roofdsl.sets import previous
+from roofdsl.sets import previous, reuse
 from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
 from roofdsl.sets.child_process import CAN_FORK, in_children
 from roofdsl.sets.library import TooHard, _in_child, limited
@@ -66,10 +66,32 @@ def test_a_map_of_no_use_is_refused_before_its_certificate(monkeypatch: pytest.M
     loops = ", ".join(f"i{k}" for k in range(MAX_FLOORS + 2))
     box = " and ".join(f"0 <= i{k} < 9" for k in range(MAX_FLOORS + 2))
     touch = isl.Map(f"{{ T[t, {loops}] -> A[{loops}] : 0 <= t < 2 and {box} and {floors} }}")
+    claim = previous.claimed_previous(touch)
     with pytest.raises(TooHard):
-        previous.previous_access(touch, require_few_floors)
+        require_few_floors(claim.latest)
     with pytest.raises(AssertionError, match="certificate"):
-        previous.previous_access(touch)
+        claim.certified()
+
+
+def test_no_array_is_certified_where_another_has_too_many_floors(monkeypatch: pytest.MonkeyPatch) -> None:
+    def certified(*_: object) -> None:
+        raise AssertionError("the certificate was asked for")
+
+    monkeypatch.setattr(previous, "certify_previous", certified)
+    monkeypatch.setattr(reuse, "require_few_floors", refuse_the_second(iter(range(2))))
+    stream = ClosedForms(model("gemv"), {}).large_stream
+    with pytest.raises(TooHard, match="the second"):
+        reuse.reuse(stream)
+
+
+def refuse_the_second(calls: Iterator[int]) -> Callable[[object], None]:
+    """A check of maps that refuses the second one."""
+
+    def check(_: object) -> None:
+        if next(calls) == 1:
+            raise TooHard("the second", 0)
+
+    return check
 
 
 def test_sums_with_floors_have_the_value_of_their_parts_everywhere() -> None:
