@@ -161,6 +161,7 @@ def test_runs_are_grouped_by_the_first_of_several_bounds() -> None:
     assert [row.split(" | ")[:2] for row in ratios if "bound" in row] == [["| bound by DRAM", "2"]]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("again", "stay"), [((1.2, 0.7, 1.1, 1.3), 1), ((0.7, 0.72, 1.3, 0.8), 0)])
 def test_a_run_above_the_bound_is_shown_with_all_its_repeats(again: tuple[float, ...], stay: int) -> None:
     repeats = tuple(

@@ -187,6 +187,7 @@ kernel of_nothing(n):
 }
 
 
+@pytest.mark.thorough
 @needs_gxx
 def test_sums_over_whole_nests_are_made_by_many_threads(tmp_path: Path) -> None:
     cases = {name: Case(kernel_of(text), sizes) for name, (text, sizes) in SUMS.items()}

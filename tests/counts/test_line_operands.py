@@ -236,6 +236,7 @@ def test_temp_arrays_are_as_simulated(number: int) -> None:
         assert {a.name: (a.begun, a.begun_by_read, a.stored) for a in lines} == want, f"{case}, cache {cache}"
 
 
+@pytest.mark.thorough
 def test_a_matrix_square_has_a_closed_form() -> None:
     """Its distances grow along loops, and some of them fit: the form says from which size on it holds."""
     kernel = kernel_of(SQUARE)
