@@ -41,6 +41,7 @@ from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import without_in_core
+from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.orders import orders_of
 from roofdsl.predict.time_model import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
@@ -195,7 +196,7 @@ class _Collector:
             "source": source_html(kernel),
             "article": article,
             "expected": expected,
-            "blocks": [m.name for m in self.asked.machines if orders_of(kernel, values, m).launch is not None],
+            "blocks": [m.name for m in self.asked.machines if _is_launched(kernel, values, m)],
         }
 
     def expected(self, kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Json:
@@ -359,6 +360,13 @@ class _Collector:
                 "high": m.high_s,
             }
         ]
+
+
+def _is_launched(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> bool:
+    """Whether `predict` counts by thread blocks or by several launches where the page counts in loop order."""
+    return orders_of(kernel, values, machine).launch is not None or (
+        launches_of_kernel(kernel, values, machine).count > 1
+    )
 
 
 def _function(form: Cases | Terms) -> str:

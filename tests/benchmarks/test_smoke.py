@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import compare, derivations, grading, plateaus, report, scaling
+from benchmarks import block_shapes, compare, derivations, grading, plateaus, report, scaling
 from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import markdown, show_seconds, timed
 from benchmarks.peers import KERNELS
@@ -129,3 +129,9 @@ def test_the_report_of_plateaus_counts_what_was_declined_apart() -> None:
     text = plateaus.text_of(results, (0.5, 0.6))
     assert "seeds 7 to 8, 20 to 20" in text and "| mismatches | 1 |" in text and "- seed 20: n = 3" in text
     assert "| kernels compared | 2 |" in text and "| the plateaus of Q(Z) needs more | 1 |" in text
+
+
+def test_shapes_of_thread_blocks() -> None:
+    for text, sizes in block_shapes.CASES:
+        name, rate, one_s = block_shapes.measured(text, sizes, 100)
+        assert name in text and rate > 0 and one_s >= 0

@@ -12,6 +12,7 @@ from roofdsl.codegen.launch_grids import launches_of
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
+from roofdsl.page.content import _is_launched
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import is_spread, launches_of_kernel
 from roofdsl.predict.occupancy import Block
@@ -117,3 +118,10 @@ def test_one_launch_elsewhere() -> None:
     cpu = machine("peak f64 1 TFLOP/s", "cache L1 4 KiB, 9 TB/s, line 64 B", "launch 2 us")
     for on in (cpu, load_machine("h100_sxm")):
         assert predict(ALL, {"n": 24}, on).launches == 1
+
+
+def test_a_page_names_the_machines_on_which_predict_counts_otherwise() -> None:
+    """An explored page counts in loop order, and says where `predict` does not."""
+    assert _is_launched(SWEEPS, {"n": 100, "t": 3}, SMALL) and _is_launched(ALL, {"n": 64}, SMALL)
+    assert not _is_launched(ALL, {"n": 64}, load_machine("zen2_epyc_7452"))
+    assert not _is_launched(shipped("triangular", "trsv"), {"n": 64}, SMALL)
