@@ -2,7 +2,8 @@
 
 The integer-set library writes what depends on n % 2 in one of several ways, even the same set now in this one, now in
 that: as a polynomial for even n and another for odd n, or as one with floor(n/2), with small sizes apart or not. Here
-they become one: a value with n - 2*floor(n/2), wherever it has the values of the pieces.
+they become one, where the two polynomials differ by what does not depend on n: a value with n - 2*floor(n/2), wherever
+it has the values of the pieces.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ def joined_parities(parts: list[Piece], context: Any) -> list[Piece]:
     odd = Quasi.symbol(name) - 2 * floor(Quasi.symbol(name) * Quasi.constant(2) ** -1)
     even_value, odd_value = values
     if even_value is None or odd_value is None or even_value == odd_value:
+        return parts
+    if name in (odd_value - even_value).names():  # products of n with n - 2*floor(n/2) read worse than two cases
         return parts
     both = even_value + (odd_value - even_value) * odd
     covered: Any = None

@@ -52,6 +52,11 @@ def test_other_periods_stay_as_they_are() -> None:
     assert [str(v) for _, v in joined(OF_THREE)] == ["n", "m"]
 
 
+def test_even_and_odd_sizes_that_differ_with_the_size_stay_two_cases() -> None:
+    split = "[n, m] -> { n * m : n mod 2 = 0; n * m - n : n mod 2 = 1 }"
+    assert [str(v) for _, v in joined(split)] == [str(v) for _, v in pieces(isl.PwQPolynomial(split))]
+
+
 def test_what_a_red_black_smoother_touches_is_one_form() -> None:
     """As many bytes as elements are counted one by one, for even and odd sizes."""
     forms = ClosedForms(model("gsrb_branch"), {}).by_array()
