@@ -194,7 +194,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
     """`characterize` of the processor given, with these options."""
 
     def characterize(found: Characterization, *options: str) -> tuple[int, str]:
-        monkeypatch.setattr(command, "characterize_cpu", lambda quick, cores, tell: found)
+        monkeypatch.setattr(command, "characterize_cpu", lambda quick, cores, tell, **_: found)
         done = CliRunner().invoke(command.characterize, options, standalone_mode=False)
         if isinstance(done.exception, CommandError):
             return 2, done.exception.message
