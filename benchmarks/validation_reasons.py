@@ -1,0 +1,34 @@
+"""Why an expected time is far off, for kernels whose compiled code and measurements were looked at.
+
+A reason stands in the report beside a run outside the limits, if nobody shared its core. "Probably" marks those that no
+separate measurement has confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_UNCHANGED = (
+    "a launch after another changes nothing: its masked stores write no element, so no line is written back, which "
+    "depends on the data"
+)
+_COLUMNS = (
+    "stores along columns: probably their lines fall into fewer sets of L1 than those of the walks that `characterize` "
+    "measures, and wait for each other"
+)
+_SHIFTED = "probably vectors that split lines hide more of the transfers than the model lets them"
+_STORED_ROWS = "probably short rows are stored and loaded again by the next iteration before they are in L1"
+
+REASONS: Mapping[str, str] = {
+    "minplus": _UNCHANGED,
+    "relu": _UNCHANGED,
+    "floyd_warshall": _UNCHANGED,
+    "transpose": _COLUMNS,
+    "nchw_to_nhwc": _COLUMNS,
+    "nhwc_to_nchw": _COLUMNS,
+    "gsrb_fp": _SHIFTED,
+    "gsrb_branch": _SHIFTED,
+    "attention_values": _STORED_ROWS,
+    "attention_products": _STORED_ROWS,
+}
+"""By kernel."""
