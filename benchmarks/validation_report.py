@@ -145,8 +145,8 @@ def _errors(report: Report) -> str:
         "The error of a run is |expected / measured - 1|. A run is on a core that was shared if at least as many of "
         "its samples were disturbed as not, or if they spread by more than 25%. Kernels are in half A or B by the last "
         "bit of the SHA-256 of their names; reasons of errors were looked for in A only. A run counts under its first "
-        "bound where several are within a tenth of each other, and under the first class that fits its kernel's deepest "
-        f"loops. Classes: {classes}."
+        "bound where several are within a tenth of each other, and under the first class that fits its kernel's "
+        f"deepest loops. Classes: {classes}."
     )
     return f"{words}\n\n{markdown((*head, *ratios), rows)}"
 
