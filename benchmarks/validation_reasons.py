@@ -19,6 +19,12 @@ _COLUMNS = (
 _SHIFTED = "probably vectors that split lines hide more of the transfers than the model lets them"
 _STORED_ROWS = "probably short rows are stored and loaded again by the next iteration before they are in L1"
 
+_WAITING_CALLS = (
+    "the calls of one element wait for each other, and the core's window holds few elements at a time, which the model "
+    "does not see, since it does not walk through functions"
+)
+_SHORT_TILES = "probably the ends of short tiles are mispredicted"
+
 REASONS: Mapping[str, str] = {
     "minplus": _UNCHANGED,
     "relu": _UNCHANGED,
@@ -28,6 +34,9 @@ REASONS: Mapping[str, str] = {
     "nhwc_to_nchw": _COLUMNS,
     "gsrb_fp": _SHIFTED,
     "gsrb_branch": _SHIFTED,
+    "lstm_elementwise": _WAITING_CALLS,
+    "lstm_sequence": _WAITING_CALLS,
+    "matmul_tiled": _SHORT_TILES,
     "attention_values": _STORED_ROWS,
     "attention_products": _STORED_ROWS,
 }

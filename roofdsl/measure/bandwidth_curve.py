@@ -124,7 +124,7 @@ class Beside:
 class Bandwidth:
     """A level's bandwidth, and how it counts.
 
-    bytes_per_s: the fastest of load, copy, triad and, where lines are loaded before stores, an update in place. beside:
+    bytes_per_s: the fastest of load, copy, triad and, on a CPU or a duplex level, an update in place. beside:
     its rate while lines from farther levels pass through, None if that is as high as alone; `beside_far` beside levels
     behind the next one, where it was measured apart. allocated: the share of the written lines that are loaded first,
     if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: of an update in place,
@@ -150,8 +150,7 @@ def bandwidth(
 ) -> Bandwidth:
     """The bandwidth that the points of one level show, one point per pattern, counted as given or else as found.
 
-    `with_updates` treats updates in place as streams like the others: between registers and the nearest cache, an
-    access is an access. Raises ValueError without a point of a stream.
+    `with_updates` treats updates in place as streams like the others, which may be the fastest of all. Raises ValueError without a point of a stream.
     """
     if not any(p.pattern in STREAMS for p in points):
         raise ValueError("no stream was measured in this level")
@@ -163,7 +162,7 @@ def bandwidth(
     rates = {
         p.pattern.name: p.rate(counts, share)
         for p in points
-        if p.pattern in STREAMS or with_updates or counts != "no_write_allocate"
+        if p.pattern in STREAMS or with_updates or counts == "duplex"
     }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
     at = next(p for p in points if p.pattern.name == fastest)

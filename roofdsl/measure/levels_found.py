@@ -160,8 +160,8 @@ def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: boo
     team was disturbed. The level nearest to the registers counts accesses, so nothing is loaded before a store.
     """
     best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
-    all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=first)
-    return all_cores, bandwidth(alone, all_cores.counts, with_updates=first)
+    all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=True)
+    return all_cores, bandwidth(alone, all_cores.counts, with_updates=True)
 
 
 def noise(sweep: Sweep) -> tuple[str, ...]:
