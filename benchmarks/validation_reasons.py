@@ -20,8 +20,8 @@ _SHIFTED = "probably vectors that split lines hide more of the transfers than th
 _STORED_ROWS = "probably short rows are stored and loaded again by the next iteration before they are in L1"
 
 _WAITING_CALLS = (
-    "the calls of one element wait for each other, and the core's window holds few elements at a time, which the model "
-    "does not see, since it does not walk through functions"
+    "probably the calls of one element wait for each other, and the core's window holds few elements at a time: the "
+    "model does not walk through functions"
 )
 _SHORT_TILES = "probably the ends of short tiles are mispredicted"
 
