@@ -150,7 +150,8 @@ def bandwidth(
 ) -> Bandwidth:
     """The bandwidth that the points of one level show, one point per pattern, counted as given or else as found.
 
-    `with_updates` treats updates in place as streams like the others, which may be the fastest of all. Raises ValueError without a point of a stream.
+    `with_updates` treats updates in place as streams like the others, which may be the fastest of all. Raises
+    ValueError without a point of a stream.
     """
     if not any(p.pattern in STREAMS for p in points):
         raise ValueError("no stream was measured in this level")
