@@ -9,7 +9,8 @@ memory therefore have the streams of the characterization measured again right b
 predicts these runs by the better of the two. Results are kept kernel by kernel.
 
 The system tells how busy other programs are meanwhile. If they took more than DISTURBED of a core during a run, or the
-memory became faster or slower by more than MOVED, the run is repeated, whatever its result; the calmest counts.
+memory became faster or slower by more than MOVED, or the core was shared during most samples, the run is repeated,
+whatever its result; the calmest counts.
 
 A run above the bound is repeated REPEATS times at once. All of these are in the report; the first one counts.
 """
@@ -28,7 +29,7 @@ from benchmarks.kernel_class import class_of
 from benchmarks.sizes import accesses_at, is_legal, sizes_for
 from benchmarks.validation_cases import MOST_ACCESSES, SETS, Case
 from benchmarks.validation_kept import Origin, Stored, kept_in, machine_in, noted, origin_now, stored_in, with_notes
-from benchmarks.validation_runs import DISTURBED, Ran, Refusal, Report
+from benchmarks.validation_runs import DISTURBED, Ran, Refusal, Report, shared
 from roofdsl.codegen.math_mode import Math
 from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -62,8 +63,8 @@ MOVED = 0.1
 
 
 def targets(machine: Machine) -> list[int]:
-    """Bytes of data: half of every cache, and BEYOND times the last one."""
-    halves = [cache.size_bytes // 2 for cache in machine.caches]
+    """Bytes of data: half of what every cache keeps, and BEYOND times the last one."""
+    halves = [cache.kept_bytes // 2 for cache in machine.caches]
     return [*halves, BEYOND * machine.caches[-1].size_bytes] if machine.caches else [1 << 28]
 
 
@@ -197,7 +198,7 @@ class _Try(NamedTuple):
 
     @property
     def calm(self) -> bool:
-        return self.others <= DISTURBED and self.moved <= MOVED
+        return self.others <= DISTURBED and self.moved <= MOVED and not shared(self.run)
 
 
 class _Session:
@@ -249,7 +250,7 @@ class _Session:
 
     def _measure(self, kernel: Kernel, sizes: dict[str, int], math: Math) -> None:
         caches = self.machine.caches
-        in_memory = not caches or footprint_at(kernel, sizes) > caches[-1].size_bytes
+        in_memory = not caches or footprint_at(kernel, sizes) > caches[-1].kept_bytes
         stored = [m for m in self.results.get(kernel.name, ()) if sizes.items() <= dict(m.parameters).items()]
         runs = [m for m in stored if m.details.get(MATH) == math]
         is_stored = bool(runs)
@@ -271,7 +272,7 @@ class _Session:
         tries: list[_Try] = []
         while len(tries) < TRIES and not any(t.calm for t in tries):
             tries.append(self._once(kernel, sizes, math, in_memory))
-        return self._noted(min(tries, key=lambda t: (t.others > DISTURBED, t.moved)), 0)
+        return self._noted(min(tries, key=lambda t: (t.others > DISTURBED, bool(shared(t.run)), t.moved)), 0)
 
     def _once(self, kernel: Kernel, sizes: dict[str, int], math: Math, in_memory: bool) -> _Try:
         before = self.streams.bytes_per_s() if in_memory else 0.0

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from benchmarks.kernel_class import CLASSES
 from benchmarks.measure import markdown
+from benchmarks.validation_reasons import REASONS
 from benchmarks.validation_runs import CLOSE, DISTURBED, Errors, Ran, Refusal, Report, errors, groups, is_above
+from roofdsl.machine.model import Cache
 from roofdsl.machine.quantities import show_bandwidth, show_rate, show_size, show_time
 from roofdsl.measure.timing import median
 from roofdsl.validate.compare import distribution
@@ -66,11 +68,21 @@ def in_words(report: Report) -> list[str]:
         names = ", ".join(f"`{n}`" for n in dict.fromkeys(disturbed))
         of = f", and more than {DISTURBED:.0%} in {_runs_in_words(len(disturbed))} (of {names})"
         found.append(f"{text}{of if names else ''}.")
-    turns = [c for c in report.machine.caches if c.beside_bytes_per_s is not None]
+    turns = [c for c in report.machine.caches if c.takes_turns]
     if turns:
-        names = " and ".join(f"{c.name} ({show_bandwidth(float(c.beside_bytes_per_s or 0))})" for c in turns)
+        names = " and ".join(f"{c.name} ({_beside(c)})" for c in turns)
         found.append(f"Levels that take turns with those behind them, as characterized: {names}.")
     return found
+
+
+def _beside(cache: Cache) -> str:
+    """The rates of its hits beside the next level and beside farther ones, where they were measured apart."""
+    near, far = cache.beside_bytes_per_s, cache.beside_far_bytes_per_s
+    rates = [
+        "" if near is None else show_bandwidth(float(near)),
+        "" if far is None else f"{show_bandwidth(float(far))} beside farther ones",
+    ]
+    return ", ".join(r for r in rates if r)
 
 
 def _runs_in_words(count: int) -> str:
@@ -130,8 +142,11 @@ def _errors(report: Report) -> str:
     named = {run.kind for run in report.expected}
     classes = "; ".join(f"{name}: {text}" for name, text in CLASSES.items() if name in named)
     words = (
-        "The error of a run is |expected / measured - 1|. A run counts under its first bound where several are within "
-        f"a tenth of each other, and under the first class that fits its kernel's deepest loops. Classes: {classes}."
+        "The error of a run is |expected / measured - 1|. A run is on a core that was shared if at least as many of "
+        "its samples were disturbed as not, or if they spread by more than 25%. Kernels are in half A or B by the last "
+        "bit of the SHA-256 of their names; reasons of errors were looked for in A only. A run counts under its first "
+        "bound where several are within a tenth of each other, and under the first class that fits its kernel's "
+        f"deepest loops. Classes: {classes}."
     )
     return f"{words}\n\n{markdown((*head, *ratios), rows)}"
 
@@ -158,7 +173,8 @@ def _outside(report: Report) -> str:
     rows = []
     for run in far:
         name = (run.kernel, run.math, run.sizes, run.kind, report.level_of(run))
-        rows.append((*name, *_times(run), *_ratios(run), run.compared.prediction.bound, _largest_cause(run)))
+        why = run.shared or REASONS.get(run.kernel, "")
+        rows.append((*name, *_times(run), *_ratios(run), run.compared.prediction.bound, _largest_cause(run), why))
     head = (
         "kernel",
         "math",
@@ -169,8 +185,13 @@ def _outside(report: Report) -> str:
         *_RATIOS,
         "bound by",
         "largest cause, with its share of the expected time",
+        "likely reason of the error",
     )
-    words = f"{_runs_in_words(len(far))}, the furthest off first, each with its largest cause."
+    shared = sum(bool(run.shared) for run in far)
+    words = (
+        f"{_runs_in_words(len(far))}, the furthest off first, each with the largest cause of its distance from the "
+        f"bound. During {shared} of them, somebody else's thread or program shared the core, as the samples show."
+    )
     return f"{words}\n\n{markdown(head, rows)}" if rows else "None."
 
 

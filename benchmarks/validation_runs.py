@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from benchmarks.kernel_class import CLASSES
 from roofdsl.machine.model import Machine
-from roofdsl.measure.measurement import MATH
-from roofdsl.measure.timing import median
+from roofdsl.measure.measurement import MATH, Measurement
+from roofdsl.measure.timing import MOST_SPREAD, median
 from roofdsl.validate.compare import DEFAULTS, Comparison
 
 CLOSE = 0.25
@@ -78,6 +79,11 @@ class Ran:
         return None if self.expected_s is None else self.expected_s / self.measured_s
 
     @property
+    def shared(self) -> str:
+        """How somebody else's thread on the core, or another program, shows in the samples; empty if hardly."""
+        return shared(self.compared.measurement)
+
+    @property
     def is_close(self) -> bool:
         return self.of_expected is not None and abs(self.of_expected - 1) <= CLOSE
 
@@ -85,6 +91,16 @@ class Ran:
     def is_above(self) -> bool:
         """Whether it is faster than the bound allows."""
         return is_above(self.of_bound)
+
+
+def shared(m: Measurement) -> str:
+    """How somebody else's thread on the core, or another program, shows in the samples; empty if hardly."""
+    aside = m.details.get("disturbed_s", ())
+    alone = len(set(m.times_s) - set(aside))
+    if len(aside) >= alone:
+        return f"the core was shared during {len(aside)} of {len(aside) + alone} samples"
+    spread = m.times.spread
+    return f"the samples spread by {spread:.0%}" if spread > MOST_SPREAD else ""
 
 
 def is_above(of_bound: float) -> bool:
@@ -125,7 +141,7 @@ class Report:
         """The nearest cache that holds the data; memory where none does."""
         held = run.compared.prediction.footprint_bytes or 0
         caches = self.machine.caches
-        return next((c.name for c in caches if held <= c.size_bytes), self.machine.main_memory.name)
+        return next((c.name for c in caches if held <= c.kept_bytes), self.machine.main_memory.name)
 
 
 @dataclass(frozen=True)
@@ -171,12 +187,23 @@ def groups(report: Report) -> list[tuple[str, tuple[Ran, ...]]]:
 
     maths = sorted({run.math for run in runs} - {""})
     found = [("all runs", runs)]
+    found += by("", (CALM, SHARED), lambda run: SHARED if run.shared else CALM)
+    found += by("half ", HALVES, lambda run: half_of(run.kernel))
     if len(maths) > 1:
         found += by("math ", maths, lambda run: run.math)
     found += by("data in ", report.levels, report.level_of)
     found += by("bound by ", first_bounds(report), first_bound)
     found += by("", tuple(CLASSES), lambda run: run.kind)
     return [(name, own) for name, own in found if own]
+
+
+CALM, SHARED = "on a core of its own", "on a core that was shared"
+HALVES = ("A", "B")
+
+
+def half_of(kernel: str) -> str:
+    """A or B, by the last bit of the SHA-256 of its name."""
+    return HALVES[sha256(kernel.encode()).digest()[-1] & 1]
 
 
 def first_bound(run: Ran) -> str:

@@ -24,6 +24,7 @@ from roofdsl.incore.walk import Walked
 
 _ARITHMETIC = ("add", "mul", "fma", "max")
 _SHORT = 64
+_UNLEARNED = ", with branches that depend on the data"
 RELAXED = "`--math relaxed` lets sums be reordered"
 
 
@@ -47,7 +48,7 @@ def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
         (_width(done, rates), "", class_cycles(arithmetic, rates), plain),
         ("division and square roots", "", divider_cycles(done, rates), plain),
         (_others(done), "", class_cycles(done, rates), plain),
-        (f"call of {named}", "", calls, plain),
+        (f"call of {named}{_UNLEARNED if rates.unlearned else ''}", "", calls, plain),
         ("stride: elements gathered one by one", "", 0.0, gathered),
         ("vectors split lines", "", 0.0, split),
         ("arithmetic beside loads and stores", "", shared_cycles(done, rates), split),

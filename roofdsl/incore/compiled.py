@@ -34,6 +34,9 @@ def in_core(
         raise NoInCore(f"machine {machine.name} states no clock")
     native = native_code(kernel, code, math)
     walked = walked_through(native, kernel, values, rates)
+    if rates.forgets(walked.totals.calls):
+        rates.unlearned = True
+        walked = walked_through(native, kernel, values, rates)
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
     found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions)

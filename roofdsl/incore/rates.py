@@ -6,7 +6,7 @@ and width, then a narrower or a wider one (twice the width, twice the time), the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.model import NoInCore
@@ -80,6 +80,8 @@ class Rates:
         self.wide = (
             frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
         )
+        self.learned = core.learned
+        self.unlearned = False  # whether a launch makes more calls than the core learns the branches of
         self._costs: dict[Kind, Cost] = {}
         self._forward: dict[int, float] = {}
         for cls in ("load", "store"):
@@ -189,8 +191,14 @@ class Rates:
             name, type_name = (cls[:-1], "f32") if cls.endswith("f") else (cls, "f64")
             stated = self.stated.get((name, type_name, int(type_name[1:])))
             if stated is not None:
-                return float(stated.throughput or 1), float(stated.latency or 1)
+                busy = float(stated.throughput or 1)
+                more = float(stated.unpredicted or busy) - busy if self.unlearned else 0.0
+                return busy + more, float(stated.latency or 1) + more
         return None
+
+    def forgets(self, calls: Mapping[str, int]) -> bool:
+        """Whether a launch with these calls makes more than the core learns the branches of."""
+        return self.learned is not None and sum(calls.values()) > self.learned
 
 
 def _ports(stated: Instruction) -> tuple[int, ...]:

@@ -84,6 +84,10 @@ ATTRIBUTES = (
         shown=" x {number}", joins=True,
     ),
     Attribute(
+        "holds", _CACHE, "size", "holds_bytes", "what code keeps of it beside others that use it too",
+        example="64 MiB", shown="holds {text}",
+    ),
+    Attribute(
         "line", _LEVELS, "size", "line_bytes", "bytes moved at a time",
         example="64 B", shown="line {number} B",
     ),
@@ -114,9 +118,19 @@ ATTRIBUTES = (
         example="100 GB/s", shown="stores {text}",
     ),
     Attribute(
+        "written", _CACHE, "bandwidth", "written_bytes_per_s",
+        "the rate of its stored lines, however little is loaded beside them",
+        example="30 GB/s", shown="written lines at {text}",
+    ),
+    Attribute(
         "beside", _CACHE, "bandwidth", "beside_bytes_per_s",
         "the rate of its hits, if it takes turns with the levels behind it",
         example="100 GB/s", shown="beside {text}",
+    ),
+    Attribute(
+        "beside_far", _CACHE, "bandwidth", "beside_far_bytes_per_s",
+        "the same while lines come from farther than the next level; without it, `beside` holds there too",
+        example="100 GB/s", shown="beside farther levels {text}",
     ),
     Attribute(
         "fill", _CACHE, "bandwidth", "fill_bytes_per_s",
@@ -249,12 +263,22 @@ ATTRIBUTES = (
         example="20 cycles", shown="{text} for a page walk",
     ),
     Attribute(
+        "learned", _CORE, "count", "learned",
+        "the most calls of a launch whose branches it predicts, since the launch before took the same ones",
+        example="2048", shown="{number} calls learned",
+    ),
+    Attribute(
         "latency", _INSTRUCTION, "cycles", "latency", "from the operands to the result", example="4 cycles",
         shown="latency {text}",
     ),
     Attribute(
         "throughput", _INSTRUCTION, "cycles", "throughput", "from one to the next, where none waits for another",
         example="0.5 cycles", needed="an instruction needs its throughput", shown="one every {text}",
+    ),
+    Attribute(
+        "unpredicted", _INSTRUCTION, "cycles", "unpredicted",
+        "the throughput of a call whose own branches depend on the data, if a launch makes more calls than `learned`",
+        example="50 cycles", shown="{text} with branches not predicted",
     ),
     Attribute(
         "split", _INSTRUCTION, "cycles", "split", "the throughput of loads or stores across two lines",

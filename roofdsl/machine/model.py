@@ -39,22 +39,23 @@ class Peak(Record):
 class Cache(Record):
     """One cache level. `size_bytes` is the size of one copy, the bandwidth that of all copies together.
 
-    `write_allocate`: None if the machine does not state it; predictions then assume load_store (rule 11). A share is
-    the fraction of the lines first touched by a store that ordinary code loads before it. The expected time counts
-    these loads; the bound does not, since stores can bypass the cache.
-    `duplex`: loads from the level and stores to it run at the same time, each at the full bandwidth.
-    `stores_bytes_per_s`: the bandwidth of stores, if it is lower than that of loads; only the expected time uses it.
-    `beside_bytes_per_s`: the rate at which the level delivers while lines from farther levels pass through it; the
-    times of those levels then add to its own. None if the level delivers as if they did not. The bound never assumes
-    less than the bandwidth, since the transfers can always take turns.
-
-    Only expected times use the following.
-    `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None if they do not.
-    `strided_bytes_per_s`: the rate of lines if every load takes a new line, too far from the previous one to be
-    prefetched. `strided_stores_bytes_per_s`: the rate at which stores to such lines add to the time.
-    `restart_s`: the time that a stream from the level loses at each page of 4 KiB while the core computes, because
-    prefetching stops at the end of a page.
-
+    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is that
+    of the lines begun by stores that ordinary code loads first: the expected time counts it. The bound counts no such
+    load then, since stores can bypass the cache.
+    `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
+    `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads; only the expected time uses it.
+    `written_bytes_per_s`: the rate of stored lines, however little is loaded beside them; only the expected time, too.
+    `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
+    then add to its own; None where it delivers as if they did not. The bound never takes less than the bandwidth for
+    it, since one after the other is always possible. `beside_far_bytes_per_s`: the same rate while lines come from
+    farther than the next level, where it was measured apart; the other one is then that beside the next level.
+    `holds_bytes`: what code keeps of it beside others that use it too; the expected time loses lines beyond
+    (`machine.kept`), the bound has the whole cache.
+    `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None where they do not.
+    `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from the one before to be
+    fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time. `restart_s`:
+    what a stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    Only expected times use these four.
     `energy_j_per_byte`: the energy of a byte across the boundary to the nearer level, beside the constant power.
     """
 
@@ -68,13 +69,26 @@ class Cache(Record):
     write_allocate: bool | Fraction | None = None
     duplex: bool = False
     stores_bytes_per_s: Fraction | None = None
+    written_bytes_per_s: Fraction | None = None
     beside_bytes_per_s: Fraction | None = None
+    beside_far_bytes_per_s: Fraction | None = None
+    holds_bytes: int | None = None
     fill_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     source: str = ""
+
+    @property
+    def kept_bytes(self) -> int:
+        """What code finds again in it, as far as the machine says."""
+        return min(self.size_bytes, self.holds_bytes or self.size_bytes)
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether it does not deliver at the same time as some level behind it."""
+        return self.beside_bytes_per_s is not None or self.beside_far_bytes_per_s is not None
 
 
 class Memory(Record):
@@ -153,9 +167,10 @@ class Instruction(Record):
     cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
     latency: from the operands to the result; throughput: from one instruction to the next if nothing waits.
     p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
-    Of loads and stores: `split` is the throughput of accesses across two lines, `page` across two pages, `apart` to a
-    line that none of the last few accesses touched; `forward` is the time from a store to a load of the same bytes.
-    mixed: the cycles that a load, a store or arithmetic takes of what all of these share.
+    unpredicted: of a call, the throughput where the branches inside it depend on data and are not learned.
+    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
+    none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
+    that a load, a store or arithmetic beside them takes of what all of these share.
     """
 
     cls: str
@@ -168,6 +183,7 @@ class Instruction(Record):
     apart: Fraction | None = None
     mixed: Fraction | None = None
     forward: Fraction | None = None
+    unpredicted: Fraction | None = None
     p0: bool = False
     p1: bool = False
     p2: bool = False
@@ -178,18 +194,16 @@ class Instruction(Record):
 class Core(Record):
     """How a core executes out of order; times are in cycles.
 
-    dispatch: instructions per cycle.
-    window: instructions between the oldest and the newest in flight; waiting: those of them that wait for operands.
-    loading, storing, registers: loads, stores and results in vector registers in flight; 0 if unknown.
-    refill: from the end of an instruction to the start of the one that takes its place.
-    taken: from one taken branch to the next; redirect: the dispatch that each one costs, on average over the addresses
-    of loops; mispredict: the cost of a mispredicted branch.
-    indexed: how many instructions a vector operation with an indexed address counts as.
-    closes: whether 512-bit vectors block the units that they do not use for narrower ones.
-    predicted: the most iterations of a short inner loop whose end is predicted, `varied` if their number changes from
-    time to time; left: the cost of leaving a loop even then.
-    blocked: how long a load waits for stores to parts of its bytes.
-    pages: the number of 4 KiB pages whose addresses the core caches; walk: the cost of an access to any other page.
+    dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
+    those of them that wait for operands; loading, storing, registers: loads, stores and results in vector registers
+    under way, 0 where that is not known; refill: cycles from the end of an instruction to the start of one that takes
+    its place; taken: cycles from one taken jump to the next; redirect: cycles of dispatch lost by each, on average over
+    where loops lie in memory; mispredict: cycles lost by a jump predicted wrong; indexed: what vector arithmetic with
+    an indexed address counts as; closes: whether 512-bit vectors close the units that they do not use to narrower ones;
+    predicted: the most iterations of a short inner loop whose end is predicted, `varied` where their number differs
+    from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a load waits for stores of
+    parts of its bytes; pages: of 4 KiB, whose addresses the core keeps; walk: cycles that an access to another page
+    takes; learned: calls that a repeated launch makes at most for their branches to be predicted from the last one.
     """
 
     dispatch: int
@@ -210,6 +224,7 @@ class Core(Record):
     refill: Fraction | None = None
     pages: int | None = None
     walk: Fraction | None = None
+    learned: int | None = None
     source: str = ""
 
 

@@ -13,6 +13,7 @@ from math import inf
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 
 Loop = Callable[[int, int], None]
 """A loop: the address of a buffer and the number of rounds."""
@@ -20,8 +21,10 @@ Loop = Callable[[int, int], None]
 CHAIN = 100
 """Dependent additions in one round of the loop that tells the clock."""
 
-_CLOCK = "clock_of_this_core"
+_CLOCK, _STEADY = "clock_of_this_core", "steady_of_this_core"
 _CHAINS = 4
+_ROOTS, _ROOT_ROUNDS = 20, 25
+_ONE = ("movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm1")
 
 
 def is_known() -> bool:
@@ -85,17 +88,31 @@ def _engine(module: str) -> Any:
     return engine
 
 
-class Stopwatch:
-    """Cycles of loops, measured by a chain of dependent additions (one cycle each) that runs beside each of them.
+class Reading(Record):
+    """Nanoseconds of one round of a loop, and of the steady chain that ran beside it."""
 
-    address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only make
-    a run longer. The chain runs before and after every run, so that changes of the clock frequency do not matter.
+    round_ns: float
+    steady_ns: float
+
+
+class Stopwatch:
+    """Cycles of loops, reckoned by two chains of dependent instructions that run beside each of them.
+
+    Additions take one cycle each, and tell what a cycle takes. But a thread that shares the core may delay each of them
+    by a part of a cycle, and other loops by less. Such a delay hardly shows in a chain of square roots, while a change
+    of the clock's frequency shows in both alike. So a cycle is that of the fastest chain of additions so far, longer by
+    what the roots beside a loop took longer than the fastest roots.
+
+    address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only
+    make a run longer. The chains run before every run of the loop.
     """
 
     def __init__(self, all_loops: Mapping[str, Loop], address: int, runs: int) -> None:
         self.loops, self.address, self.runs = all_loops, address, runs
-        self.clock = loops({_CLOCK: ["addq %rax, %rax"] * CHAIN}, {})[_CLOCK]
-        self.chain_ns = self.call_ns = self.best_ns = inf
+        chains = {_CLOCK: ["addq %rax, %rax"] * CHAIN, _STEADY: ["vsqrtsd %xmm1, %xmm1, %xmm1"] * _ROOTS}
+        both = loops(chains, {_STEADY: _ONE})
+        self.clock, self.steady = both[_CLOCK], both[_STEADY]
+        self.call_ns = self.chain_ns = self.steady_ns = inf  # the shortest so far
         self._settle()
 
     def _settle(self) -> None:
@@ -103,9 +120,27 @@ class Stopwatch:
         until = time.perf_counter() + 0.05
         while time.perf_counter() < until:
             self.clock(self.address, 1000)
+            self._beside()
+
+    def _beside(self) -> float:
+        """Run both chains once; nanoseconds of the steady one."""
+        self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
+        self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
+        steady_ns = self._timed(self.steady, _ROOT_ROUNDS)
+        self.steady_ns = min(self.steady_ns, steady_ns)
+        return steady_ns
 
     def cycles(self, name: str, estimate: float, rounds_for: float = 12_000) -> float:
-        """The cycles of one round, with `estimate` as a guess: a run lasts about `rounds_for` cycles.
+        """Cycles of one round, as known so far; the arguments are those of `read`."""
+        return self.in_cycles(self.read(name, estimate, rounds_for))
+
+    def in_cycles(self, reading: Reading) -> float:
+        """Cycles of one round. The chains of all readings count, so the later this is asked for, the better."""
+        slower = (reading.steady_ns - self.call_ns) / (self.steady_ns - self.call_ns)
+        return reading.round_ns / (self.cycle_ns * slower)
+
+    def read(self, name: str, estimate: float, rounds_for: float = 12_000) -> Reading:
+        """The time of one round, of which `estimate` is a guess in cycles: a run lasts about `rounds_for` cycles.
 
         A long and a short run are subtracted, so that the calls do not count. A few runs go ahead, because a core takes
         some microseconds to power up its widest units.
@@ -118,15 +153,13 @@ class Stopwatch:
         until = time.perf_counter() + 50e-6
         while time.perf_counter() < until:
             loop(self.address, many)
-        short = long = self.chain_ns = inf
+        short = long = steady = inf
         for _ in range(self.runs):
-            self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
-            self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
+            steady = min(steady, self._beside())
             loop(self.address, max(few, 1))
             short = min(short, self._timed(loop, few)) if few else self.call_ns
             long = min(long, self._timed(loop, many))
-        self.best_ns = min(self.best_ns, self.cycle_ns)
-        return (long - short) / (many - few) / self.cycle_ns
+        return Reading((long - short) / (many - few), steady)
 
     def cycles_in_one(self, name: str, rounds: int) -> float:
         """The cycles of one round if `rounds` of them, which take much longer than a call, run at once.
@@ -136,23 +169,23 @@ class Stopwatch:
         """
         loop = self.loops[name]
         loop(self.address, rounds)
-        whole = self.chain_ns = inf
+        whole = inf
         for _ in range(self.runs):
-            self.chain_ns = min(self.chain_ns, *(self._timed(self.clock, 1 + self.ROUNDS) for _ in range(_CHAINS)))
-            self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
+            for _ in range(_CHAINS):
+                self._beside()
             whole = min(whole, self._timed(loop, rounds))
-        self.best_ns = min(self.best_ns, self.cycle_ns)
-        return (whole - self.call_ns) / rounds / self.best_ns
+        return (whole - self.call_ns) / rounds / self.cycle_ns
 
     ROUNDS = 60
 
     @property
     def cycle_ns(self) -> float:
+        """Of the highest clock frequency so far."""
         return (self.chain_ns - self.call_ns) / (self.ROUNDS * CHAIN)
 
     def hertz(self) -> float:
         """The highest clock frequency seen: wide vectors may lower it for a while."""
-        return 1e9 / self.best_ns
+        return 1e9 / self.cycle_ns
 
     def _timed(self, loop: Loop, rounds: int) -> float:
         start = time.perf_counter_ns()

@@ -124,10 +124,12 @@ class Beside:
 class Bandwidth:
     """A level's bandwidth, and how it counts.
 
-    bytes_per_s: the fastest of load, copy, triad and, on a duplex level, an update in place. beside: its rate while
-    lines from farther levels pass through, None if that is as high as alone. allocated: the share of the written lines
-    that are loaded first, if it is clearly neither none nor all of them; `counts` then counts such loads.
-    working_set_bytes, spread: of the point at which `fastest` was measured, per core.
+    bytes_per_s: the fastest of load, copy, triad and, on a CPU or a duplex level, an update in place. beside:
+    its rate while lines from farther levels pass through, None if that is as high as alone; `beside_far` beside levels
+    behind the next one, where it was measured apart. allocated: the share of the written lines that are loaded first,
+    if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: of an update in place,
+    counted the same, None if there is none. working_set_bytes, spread: of the point at which `fastest` was measured,
+    per core.
     """
 
     bytes_per_s: float
@@ -136,7 +138,9 @@ class Bandwidth:
     counts: Counts
     by_pattern: tuple[tuple[str, float], ...]
     beside: Beside | None = None
+    beside_far: Beside | None = None
     allocated: float | None = None
+    update_per_s: float | None = None
     working_set_bytes: int = 0
     spread: float = 0.0
 
@@ -146,8 +150,8 @@ def bandwidth(
 ) -> Bandwidth:
     """The bandwidth that the points of one level show, one point per pattern, counted as given or else as found.
 
-    `with_updates` treats updates in place as streams like the others: between registers and the nearest cache, an
-    access is an access. Raises ValueError without a point of a stream.
+    `with_updates` treats updates in place as streams like the others, which may be the fastest of all. Raises
+    ValueError without a point of a stream.
     """
     if not any(p.pattern in STREAMS for p in points):
         raise ValueError("no stream was measured in this level")
@@ -163,9 +167,11 @@ def bandwidth(
     }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
     at = next(p for p in points if p.pattern.name == fastest)
+    update = next((p.rate(counts, share) for p in points if p.pattern == UPDATE), None)
     return Bandwidth(
-        rates[fastest], fastest, slowest, counts, tuple(rates.items()), None, allocated, at.working_set_bytes, at.spread
-    )
+        rates[fastest], fastest, slowest, counts, tuple(rates.items()),
+        allocated=allocated, update_per_s=update, working_set_bytes=at.working_set_bytes, spread=at.spread,
+    )  # fmt: skip
 
 
 NO_SLOWER = 0.9
@@ -173,21 +179,51 @@ NO_SLOWER = 0.9
 
 
 def stores_per_s(width: Bandwidth) -> float | None:
-    """The rate of stores where copy and triad show that they are slower than the level's bandwidth; else None.
+    """The rate of stores where an update in place shows that they are slower than the level's bandwidth, or without one
+    copy and triad do; else None.
 
     The loads of an iteration take their bytes over the bandwidth, and its store takes the rest. On a duplex level
     stores take no time beside the loads.
     """
     if width.counts == "duplex":
         return None
-    rates = dict(width.by_pattern)
-    rest = []
-    for pattern in (COPY, TRIAD):
-        if pattern.name in rates:
-            counted = pattern.elements(width.counts, 1.0 if width.allocated is None else width.allocated)
-            rest.append(counted / rates[pattern.name] - (counted - pattern.written) / width.bytes_per_s)
-    each = sum(rest) / len(rest) if rest else 0.0
+    each = _stores_s(width)
     return 1 / each if each > 1 / (NO_SLOWER * width.bytes_per_s) else None
+
+
+def _stores_s(width: Bandwidth) -> float:
+    """Seconds per byte stored, by the same."""
+    if width.update_per_s is not None:
+        return UPDATE.elements(width.counts) / width.update_per_s - 2 / width.bytes_per_s
+    rest = []
+    for pattern, rate in _stored(width):
+        counted = pattern.elements(width.counts, 1.0 if width.allocated is None else width.allocated)
+        rest.append(counted / rate - (counted - pattern.written) / width.bytes_per_s)
+    return sum(rest) / len(rest) if rest else 0.0
+
+
+def _stored(width: Bandwidth) -> list[tuple[Pattern, float]]:
+    """Copy and triad with their rates."""
+    rates = dict(width.by_pattern)
+    return [(pattern, rates[pattern.name]) for pattern in (COPY, TRIAD) if pattern.name in rates]
+
+
+def written_per_s(width: Bandwidth) -> float | None:
+    """The rate of stored lines, however little is loaded beside them; None if the transfers alone explain a copy.
+
+    A line that is stored to comes in, is changed and goes out again. On some processors that takes as long in a copy as
+    in an update in place, which loads a line more: the loads of other lines run beside it. So an iteration takes the
+    longer of its transfers, and of the copy's or the triad's time, whichever is shorter, for its stored line.
+    """
+    if width.counts == "duplex" or width.update_per_s is None:
+        return None
+    allocated = 1.0 if width.allocated is None else width.allocated
+    each = {pattern: pattern.elements(width.counts, allocated) / rate for pattern, rate in _stored(width)}
+    loaded = COPY.elements(width.counts, allocated) - COPY.written
+    stores_s = max(_stores_s(width), 1 / width.bytes_per_s)
+    if len(each) < 2 or each[COPY] <= (loaded / width.bytes_per_s + stores_s) / NO_SLOWER:
+        return None
+    return 1 / min(each.values())
 
 
 LEAST_PART, ALIKE = 0.2, 0.2

@@ -21,7 +21,13 @@ from roofdsl.measure.shared_core import undisturbed
 from roofdsl.measure.timing import is_time
 
 ELEMENTS = 256
+LENGTHS = (256, 1024, 4096, 16384)
+"""Calls in a loop that is run again and again: the first is so short that a core learns all branches inside."""
+
 RUNS = 60
+MORE = 1.1
+"""A function takes so many times as long where its branches are not predicted, or they hardly matter."""
+
 _INLINED = ("sqrt", "rsqrt", "abs")
 """Functions that compilers replace by instructions."""
 
@@ -48,22 +54,30 @@ def loop(a, b):
 """
 
 
-def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> list[Instruction]:
-    """The functions of Python's `math` among those of the language, by type; cycle_ns: of the clock."""
+def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> tuple[list[Instruction], int | None]:
+    """The functions of Python's `math` among those of the language, by type; cycle_ns: of the clock.
+
+    Also how many calls a core learns: the most in a loop whose calls take less than half way from those of the shortest
+    loop to those of the longest, of the function for which these differ most; None if they hardly do. Arguments are
+    random numbers between -1 and 1, as those with which kernels are measured.
+    """
     import math
 
     import numpy as np
 
-    found = []
+    found, learned, most = [], None, MORE
     for name in SPECIAL_FUNCTIONS:
         if name in _INLINED or not hasattr(math, name) or FUNCTIONS[name].arguments != 1:
             continue
         for type_name in types:
             dtype = np.float64 if type_name == "f64" else np.float32
-            a = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype)
-            b = np.zeros(ELEMENTS, dtype)
-            throughput = _cycles(_compiled(_THROUGHPUT.format(name=name)), (a, b), cycle_ns)
-            b[0] = 0
+            call, values = _compiled(_THROUGHPUT.format(name=name)), _arguments(name, dtype)
+            by_length = {n: _cycles(call, (values[:n], np.zeros(n, dtype)), cycle_ns) for n in LENGTHS}
+            throughput, unpredicted = by_length[LENGTHS[0]], by_length[LENGTHS[-1]]
+            if unpredicted > most * throughput:
+                most = unpredicted / throughput
+                learned = max(n for n, each in by_length.items() if 2 * each <= throughput + unpredicted)
+            a, b = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype), np.zeros(ELEMENTS, dtype)
             chains = [_LATENCY.format(call=call) for call in (f"math.{name}(x)", "x")]
             latency, beside = (_cycles(_compiled(chain), (a, b), cycle_ns) for chain in chains)
             bits = int(type_name[1:])
@@ -74,9 +88,18 @@ def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> list
                     bits,
                     Fraction(max(1, round(latency - beside))),
                     Fraction(round(10 * throughput), 10),
+                    unpredicted=Fraction(round(10 * unpredicted), 10) if unpredicted > MORE * throughput else None,
                 )
             )
-    return found
+    return found, learned
+
+
+def _arguments(name: str, dtype: Any) -> Any:
+    """Random numbers for the longest loop, for which the function is defined."""
+    import numpy as np
+
+    numbers = np.random.default_rng(3).uniform(-1, 1, LENGTHS[-1])
+    return (np.abs(numbers) if FUNCTIONS[name].positive else numbers).astype(dtype)
 
 
 def _compiled(text: str) -> Any:
@@ -95,7 +118,7 @@ def _cycles(function: Any, arguments: tuple[Any, ...], cycle_ns: float) -> float
 
     none = tuple(np.zeros(2, a.dtype)[:1] if k == 0 else a for k, a in enumerate(arguments))
     whole, empty = _shortest(function, arguments), _shortest(function, none)
-    return (whole - empty) / (ELEMENTS - 1) / cycle_ns
+    return (whole - empty) / (len(arguments[0]) - 1) / cycle_ns
 
 
 def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> float:

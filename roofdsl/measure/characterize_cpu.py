@@ -10,50 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from math import log
 from typing import Any
 
-from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Pattern, Point, Sweep, bandwidth
+from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, Pattern, Point, Sweep
 from roofdsl.measure.core_facts import CoreFacts, core_facts
-from roofdsl.measure.device import Cpu, ReportedCache, describe_cpu, software
+from roofdsl.measure.device import Cpu, describe_cpu, software
 from roofdsl.measure.energy_rates import MachineEnergy, energy_or_reason
-from roofdsl.measure.level_overlap import Place, measure
-from roofdsl.measure.levels_of_curve import Plateau, plateaus
+from roofdsl.measure.level_overlap import Place, measure_pair
+from roofdsl.measure.levels_found import BEYOND, SMALLEST, Level, find_levels, noise
 from roofdsl.measure.measurement import now
 from roofdsl.measure.microkernels import nothing, stream
-from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, rate, rate_in_pieces
+from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, Rate, rate, rate_in_pieces
 from roofdsl.measure.other_load import BUSY, Others, taken_by_others
-from roofdsl.measure.peaks import DTYPES, Peak, at_least_one_core, measure_peak, misfits_of, settled, wanted
-from roofdsl.measure.timing import MOST_SPREAD, median, pinned, time_calls, usable_cores
+from roofdsl.measure.peaks import DTYPES, Peak, at_least_one_core, confirmed, measure_peak, misfits_of, settled, wanted
+from roofdsl.measure.timing import MOST_SPREAD, pinned, time_calls, usable_cores
 from roofdsl.measure.walk_rates import WalkRates, walk_rates
 
 Progress = Callable[[float, str], None]
 """Called with the part done (0 to 1) and what is being measured."""
 
-SMALLEST = 4 << 10
 CALL_ROUNDS = 7
 AGAIN_S = {True: 10.0, False: 30.0}
 """Seconds for repeating doubtful measurements, in a quick and in a full characterization."""
-
-_BEYOND = 4  # memory is measured with working sets of at least this many times the last cache
-
-
-@dataclass(frozen=True)
-class Level:
-    """A cache or the memory. `seen_bytes` is read off the curve of one core, `reported` comes from the system.
-
-    capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
-    agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
-    one_core: the bandwidth of one core alone; `all_cores` that of all together.
-    """
-
-    name: str
-    capacity_bytes: int
-    seen_bytes: int | None
-    reported: ReportedCache | None
-    agrees: bool | None
-    all_cores: Bandwidth
-    one_core: Bandwidth
 
 
 @dataclass(frozen=True)
@@ -87,7 +66,7 @@ class Characterization:
     def alone(self) -> Characterization:
         """The results for one core alone, from the same run; single-threaded code is judged by them."""
         peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
-        levels = tuple(replace(level, all_cores=level.one_core) for level in self.levels)
+        levels = tuple(replace(level, all_cores=level.one_core, holds_bytes=level.holds_alone) for level in self.levels)
         return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core, energy=None)
 
 
@@ -107,7 +86,7 @@ def characterize_cpu(
     effort = QUICK if quick else FULL
     tell = progress or (lambda part, what: None)
     meanwhile = Others()
-    classes = wanted(("f64", "f32", "i32") if quick else tuple(DTYPES))
+    classes = wanted(("f64", "f32", "i32", "i16") if quick else tuple(DTYPES))
     peaks = []
     for k, key in enumerate(classes):
         tell(0.35 * k / len(classes), " ".join(key))
@@ -120,10 +99,14 @@ def characterize_cpu(
         together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.27 * p, w))
     tell(0.94, "repeating doubtful measurements")
     settle_s = AGAIN_S[quick]
+    peaks = list(confirmed(peaks, lambda key: measure_peak(key, team, QUICK), settle_s))
     checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
     alone = again_in_doubt(alone, cpu, team[:1], buffers, effort)
     together = again_in_doubt(together, cpu, team, buffers, effort) if len(team) > 1 else alone
-    levels, notes = find_levels(cpu, len(team), alone, together)
+    again = [
+        [] if quick else _around_the_end(cpu, who, sizes, buffers, effort) for who in dict.fromkeys((team[:1], team))
+    ]
+    levels, notes = find_levels(cpu, len(team), alone, together, (again[0], again[-1]))
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
     with pinned(team[:1]):
         tell(0.97, "strided walks")
@@ -138,17 +121,42 @@ def characterize_cpu(
     others = meanwhile.cores() or 0.0
     disturbed = taken_by_others(others) if others >= BUSY else ""
     misfits = [doubt.why for doubt in misfits_of(checked, len(team))]
-    notes = (*notes, *_noise(together), *misfits, *filter(None, (disturbed, why_not)))
-    peaks_found = at_least_one_core(checked)
+    notes = (*notes, *noise(together), *misfits, *_shared(facts), *filter(None, (disturbed, why_not)))
+    peaks_found = _at_least_as_called(at_least_one_core(checked), facts)
     return Characterization(
         cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed, facts,
         walks, energies,
     )  # fmt: skip
 
 
+def _shared(facts: CoreFacts | None) -> tuple[str, ...]:
+    """A note if instructions were measured while another hardware thread used the core."""
+    count, of = facts.shared if facts is not None else (0, 0)
+    if not count:
+        return ()
+    return (f"{count} of {of} loops of instructions were timed while another hardware thread used the core",)
+
+
+def _at_least_as_called(peaks: Sequence[Peak], facts: CoreFacts | None) -> tuple[Peak, ...]:
+    """The peaks, with functions at least as fast as the loops that call them for the core's instruction lines."""
+    if facts is None:
+        return tuple(peaks)
+    called = {
+        (i.type, i.cls): facts.clock_hz / float(i.throughput)
+        for i in facts.instructions
+        if i.cls in SPECIAL_FUNCTIONS and i.throughput and i.type and i.bits <= 64
+    }
+    found = []
+    for p in peaks:
+        faster = called.get(p.key, 0.0) / p.one_core.per_s
+        rates = (p.all_cores, p.one_core)
+        found.append(p if faster <= 1 else Peak(*p.key, *(Rate(r.per_s * faster, r.spread) for r in rates)))
+    return tuple(found)
+
+
 def _walks(levels: Sequence[Level], block: Any, quick: bool) -> WalkRates | None:
     """Strided walks of one core in all levels, in a block that no stream needs any more."""
-    capacities = [(level.name, level.capacity_bytes) for level in levels]
+    capacities = [(level.name, level.kept_bytes(1)) for level in levels]
     return walk_rates(capacities, block.ctypes.data, block.nbytes, quick)
 
 
@@ -169,9 +177,9 @@ def _call_s() -> float:
 
 
 def working_sets(cpu: Cpu, cores: int, per_octave: int) -> list[int]:
-    """Bytes per core, from 4 KiB to twice _BEYOND times the last cache (and within an eighth of the memory)."""
+    """Bytes per core, from 4 KiB to twice BEYOND times the last cache (and within an eighth of the memory)."""
     last = cpu.last_cache_bytes or 32 << 20
-    most = 2 * _BEYOND * last
+    most = 2 * BEYOND * last
     if cpu.memory_bytes:
         most = max(min(most, cpu.memory_bytes // (8 * cores)), SMALLEST * 4)
     sizes = []
@@ -202,13 +210,21 @@ class Buffers:
         return tuple(block[start + k * step : start + k * step + length] for k in range(pattern.arrays))
 
 
-def run_sweep(team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress) -> Sweep:
-    """All patterns over all working sets; core k of the team streams through its own block."""
+def run_sweep(
+    team: Sequence[int],
+    sizes: Sequence[int],
+    buffers: Buffers,
+    effort: Effort,
+    tell: Progress,
+    *,
+    patterns: Sequence[Pattern] = PATTERNS,
+) -> Sweep:
+    """These patterns over all working sets; core k of the team streams through its own block."""
     points = []
     who = "one core" if len(team) == 1 else f"{len(team)} cores"
-    total, done = float(sum(s + (1 << 22) for s in sizes) * len(PATTERNS)), 0.0
+    total, done = float(sum(s + (1 << 22) for s in sizes) * len(patterns)), 0.0
     for size in sizes:
-        for pattern in PATTERNS:
+        for pattern in patterns:
             tell(done / total, f"{pattern.name} {size >> 10} KiB, {who}")
             done += size + (1 << 22)
             arguments = [
@@ -241,67 +257,24 @@ def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers
     return sweep
 
 
+def _around_the_end(
+    cpu: Cpu, team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort
+) -> list[Sweep]:
+    """Two streams once more, twice, through working sets around the end of the last of several caches."""
+    if len(cpu.caches) < 2:
+        return []
+    nearer, last = (cache.size_bytes * min(cache.copies, len(team)) // len(team) for cache in cpu.caches[-2:])
+    knee = [size for size in sizes if 2 * nearer <= size <= 2 * last]
+    return [run_sweep(team, knee, buffers, effort, lambda p, w: None, patterns=(LOAD, COPY)) for _ in range(2)]
+
+
 def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:
     """Part k of `count` of the arrays of a stream; the factor, which comes last, is the same for all."""
     length = len(arguments[0]) // count
     return (*(a[k * length : (k + 1) * length] for a in arguments[:-1]), arguments[-1])
 
 
-# ---- levels ----
-
-
-def find_levels(cpu: Cpu, cores: int, alone: Sweep, together: Sweep) -> tuple[tuple[Level, ...], tuple[str, ...]]:
-    """The levels that the system reports, completed from the curve of one core.
-
-    If the system reports none, the levels of the curve alone. Also notes for people. Raises ValueError for an empty
-    sweep.
-    """
-    seen = seen_plateaus(alone)
-    notes = []
-    caches: list[_Found] = []
-    for cache in cpu.caches:
-        # A share of the last cache may be as small as a few times the cache before it.
-        least = cache.size_bytes / 4
-        if caches and cache is cpu.caches[-1]:
-            least = min(least, 4 * caches[-1].capacity_bytes)
-        found = _match(cache, seen, least, trusted=not _noise(alone))
-        caches.append(found)
-        kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
-        if found.seen_bytes is None:
-            notes.append(f"{kib}, and no step of the curve there")
-        elif not found.agrees:
-            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to use"
-            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, {taken}")
-    if not cpu.caches:
-        notes.append("the system reports no caches; the levels come from the curve")
-        for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
-            caches.append(_Found(f"L{k + 1}", None, _rounded(size), size, None, cores if k == 0 else 1))
-    levels: list[Level] = []
-    below = below_share = 0.0  # the capacity of the level before, for one core and for all
-    for c in caches:
-        share = c.capacity_bytes * min(c.copies, cores) / cores
-        alone_there = _inside(alone, below * 1.5, c.capacity_bytes * 0.75)
-        together_there = _inside(together, below_share * 1.5, share * 0.75)
-        widths = _bandwidths(alone_there, together_there, first=not levels)
-        levels.append(Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths))
-        below, below_share = c.capacity_bytes, share
-    last = max((c.capacity_bytes for c in caches), default=0)
-    far_alone, far_together = (_inside(s, _BEYOND * last / n, float("inf")) for s, n in ((alone, 1), (together, cores)))
-    widths = _bandwidths(far_alone, far_together, first=not levels)
-    levels.append(Level("DRAM", cpu.memory_bytes or 1 << 30, None, None, None, *widths))
-    return tuple(levels), tuple(notes)
-
-
-@dataclass(frozen=True)
-class _Found:
-    """A cache after its capacity was decided."""
-
-    name: str
-    reported: ReportedCache | None
-    capacity_bytes: int
-    seen_bytes: int | None
-    agrees: bool | None
-    copies: int
+# ---- levels together ----
 
 
 def beside_each_other(
@@ -312,12 +285,11 @@ def beside_each_other(
     for k, level in enumerate(levels[:-1]):
         tell(k / len(levels), f"{level.name} beside farther levels")
         all_cores, one_core = level.all_cores, level.one_core
-        one_core = replace(one_core, beside=measure(_places(levels, 1), k, team[:1], buffers.blocks, effort))
-        if len(team) == 1:
-            all_cores = replace(all_cores, beside=one_core.beside)
-        else:
-            beside = measure(_places(levels, len(team)), k, team, buffers.blocks, effort)
-            all_cores = replace(all_cores, beside=beside)
+        following, behind = measure_pair(_places(levels, 1), k, team[:1], buffers.blocks, effort)
+        one_core = replace(one_core, beside=following, beside_far=behind)
+        if len(team) > 1:
+            following, behind = measure_pair(_places(levels, len(team)), k, team, buffers.blocks, effort)
+        all_cores = replace(all_cores, beside=following, beside_far=behind)
         found.append(replace(level, all_cores=all_cores, one_core=one_core))
     return (*found, *levels[-1:])
 
@@ -328,69 +300,5 @@ def _places(levels: Sequence[Level], cores: int) -> list[Place]:
     for level in levels:
         copies = cores if level.reported is None else min(level.reported.copies, cores)
         width = level.one_core if cores == 1 else level.all_cores
-        found.append(Place(level.name, level.capacity_bytes * copies // cores, dict(width.by_pattern)["load"]))
+        found.append(Place(level.name, level.kept_bytes(cores) * copies // cores, dict(width.by_pattern)["load"]))
     return found
-
-
-def _match(cache: ReportedCache, seen: Sequence[Plateau], least_bytes: float, trusted: bool) -> _Found:
-    """Match a cache with the step of the curve that it explains, or with the nearest one from `least_bytes` to four
-    times its size.
-
-    If the step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
-    machine), the curve's capacity is used, unless the machine was too busy for its curve to be `trusted`.
-    """
-    name = f"L{cache.level}"
-    steps = [p for p in seen if p.capacity_bytes and least_bytes <= p.capacity_bytes <= 4 * cache.size_bytes]
-    near = min(steps, key=lambda p: (not p.could_end_at(cache.size_bytes), _distance(p, cache)), default=None)
-    if near is None or near.capacity_bytes is None:
-        return _Found(name, cache, cache.size_bytes, None, None, cache.copies)
-    if near.could_end_at(cache.size_bytes):
-        return _Found(name, cache, cache.size_bytes, near.capacity_bytes, True, cache.copies)
-    if not trusted:
-        return _Found(name, cache, cache.size_bytes, near.capacity_bytes, False, cache.copies)
-    return _Found(name, cache, _rounded(near.capacity_bytes), near.capacity_bytes, False, cache.copies)
-
-
-def _rounded(size_bytes: int) -> int:
-    """A capacity read off a curve, to the nearest 1/64 of its power of two: no curve shows more."""
-    step = max(64, 1 << max(0, size_bytes.bit_length() - 7))
-    return max(1, round(size_bytes / step)) * step
-
-
-def _distance(plateau: Plateau, cache: ReportedCache) -> float:
-    return abs(log(plateau.capacity_bytes or 1) - log(cache.size_bytes))
-
-
-def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
-    """The best point of each pattern within these working sets; if there is none, the nearest point."""
-    found = []
-    for pattern in PATTERNS:
-        best = sweep.best(pattern, low, high)
-        if best is None:
-            middle = (max(low, SMALLEST) * min(max(high, low, SMALLEST), 1 << 50)) ** 0.5
-            best = min(sweep.of(pattern), key=lambda p: abs(p.working_set_bytes / middle - 1))
-        found.append(best)
-    return found
-
-
-def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:
-    """(of all cores, of one core). All cores reach at least what one core reaches, since the others may idle: a slower
-    team was disturbed.
-
-    At the level nearest to the registers, accesses count, so nothing is loaded before a store.
-    """
-    best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
-    all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=first)
-    return all_cores, bandwidth(alone, all_cores.counts, with_updates=first)
-
-
-def _noise(sweep: Sweep) -> tuple[str, ...]:
-    spread = median([p.spread for p in sweep.points])
-    if spread <= 0.15:
-        return ()
-    return (f"a noisy machine: samples of one number spread by {spread:.0%} in the median",)
-
-
-def seen_plateaus(sweep: Sweep) -> tuple[Plateau, ...]:
-    """The plateaus of a sweep's fastest stream."""
-    return plateaus(*sweep.fastest())

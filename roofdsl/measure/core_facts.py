@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Core, Instruction
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches
@@ -12,12 +12,15 @@ from roofdsl.measure.instruction_rates import RUNS, measure_core
 
 
 class CoreFacts(Record):
-    """instructions: with calls of functions. clock_hz: while the core ran alone."""
+    """instructions: with calls of functions. clock_hz: while the core ran alone. shared: of all loops, how many were
+    never measured while nobody else used the core.
+    """
 
     instructions: tuple[Instruction, ...]
     core: Core
     launches: Launches
     clock_hz: float
+    shared: tuple[int, int] = (0, 0)
 
 
 def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) -> CoreFacts | None:
@@ -25,5 +28,6 @@ def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) ->
     if not is_known():
         return None
     rates = measure_core(quick, tell)
-    calls = [*call_rates(1e9 / rates.clock_hz), *block_rates(RUNS[quick])]
-    return CoreFacts((*rates.instructions, *calls), rates.core, launches(), rates.clock_hz)
+    calls, learned = call_rates(1e9 / rates.clock_hz)
+    instructions = (*rates.instructions, *calls, *block_rates(RUNS[quick]))
+    return CoreFacts(instructions, replace(rates.core, learned=learned), launches(), rates.clock_hz, rates.shared)

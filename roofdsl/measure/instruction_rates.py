@@ -24,11 +24,14 @@ RUNS = {True: 12, False: 40}
 
 
 class CoreRates(Record):
-    """The instructions and the core in a machine's terms, and the clock in hertz."""
+    """The instructions and the core as a machine states them, and the clock in hertz. shared: how many of all loops
+    were never measured while nobody else used the core.
+    """
 
     instructions: tuple[Instruction, ...]
     core: Core
     clock_hz: float
+    shared: tuple[int, int] = (0, 0)
 
 
 def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None = None) -> CoreRates:
@@ -46,7 +49,7 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
     core = replace(core, refill=refill(cycles, core, instructions))
-    return CoreRates(tuple(instructions), core, bench.hertz)
+    return CoreRates(tuple(instructions), core, bench.hertz, (bench.shared, len(bench.texts)))
 
 
 # ---- arithmetic ----

@@ -82,9 +82,28 @@ def short_arrays(places: Sequence[Place], near: int) -> list[int]:
     return [size for size in sizes if size >= 4096 and 2 * size >= 1.5 * below]
 
 
-def measure(places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort) -> Beside | None:
-    """The rate of level `near` together with a farther one, on all cores of `team`; None as in `judged`."""
+def measure_pair(
+    places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort
+) -> tuple[Beside | None, Beside | None]:
+    """The rates of level `near` together with the next level, and with one behind that: `beside` and `beside_far`.
+
+    The second is None where the first holds for all levels behind: if the next level is the one that tells most.
+    """
     far = farther(places, near)
+    if far is None or far == near + 1:
+        return measure(places, near, team, blocks, effort, far=far), None
+    behind = measure(places, near, team, blocks, effort, far=far)
+    following = measure(places, near, team, blocks, effort, far=near + 1)
+    return following, behind
+
+
+def measure(
+    places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort, *, far: int | None = None
+) -> Beside | None:
+    """The rate of level `near` together with level `far`, without it the one that tells most, on all cores of `team`;
+    None as in `judged`.
+    """
+    far = farther(places, near) if far is None else far
     sizes = short_arrays(places, near)
     if far is None or not sizes:
         return None

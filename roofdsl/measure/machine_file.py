@@ -15,10 +15,11 @@ from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_power, show_rate, show_size, show_time
-from roofdsl.measure.bandwidth_curve import Bandwidth, stores_per_s
-from roofdsl.measure.characterize_cpu import Characterization, Level
+from roofdsl.measure.bandwidth_curve import Bandwidth, Beside, stores_per_s, written_per_s
+from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.instruction_lines import core_lines
+from roofdsl.measure.levels_found import Level
 from roofdsl.measure.microkernels import DIVIDE_EVERY
 from roofdsl.measure.peaks import Peak
 from roofdsl.store.atomic import write_whole
@@ -53,7 +54,8 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# `write_allocate`: a store first loads its line, which is counted, since copy and triad are slower by it.",
         "# `duplex`: loads and stores move at the same time, since an update in place takes only as long as its loads.",
         "# `beside`: the rate at which the hits of a cache add to the time of lines that pass through it from farther",
-        "# levels; below the cache's bandwidth, it is only used for expected times.",
+        "# levels; below the cache's bandwidth, it is only used for expected times. `beside_far`: beside lines",
+        "# from behind the next level. `holds`: what a core keeps of a cache that others use too, for expected times.",
         *(_ALLOCATED if any(level.all_cores.allocated is not None for level in found.levels) else ()),
         *([_ONE_BY_ONE] if found.walks is not None else []),
         *(f"# Note: {note}." for note in found.notes),
@@ -193,16 +195,18 @@ def _core(peak: Peak) -> str:
 def _levels(found: Characterization) -> Iterator[str]:
     for k, level in enumerate(found.levels[:-1]):
         behind = found.levels[k + 1].all_cores  # the traffic across this cache's far boundary
-        beside = level.all_cores.beside
+        beside, beside_far = level.all_cores.beside, level.all_cores.beside_far
         options: dict[str, object] = {}
         if level.reported is not None:
             copies = min(level.reported.copies, found.cores)
             options["line_bytes"] = level.reported.line_bytes or None
             options["ways"] = (level.reported.ways or None) if level.agrees is not False else None
             options["copies"] = copies if copies > 1 else None
+        options["holds_bytes"] = level.holds_bytes
         options["duplex"] = level.all_cores.counts == "duplex"
-        options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are private to the core
-        options["beside_bytes_per_s"] = beside.measured_per_s if beside is not None else None
+        options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
+        options["written_bytes_per_s"] = written_per_s(level.all_cores) if k else None
+        options |= _besides(found, k, beside, beside_far)
         options |= _strided(found, level, first=not k)
         options["energy_j_per_byte"] = _energy_per_byte(found, level)
         options["write_allocate"] = behind.counts != "no_write_allocate"
@@ -219,6 +223,17 @@ def _levels(found: Characterization) -> Iterator[str]:
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
     yield f'{head}{written("memory", options)} source "{about_bandwidth(memory.all_cores)}"'
+
+
+def _besides(found: Characterization, place: int, near: Beside | None, far: Beside | None) -> dict[str, object]:
+    """The rates of hits beside lines of the next level and of farther ones. Those of the first cache beside the second
+    are told by loads in assembly: compiled loops of one stream do not reach its rate.
+    """
+    rates = [None if b is None else b.measured_per_s for b in (near, far)]
+    hits = found.walks.hits_per_s if found.walks is not None and not place else None
+    if hits is not None:
+        rates = [found.cores * hits, rates[1] if near is None or far is not None else rates[0]]
+    return {"beside_bytes_per_s": rates[0], "beside_far_bytes_per_s": rates[1]}
 
 
 def _energy_per_byte(found: Characterization, level: Level) -> float | None:
@@ -271,18 +286,21 @@ def approximate_size(size: int) -> str:
 def about_bandwidth(width: Bandwidth) -> str:
     """The rate of each pattern, counted as at this level."""
     loads = "loads alone: " if width.counts == "duplex" else ""
-    beside = width.beside
-    also = "" if beside is None else f"; beside {beside.far} it adds {show_bandwidth(beside.measured_per_s)}"
-    return loads + ", ".join(f"{name} {show_bandwidth(rate)}" for name, rate in width.by_pattern) + also
+    rates = dict(width.by_pattern)
+    if width.update_per_s is not None:
+        rates.setdefault("update", width.update_per_s)
+    pairs = [b for b in (width.beside, width.beside_far) if b is not None]
+    also = "".join(f"; beside {b.far} it adds {show_bandwidth(b.measured_per_s)}" for b in pairs)
+    return loads + ", ".join(f"{name} {show_bandwidth(rate)}" for name, rate in rates.items()) + also
 
 
 def _ceilings(found: Characterization) -> Iterator[str]:
     """The rates of slower streams from memory, of caches together with farther levels, and of one core."""
     for level in found.levels[:-1]:
-        beside = level.all_cores.beside
-        if beside is not None and beside.measured_per_s < 0.97 * level.all_cores.bytes_per_s:
-            name = f"{level.name} beside {beside.far}, measured"
-            yield f'ceiling "{name}" {level.name} {show_bandwidth(beside.measured_per_s)}'
+        for beside in (level.all_cores.beside, level.all_cores.beside_far):
+            if beside is not None and beside.measured_per_s < 0.97 * level.all_cores.bytes_per_s:
+                name = f"{level.name} beside {beside.far}, measured"
+                yield f'ceiling "{name}" {level.name} {show_bandwidth(beside.measured_per_s)}'
     memory = found.levels[-1]
     for name, rate in memory.all_cores.by_pattern:
         if rate < 0.97 * memory.all_cores.bytes_per_s:

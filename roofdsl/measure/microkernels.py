@@ -66,7 +66,7 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
     dice = np.random.default_rng(7)
     kind = np.dtype(dtype).type
     if dtype.startswith("int"):
-        c, d, e, f = (kind(x) for x in dice.integers(1, 1000, 4))
+        c, d, e, f = (kind(x) for x in dice.integers(1, largest(dtype), 4))
         return c, d, e, f
     c, d, e, f = (float(x) for x in dice.uniform(0.5, 1.0, 4))
     if name in ("mul", "mul and div"):
@@ -80,11 +80,17 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
     return kind(c), kind(d), kind(e), kind(f)
 
 
-def shapes(name: str, integer: bool, brief: bool) -> tuple[Shape, ...]:
-    """The shapes to try for a class. Several steps between load and store only help if these slow down the loop;
-    integer steps would be regrouped.
+def largest(dtype: str) -> int:
+    """The integers that loops begin with lie below it."""
+    return 100 if dtype == "int8" else 1000
+
+
+def shapes(name: str, integer: bool, brief: bool, size: int = 8) -> tuple[Shape, ...]:
+    """The shapes to try for a class on elements of `size` bytes. Several steps between load and store only help if
+    these slow down the loop; integer steps would be regrouped. More elements below 4 bytes fill as many vectors.
     """
-    every = BRIEF_SHAPES if brief else SHAPES
+    wider = max(1, 4 // size)
+    every = tuple((wider * lanes, chain) for lanes, chain in (BRIEF_SHAPES if brief else SHAPES))
     if name in SPECIAL_FUNCTIONS:
         return every[:1]
     return every if name in _LIGHT and not integer else tuple(s for s in every if s[1] == 1)

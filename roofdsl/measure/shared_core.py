@@ -13,7 +13,7 @@ import time
 from bisect import insort
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.timing import Switches, Watch, switches
@@ -42,6 +42,7 @@ TRIES, WAIT_S = 3, 0.05
 _NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
 
 Probe = Callable[[], float]
+Found = TypeVar("Found")
 
 
 class SharedCore:
@@ -125,19 +126,34 @@ def undisturbed(measure: Callable[[], float], until: float) -> float:
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
+    found, calm = tries(measure, until)
+    return found[-1] if calm else min(found)
+
+
+def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool]:
+    """(what `measure` found each time, whether nobody shared the core during the last): up to TRIES times, until then.
+
+    The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
+    """
     core = shared_core()
     if core is None:
-        return measure()
-    found = []
+        return [measure()], True
+    found: list[Found] = []
     for _ in range(TRIES):
         core.wait(WAIT_S if time.monotonic() < until else 0.0)
         before = core.disturbances()
         found.append(measure())
         if core.disturbances() == before:
-            return found[-1]
+            return found, True
         if time.monotonic() > until:
             break
-    return min(found)
+    return found, False
+
+
+def epoch() -> int:
+    """A number that changes when it turns out that the core had been shared from the start, unnoticed."""
+    core = shared_core()
+    return 0 if core is None else core.epoch
 
 
 @cache

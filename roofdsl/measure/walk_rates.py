@@ -33,6 +33,12 @@ PAGES = (256, 512, 1024, 1536, 2048, 3072, 4096, 8192)
 LOADS_A_LINE = 8
 """Loads of 256 bits, more than a line from the second cache takes by itself."""
 
+HIT_BYTES = 32 * LOADS_A_LINE - LINE
+"""Of these loads, what a line's first two did not bring in."""
+
+BESIDE = 1.05
+"""Lines that come in slow the loads if they take so many times as long as without."""
+
 _UNROLLED = 8
 _LEAST_LINES = 20_000
 _RUNS = {False: 5, True: 3}
@@ -57,8 +63,9 @@ class Walked(Record):
 
 
 class WalkRates(Record):
-    """The results. fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its
-    loads meanwhile.
+    """fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its loads meanwhile.
+    hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second one, None if
+    they run beside it.
 
     levels: by name, without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of
     another one; None if the times do not show it.
@@ -68,6 +75,7 @@ class WalkRates(Record):
     levels: Mapping[str, Walked]
     pages: int | None
     walk_cycles: Fraction | None
+    hits_per_s: float | None = None
 
 
 class Span(Record):
@@ -152,6 +160,7 @@ def walk_rates(
     texts = {
         "filled_near": sweep(_MANY, LINE, near),
         "filled_behind": sweep(_MANY, LINE, behind),
+        "filled_alone": sweep(_COMPUTED[:2], LINE, behind),
         **{
             f"{kind}_{k}": sweep(line, STRIDE, w.bytes, LINE if w.passes > 1 else 0)
             for kind, line in (("load", _LOAD), ("store", _STORE))
@@ -172,7 +181,8 @@ def walk_rates(
         times = -(-_LEAST_LINES // lines)  # once for a walk of several passes, which would run beyond the buffer
         return watch.cycles_in_one(name, times * lines // _UNROLLED) / _UNROLLED
 
-    fill = cycles("filled_behind", behind // LINE) - cycles("filled_near", near // LINE)
+    filled, served = cycles("filled_behind", behind // LINE), cycles("filled_near", near // LINE)
+    fill, hits = filled - served, filled - cycles("filled_alone", behind // LINE)
     loads = [cycles(f"load_{k}", w.lines) for k, w in enumerate(walks)]
     stores = [cycles(f"store_{k}", w.lines) for k, w in enumerate(walks)]
     alone = cycles("computed_near", near // LINE)
@@ -189,7 +199,8 @@ def walk_rates(
         for w, load, store, both, apart in zip(walks, loads, stores, computed, longer, strict=True)
     }
     known, walk = knee(by_pages)
-    return WalkRates(LINE * hertz / fill if fill > 0.1 else None, levels, known, walk)
+    of_hits = HIT_BYTES * hertz / hits if filled > BESIDE * served else None
+    return WalkRates(LINE * hertz / fill if fill > 0.1 else None, levels, known, walk, of_hits)
 
 
 def knee(by_pages: Mapping[int, float]) -> tuple[int | None, Fraction | None]:

@@ -39,7 +39,17 @@ def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
 
 
 def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of a level's transfers, with stores at their own rate if the machine states one."""
+    """The time of a level's transfers, with stores at their own rates where the machine states such."""
+    cache = next((cache for cache in machine.caches if cache.name == level.name), None)
+    least = Fraction(0)
+    if cache is not None and cache.written_bytes_per_s is not None and level.stores_bytes is not None:
+        capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
+        least = level.stores_bytes / (cache.written_bytes_per_s * capped)
+    return max(least, both_directions_s(level, machine))
+
+
+def both_directions_s(level: LevelTime, machine: Machine) -> Fraction:
+    """The time of its loads and stores, one after the other or, where it is duplex, at the same time."""
     part = next((part for part in machine.hierarchy if part.name == level.name), None)
     slow = None if part is None else part.stores_bytes_per_s
     if part is None or slow is None or level.loads_bytes is None or level.stores_bytes is None:
@@ -61,9 +71,6 @@ def is_nearest(level: LevelTime) -> bool:
 
 
 def _without_registers(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
-    """The levels that may take turns.
-
-    Accesses to the nearest cache are part of the in-core time, unless that cache states a `beside` rate.
-    """
-    takes_turns = {cache.name for cache in machine.caches if cache.beside_bytes_per_s is not None}
+    """The levels that may take turns; the accesses to the nearest cache are the in-core time's, unless it states so."""
+    takes_turns = {cache.name for cache in machine.caches if cache.takes_turns}
     return [level for level in levels if not is_nearest(level) or level.name in takes_turns]

@@ -14,7 +14,15 @@ from typing import Any
 from roofdsl.incore.model import InCore
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine
-from roofdsl.predict.ecm import combined, is_nearest, measured_turns_s, nearest_first, transfer_s, turns_s
+from roofdsl.predict.ecm import (
+    both_directions_s,
+    combined,
+    is_nearest,
+    measured_turns_s,
+    nearest_first,
+    transfer_s,
+    turns_s,
+)
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moving, delays, restarts_s
 
@@ -141,7 +149,7 @@ def expected(
     """
     levels = nearest_first(levels, machine)
     behind = [level for level in levels if not is_nearest(level)]
-    counted = levels if moving.levels is None else nearest_first(moving.levels, machine)
+    counted = nearest_first(moving.more[-1].levels, machine) if moving.more else levels
     moved = [level.with_allocated() for level in counted]
     farther = [level for level in moved if not is_nearest(level)]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
@@ -159,9 +167,9 @@ def expected(
     # parts that no cause below changes: the launch, links, and levels that take turns already in the bound
     least = max([bound_s if as_compiled else Fraction(0), launch_s, *(level.time_s for level in behind)])
     ladder = _core_rungs(core, bound_s, max(least, turns_s(levels, machine)))
-    if moving.levels is not None:
-        behind = [level for level in counted if not is_nearest(level)]
-        ladder.append(Rung(_BESIDES, "", max([ladder[-1].reached_s, *(level.time_s for level in behind)])))
+    for more in moving.more:
+        behind = [level for level in nearest_first(more.levels, machine) if not is_nearest(level)]
+        ladder.append(Rung(more.cause, more.remedy, max([ladder[-1].reached_s, *(v.time_s for v in behind)])))
     reached_s = ladder[-1].reached_s
     ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=machine)
     if lost_s:
@@ -187,7 +195,6 @@ def expected(
 
 
 _LOST = "{} is not prefetched across pages while the core computes"
-_BESIDES = "written lines are also loaded or stored, which `traffic once` does not count"
 PASSING = "stores that bypass the caches (non-temporal)"
 
 
@@ -223,10 +230,15 @@ def _transfer_rungs(
     if loading:
         reached_s = max(reached_s, *(own.time_s for own in moved))
         ladder.append(Rung(f"stores load part of their lines from {' and '.join(loading)} first", PASSING, reached_s))
-    slower = [level.name for level, (_, time) in zip(moved, transfers, strict=True) if time > level.time_s]
+    plain = [both_directions_s(level, machine) for level in moved]
+    slower = [level.name for level, time in zip(moved, plain, strict=True) if time > level.time_s]
     if slower:
-        reached_s = max(reached_s, *(time for _, time in transfers))
+        reached_s = max(reached_s, *plain)
         ladder.append(Rung(f"stores to {' and '.join(slower)} are slower than loads", "", reached_s))
+    written = [name for (name, time), before in zip(transfers, plain, strict=True) if time > before]
+    if written:
+        reached_s = max(reached_s, *(time for _, time in transfers))
+        ladder.append(Rung(f"lines of {' and '.join(written)} that stores change", PASSING, reached_s))
     for delay in delayed:
         reached_s = max(reached_s, delay.seconds_s)
         ladder.append(Rung(delay.cause, delay.remedy, reached_s))

@@ -24,7 +24,7 @@ from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
-from roofdsl.predict.moving import Moving
+from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
@@ -147,8 +147,8 @@ def predict(
 
 
 def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:
-    """The traffic of the hardware, by the machine's own policy, whatever the kernel's convention."""
-    levels: tuple[LevelTime, ...] | None = None
+    """What the hardware moves: by the machine's own policy, whatever the kernel says is to be counted."""
+    more, levels, own = list[Moved](), found.levels, kernel
     if options.traffic is None and kernel.traffic is not None and options.levels == "all" and not options.sets:
         own = replace(kernel, traffic=None)
         rates = {level.name: level.bandwidth_bytes_per_s for level in found.levels}  # under ceilings
@@ -159,7 +159,19 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
                 for level in (*crossing.nearer, crossing.memory)
                 if level.name in rates
             )
-    return Moving(levels, walks_of(kernel, values, machine, levels or found.levels, warm=options.warm))
+            more.append(Moved(WRITTEN, "", levels))
+
+    def memory_behind(other: Machine) -> LevelTime:
+        boundary = memory_boundary(own, other, options.traffic)
+        memory = _crossing(own, values, other, replace(options, levels="memory"), boundary).memory
+        return replace(memory, bandwidth_bytes_per_s=levels[-1].bandwidth_bytes_per_s)
+
+    if options.data is None and not options.sets and machine.multiprocessor is None:
+        with suppress(CommandError):
+            if lost := lost_by_sharing(levels, found.footprint_bytes or 0, machine, memory_behind):
+                more.append(lost)
+    levels = more[-1].levels if more else levels
+    return Moving(tuple(more), walks_of(kernel, values, machine, levels, warm=options.warm))
 
 
 def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:

@@ -82,6 +82,21 @@ class LevelTime(Record):
             allocated_bytes=self.allocated_bytes * times,
         )
 
+    def divided(self, parts: int) -> LevelTime:
+        """One of so many equal parts, in whole bytes."""
+        return replace(
+            self,
+            bytes=round(Fraction(self.bytes, parts)),
+            loads_bytes=_part(self.loads_bytes, parts),
+            stores_bytes=_part(self.stores_bytes, parts),
+            duplex_bytes=_part(self.duplex_bytes, parts),
+            allocated_bytes=round(Fraction(self.allocated_bytes, parts)),
+        )
+
+
+def _part(a: int | None, parts: int) -> int | None:
+    return None if a is None else round(Fraction(a, parts))
+
 
 def _times(a: int | None, times: int) -> int | None:
     return None if a is None else a * times

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.level_time import LevelTime
 
 
@@ -20,29 +20,35 @@ def in_turn(
     """(name, seconds) of the levels that take turns according to `machine`, farthest first; otherwise ().
 
     From the memory towards the registers: the hits of a cache with a `beside` rate (the bytes of its boundary beyond
-    those of the next one) are added at that rate. If a level's whole time is longer than that of all levels behind it,
-    only that time counts; the same holds if nothing comes from behind. A ceiling on the level lowers the rate by the
-    same factor. A cache whose requests wait for those of farther levels may state a rate below its bandwidth; only
-    expected times use it (`as_measured`), since code can always take the levels one after the other.
+    those of the next one) are added at that rate. Hits beside lines from farther than the next level are added at the
+    `beside_far` rate: as many of the hits as of the lines that come through the cache come from there. If a level's
+    whole time is longer than that of all levels behind it, only that time counts; the same holds if nothing comes from
+    behind. A ceiling on the level lowers the rates by the same factor. A cache whose requests wait for those of farther
+    levels may state a rate below its bandwidth; only expected times use it (`as_measured`), since code can always take
+    the levels one after the other.
     """
-    stated = {cache.name: cache for cache in machine.caches if cache.beside_bytes_per_s is not None}
+    stated = {cache.name: cache for cache in machine.caches if cache.takes_turns}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
     ours = sorted((v for v in levels if v.name in order), key=lambda v: -order.index(v.name))
     if not any(level.name in stated for level in ours):
         return ()
     shares: list[tuple[str, Fraction]] = []
-    behind: LevelTime | None = None
-    for level in ours:
-        cache = stated.get(level.name)
+    for k, level in enumerate(ours):
+        cache, behind = stated.get(level.name), ours[k - 1] if k else None
         if cache is not None and behind is not None and behind.timed_bytes:  # else no line comes through it
-            assert cache.beside_bytes_per_s is not None
-            rate = cache.beside_bytes_per_s
-            if not as_measured:
-                rate = max(rate, cache.bandwidth_bytes_per_s)
-            rate *= level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
             own = max(0, level.timed_bytes - behind.timed_bytes)
-            shares.append((level.name, own / rate))
+            far = min(Fraction(1), Fraction(ours[k - 2].timed_bytes, behind.timed_bytes)) if k > 1 else Fraction(0)
+            capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
+            shares.append((level.name, own * _seconds_a_byte(cache, far, as_measured) / capped))
         if level.time_s > sum((t for _, t in shares), Fraction(0)):
             shares = [(level.name, level.time_s)]
-        behind = level
     return tuple((name, time) for name, time in shares if time)
+
+
+def _seconds_a_byte(cache: Cache, far: Fraction, as_measured: bool) -> Fraction:
+    """What a byte of hits adds, given the share of the lines that come from farther than the next level."""
+    near_rate = cache.beside_bytes_per_s
+    far_rate = cache.beside_far_bytes_per_s or near_rate
+    least = Fraction(0) if as_measured else cache.bandwidth_bytes_per_s
+    rates = ((1 - far, near_rate), (far, far_rate))
+    return sum((part / max(rate, least) for part, rate in rates if rate is not None), Fraction(0))

@@ -8,27 +8,67 @@ becomes a cause.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
+from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
+from roofdsl.machine.quantities import show_size
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.strided import PAGE, Walks, pages_seconds, strided_seconds
 
 NEARER = "a working set that fits into a nearer cache"
 
 
+class Moved(Record):
+    """All levels with the bytes that cross with this cause and those before it, beyond what the bound counts."""
+
+    cause: str
+    remedy: str
+    levels: tuple[LevelTime, ...]
+
+
 class Moving(Record):
-    """The additional traffic. levels: with the bytes that the hardware moves, None if they are those of the bound.
-    walks: the strided walks, None without any.
+    """What is moved. more: what the hardware moves beyond the bytes of the bound, the last with all of it. walks: the
+    strided walks, None without any.
     """
 
-    levels: tuple[LevelTime, ...] | None = None
+    more: tuple[Moved, ...] = ()
     walks: Walks | None = None
 
 
 AS_COUNTED = Moving()
+
+
+WRITTEN = "written lines are also loaded or stored, which `traffic once` does not count"
+
+
+def lost_by_sharing(
+    levels: Sequence[LevelTime],
+    footprint_bytes: int,
+    machine: Machine,
+    memory_behind: Callable[[Machine], LevelTime],
+) -> Moved | None:
+    """What else comes from memory since the last cache keeps less for this code than its whole size; None if nothing.
+
+    memory_behind: the memory's traffic on a machine with another last cache. A launch whose data outgrow what is kept
+    finds a share of them again (`machine.kept`), and for the rest moves what it would behind a cache of that size.
+    """
+    cache = machine.last_cache
+    if cache is None or cache.kept_bytes == cache.size_bytes:
+        return None
+    again = Fraction(found_again(footprint_bytes, cache.kept_bytes)).limit_denominator(10_000)
+    memory = next((level for level in levels if level.name == machine.main_memory.name), None)
+    if again == 1 or memory is None:
+        return None
+    smaller = replace(cache, size_bytes=cache.kept_bytes, ways=None)
+    other = memory_behind(replace(machine, caches=(*machine.caches[:-1], smaller)))
+    least, most = memory * again.numerator, other * (again.denominator - again.numerator)
+    mixed = (least + most).divided(again.denominator)
+    cause = f"{cache.name} keeps {show_size(cache.kept_bytes)} beside others"
+    found = tuple(mixed if level is memory else level for level in levels)
+    return Moved(cause, NEARER, found) if mixed.timed_bytes > memory.timed_bytes else None
 
 
 class Delay(Record):

@@ -202,7 +202,7 @@ class Plan:
         spread = machine.multiprocessor is not None and is_spread(kernel) and not self.options.warm
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
-            self._counted_apart |= cache.beside_bytes_per_s is not None  # levels take turns then
+            self._counted_apart |= cache.takes_turns  # levels take turns then
             if place == 0:
                 if is_first_level(cache):
                     # by warps, or without what stays in registers

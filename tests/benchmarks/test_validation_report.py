@@ -15,7 +15,7 @@ from benchmarks.kernels import fresh, shipped
 from benchmarks.validation import with_memory
 from benchmarks.validation_figure import draw
 from benchmarks.validation_report import in_words, section
-from benchmarks.validation_runs import Ran, Refusal, Report
+from benchmarks.validation_runs import CALM, HALVES, SHARED, Ran, Refusal, Report, groups, half_of
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Machine
 from roofdsl.measure.machine_file import to_machine
@@ -192,3 +192,32 @@ def test_without_a_run_above_the_bound_none_is_listed(report: Report) -> None:
 def test_the_figure_is_drawn(report: Report, parts: slice, tmp_path: Path) -> None:
     draw(dataclasses.replace(report, runs=report.runs[parts]), tmp_path / "ratios.svg")
     assert "<svg" in (tmp_path / "ratios.svg").read_text(encoding="utf-8")
+
+
+def with_samples(run: Ran, times: tuple[float, ...], aside: tuple[float, ...]) -> Ran:
+    """The run with these samples, some of which were set aside since somebody shared the core."""
+    measured = run.compared.measurement
+    measured = replace(measured, times_s=times, details={**measured.details, "disturbed_s": list(aside)})
+    return dataclasses.replace(run, compared=dataclasses.replace(run.compared, measurement=measured))
+
+
+def test_runs_on_a_shared_core_are_counted_apart() -> None:
+    """Three samples alone and four shared; ten that spread; ten alike; and seven shared ones among ten."""
+    run = ran("triad", 4096, 0.5, 0.9)
+    t = run.measured_s
+    few = with_samples(run, (t, 1.1 * t, 1.2 * t), (2 * t, 2.1 * t, 2.2 * t, 2.3 * t))
+    spread = with_samples(run, tuple(t * (1 + k / 20) for k in range(10)), ())
+    calm = with_samples(run, tuple(t * (1 + k / 200) for k in range(10)), (2 * t,))
+    beside = tuple(t * (2 + k / 100) for k in range(7))
+    mostly = with_samples(run, (t, 1.01 * t, 1.02 * t, *beside), beside)
+    assert few.shared == "the core was shared during 4 of 7 samples" and calm.shared == ""
+    assert spread.shared.startswith("the samples spread by") and mostly.shared.endswith("7 of 10 samples")
+    counted = {name: len(runs) for name, runs in groups(Report(MACHINE, (few, spread, calm, mostly), ()))}
+    assert (counted[CALM], counted[SHARED]) == (1, 3)
+
+
+def test_kernels_fall_into_two_halves_by_their_names_alone() -> None:
+    names = list(shipped())
+    halves = [half_of(name) for name in names]
+    assert set(halves) == set(HALVES) and 0.35 < halves.count("A") / len(names) < 0.65
+    assert half_of("triad") == "A" and half_of("copy") == "B"

@@ -8,8 +8,9 @@ from itertools import product
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
-from roofdsl.measure.characterize_cpu import Characterization, Level, find_levels
+from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.device import Cpu, ReportedCache
+from roofdsl.measure.levels_found import Level, find_levels
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.peaks import Peak
 

@@ -24,7 +24,7 @@ from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, STREAMS, TRIAD
 from roofdsl.measure.characterize_cpu import run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
-from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arithmetic, operands
+from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arithmetic, operands, shapes
 from roofdsl.measure.multicore_timing import Effort, Rate
 from roofdsl.measure.peaks import Peak
 from roofdsl.measure.timing import usable_cores
@@ -82,16 +82,20 @@ def test_a_cache_of_which_a_share_is_ours() -> None:
     other = replace(CPU, caches=(*CPU.caches[:2], replace(CPU.caches[2], size_bytes=128 << 20)))
     found = characterized(other)
     level = found.levels[2]
-    assert level.agrees is False and 0.6 < level.capacity_bytes / (32 << 20) < 1.6
-    assert any("131072 KiB reported" in note and "which is taken" in note for note in found.notes)
+    assert level.agrees is False and level.capacity_bytes == 128 << 20 and level.holds_bytes is not None
+    assert level.holds_alone is not None and 0.7 < level.holds_alone / (32 << 20) < 1.42
+    assert 0.7 < level.holds_bytes / (32 << 20) < 1.42
+    assert any("131072 KiB reported" in note and "a core keeps" in note for note in found.notes)
+    assert to_machine(found).caches[2].holds_bytes == level.holds_bytes
 
 
 def test_the_last_cache_may_be_shared_with_many() -> None:
-    """The system reports 16 times what the curve shows: the curve is right, for nothing else ends there."""
+    """The system reports 16 times what the curve shows, for nothing else ends there."""
     cpu = replace(CPU, caches=(*CPU.caches[:2], replace(CPU.caches[2], size_bytes=512 << 20)))
     found = characterized(cpu, cores=1)
     assert found.levels[2].agrees is False
-    assert 0.7 <= found.levels[2].capacity_bytes / (32 << 20) <= 1.42
+    assert found.levels[2].capacity_bytes == 512 << 20 and found.levels[2].holds_bytes is not None
+    assert 0.7 <= found.levels[2].holds_bytes / (32 << 20) <= 1.42
 
 
 def test_a_system_that_reports_nothing() -> None:
@@ -244,6 +248,24 @@ def test_accumulators_stay_in_range() -> None:
         arithmetic(name, (8, 1))(acc, *operands(name, "float32"), 100_000)
         assert np.isfinite(acc).all() and (np.abs(acc) > 1e-6).all()
     assert set(INTEGER) == {"add", "mul", "min"}
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int8"])
+def test_loops_of_short_integers_wrap_around_and_fill_vectors(dtype: str) -> None:
+    """Against numpy, whose integers of this size wrap around as well."""
+    import numpy as np
+
+    assert [lanes for lanes, _ in shapes("add", True, True, np.dtype(dtype).itemsize)] == [
+        {"int16": 128, "int8": 256}[dtype]
+    ]
+    c, d, e, f = operands("add", dtype)
+    start = (np.random.default_rng(5).uniform(1, 2, 16) * 50).astype(dtype)
+    acc, a, b = start.copy(), start[:8].copy(), start[8:].copy()
+    arithmetic("add", (8, 1), integer=True)(acc, c, d, e, f, 40)
+    for _ in range(40):
+        a = a + b
+        b = b + a
+    np.testing.assert_array_equal(acc, np.concatenate([a, b]))
 
 
 def test_a_sweep_of_this_machine() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -12,11 +13,12 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Instruction, Machine
-from roofdsl.measure.assembled import is_known
+from roofdsl.measure import instruction_bench
+from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.core_rates import simulated
-from roofdsl.measure.instruction_bench import rounded
+from roofdsl.measure.instruction_bench import PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.memory_rates import _shares, share_of
 from roofdsl.measure.port_sets import find_sets, matched, together
@@ -120,3 +122,46 @@ def test_the_share_of_an_operation_is_what_explains_its_mixtures() -> None:
     assert share_of(load, store, mul, {1: 2.0, 2: 2.2}) == pytest.approx(0.5), "no more than its own units take"
     alone = Instruction("load", "", 128, throughput=Fraction(1, 3))
     assert share_of(alone, store, mul, {1: 0.9, 2: 1.1}) == 0, "nothing is shared there"
+
+
+def test_a_chain_that_a_neighbour_delays_does_not_tell_the_time() -> None:
+    """Beside a neighbour, additions take 1.4 cycles, roots hardly more; at half the clock, both take twice as long."""
+    watch = Stopwatch.__new__(Stopwatch)
+    watch.call_ns, cycle_ns = 100.0, 0.25
+    watch.chain_ns = 100 + cycle_ns * watch.ROUNDS * CHAIN
+    watch.steady_ns = 100 + cycle_ns * 6500
+    assert watch.in_cycles(Reading(3 * cycle_ns, 100 + cycle_ns * 6500)) == pytest.approx(3)
+    assert watch.in_cycles(Reading(3 * cycle_ns, 100 + cycle_ns * 6500 * 1.02)) == pytest.approx(3, rel=0.025)
+    assert watch.in_cycles(Reading(6 * cycle_ns, 100 + cycle_ns * 6500 * 2)) == pytest.approx(3)
+
+
+def test_loops_that_were_not_alone_are_timed_again_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The neighbour is there whenever the first loop is tried; the least of its times counts then."""
+    taken: list[str] = []
+
+    class Watch:
+        def __init__(self, *_: object) -> None: ...
+
+        def read(self, name: str, _: float) -> Reading:
+            taken.append(name)
+            return Reading({"a": 8.0, "b": 4.0, "c": 2.0}[name] + (len(taken) == 1), 1.0)
+
+        def in_cycles(self, reading: Reading) -> float:
+            return reading.round_ns
+
+        def hertz(self) -> float:
+            return 1e9
+
+    def tries(measure: Callable[[], Reading], until: float) -> tuple[list[Reading], bool]:
+        found = [measure()]
+        return found, taken[-1] == "c" or (taken[-1] == "b" and len(taken) > 3)
+
+    monkeypatch.setattr(instruction_bench, "Stopwatch", Watch)
+    monkeypatch.setattr(instruction_bench, "loops", lambda texts, before: {})
+    monkeypatch.setattr(instruction_bench, "tries", tries)
+    monkeypatch.setattr(instruction_bench, "epoch", lambda: 0)
+    bench = Bench(1)
+    for name in "abc":
+        bench.add(name, ["nop"], 1)
+    assert bench.measure(lambda part, what: None) == {"a": 8.0, "b": 4.0, "c": 2.0}
+    assert taken == ["a", "b", "c", "a", "b", *["a"] * (PASSES - 2)] and bench.shared == 1

@@ -1,10 +1,20 @@
-"""Stores that are slower than loads, from the rates of copy and triad."""
+"""Stores that are slower than loads, and stored lines, from the rates of streams."""
 
 from __future__ import annotations
 
 import pytest
 
-from roofdsl.measure.bandwidth_curve import COPY, LOAD, TRIAD, Pattern, Point, bandwidth, stores_per_s
+from roofdsl.measure.bandwidth_curve import (
+    COPY,
+    LOAD,
+    TRIAD,
+    UPDATE,
+    Pattern,
+    Point,
+    bandwidth,
+    stores_per_s,
+    written_per_s,
+)
 
 
 def point(pattern: Pattern, loads_per_s: float, stores: float, *, allocate: bool) -> Point:
@@ -27,3 +37,22 @@ def test_stores_as_fast_as_loads_are_not_told() -> None:
     even = [point(p, 40e9, 39e9, allocate=True) for p in (LOAD, COPY, TRIAD)]
     assert stores_per_s(bandwidth(even, "write_allocate")) is None
     assert stores_per_s(bandwidth(even, "duplex")) is None
+
+
+def measured(load: float, written: float, *, out: float) -> list[Point]:
+    """Points in cycles a line: a line in, a line out, and what a stored line takes at least."""
+    cycles = {
+        LOAD: load, COPY: max(load + out, written), TRIAD: max(2 * load + out, written),
+        UPDATE: max(2 * load + out, written),
+    }  # fmt: skip
+    return [Point(p, 1 << 20, p.elements() * 1e9 / c, 0.0) for p, c in cycles.items()]
+
+
+def test_stored_lines_may_take_longer_than_their_transfers() -> None:
+    """L2 of Golden Cove, in cycles: a load 1.6, a copy 4.7, and an update in place, with a load more, 4.8."""
+    found = bandwidth(measured(1.6, 4.7, out=1.6), "no_write_allocate")
+    assert stores_per_s(found) is None and written_per_s(found) == pytest.approx(1e9 / 4.7)
+    slow = bandwidth(measured(1.6, 4.7, out=2), "no_write_allocate")
+    assert stores_per_s(slow) == pytest.approx(1e9 / 2) and written_per_s(slow) == pytest.approx(1e9 / 4.7)
+    assert written_per_s(bandwidth(measured(1.6, 3.3, out=1.6), "no_write_allocate")) is None
+    assert written_per_s(bandwidth(measured(1.6, 4.7, out=1.6)[:3], "no_write_allocate")) is None

@@ -18,7 +18,7 @@ from roofdsl.measure.characterize_gpu import calmest, characterize_gpu
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.noisy_peaks import trusted, trusted_gpu
-from roofdsl.measure.peaks import AGAIN, Key, Peak, doubts, settled, truer
+from roofdsl.measure.peaks import AGAIN, Key, Peak, confirmed, doubts, settled, truer
 from tests.measure.fake_gpu import FakeGpu
 from tests.measure.made_up import characterized
 
@@ -233,3 +233,19 @@ def test_a_gpus_numbers_are_measured_again_too() -> None:
     noisy = replace(exp, rate=replace(exp.rate, spread=NOISY))
     kept = trusted_gpu(replace(found, peaks=tuple(noisy if p == exp else p for p in found.peaks)))
     assert len(kept.peaks) == len(found.peaks) - 1 and "f32 exp is left out" in kept.notes[-1]
+
+
+def test_a_peak_that_was_slow_throughout_is_found_out_by_measuring_it_later() -> None:
+    """A neighbour halved the rate of exp in the first pass, evenly; it leaves during the second one."""
+    first = [Peak("f64", cls, Rate(rate, 0.01), Rate(rate, 0.01)) for cls, rate in (("fma", 50e9), ("exp", 100e6))]
+    rates = {"fma": iter([49e9]), "exp": iter([150e6, 200e6, 1e12])}
+    made: list[str] = []
+
+    def again(key: tuple[str, str]) -> Peak:
+        made.append(key[1])
+        rate = Rate(next(rates[key[1]]), 0.01)
+        return Peak(*key, rate, rate)
+
+    found = {p.cls: p.one_core.per_s for p in confirmed(first, again, 10.0)}
+    assert found == {"fma": 50e9, "exp": 200e6} and made == ["fma", "exp", "exp"]
+    assert confirmed(first, again, -1.0) == tuple(first)

@@ -99,6 +99,22 @@ def test_stores_at_their_own_rate() -> None:
     assert [c.cause for c in found.expected.causes] == ["stores to DRAM are slower than loads"]
 
 
+def test_stored_lines_have_a_rate_of_their_own() -> None:
+    """8 MiB of stored lines at 4 GB/s take longer than the transfers of their level; at 40 GB/s they do not."""
+    given = made("transfers overlap", "memory DRAM 16 GiB, 100 GB/s")
+
+    def written(rate: int) -> Prediction:
+        cache = replace(given.caches[1], written_bytes_per_s=Fraction(rate * 10**9))
+        return of(replace(given, caches=(given.caches[0], cache)), core(("", 0.0, 0.0)))
+
+    plain, fast, slow = of(given, core(("", 0.0, 0.0))), written(40), written(4)
+    stored = next(level.stores_bytes for level in slow.levels if level.name == "L2")
+    assert slow.expected is not None and plain.expected is not None and stored
+    assert slow.expected.expected_s == Fraction(stored, 4 * 10**9) > plain.expected.expected_s
+    assert slow.expected.causes[0].cause == "lines of L2 that stores change"
+    assert fast.expected == plain.expected
+
+
 def test_a_cache_slower_beside_memory_than_alone_is_not_in_the_bound() -> None:
     text = "kernel both(m, n):\n    in A: f64[m, n], b: f64[n]\n    out s: f64\n    s = 0\n"
     text += "    for i in range(m), j in range(n):\n        s += A[i, j] + b[j]\n"

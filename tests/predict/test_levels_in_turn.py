@@ -49,6 +49,21 @@ def test_what_a_cache_delivers_of_its_own_is_added() -> None:
     assert in_turn(levels(given, L2=3000, L3=4000, DRAM=4000), given) == seconds(DRAM=200)
 
 
+def test_hits_beside_lines_from_farther_levels_may_take_longer() -> None:
+    """Of the 4000 B that come through L2 from L3, 1000 come from memory, and so a quarter of L2's 2000 B of hits."""
+    given = three(", beside 200 GB/s, beside_far 100 GB/s")
+    moved = levels(given, L2=6000, L3=4000, DRAM=1000)
+    assert in_turn(moved, given) == seconds(DRAM=50, L2=1500 / 200 + 500 / 100)
+    only_far = three(", beside_far 125 GB/s")
+    assert in_turn(moved, only_far) == seconds(L2=60)  # 50 + 500 / 125 is shorter than its whole time
+    assert in_turn(levels(only_far, L2=6000, L3=4000, DRAM=0), only_far) == seconds(L2=60)
+    assert in_turn(levels(only_far, L2=6000, L3=4000, DRAM=4000), only_far) == seconds(DRAM=200, L2=16)
+    slow = three(", beside 200 GB/s, beside_far 50 GB/s")  # below the bandwidth, which the bound takes
+    assert in_turn(levels(slow, L2=6000, L3=4000, DRAM=4000), slow) == seconds(DRAM=200, L2=20)
+    measured = in_turn(levels(slow, L2=6000, L3=4000, DRAM=4000), slow, as_measured=True)
+    assert measured == seconds(DRAM=200, L2=40)
+
+
 def test_a_level_that_is_longer_than_all_behind_it_counts_alone() -> None:
     given = three(OWN, ", beside 160 GB/s")
     assert in_turn(levels(given, L2=10_000, L3=10_000, DRAM=100), given) == seconds(L3=125)

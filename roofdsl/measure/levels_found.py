@@ -1,0 +1,176 @@
+"""The levels of a processor: what the system reports of its caches, completed from bandwidth over working sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf, log
+
+from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Point, Sweep, bandwidth
+from roofdsl.measure.device import Cpu, ReportedCache
+from roofdsl.measure.held import held_bytes
+from roofdsl.measure.levels_of_curve import Plateau, plateaus
+from roofdsl.measure.timing import median
+
+SMALLEST = 4 << 10
+
+BEYOND = 4
+"""Memory is measured with working sets of at least this many times the last cache."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A cache or the memory. `seen_bytes` is read off the curve of one core, `reported` comes from the system.
+
+    capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
+    agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
+    one_core: the bandwidth of one core alone; `all_cores` that of all together. holds_bytes: what they all keep of the
+    last cache beside others, `holds_alone` what one core does; None if that is all of it.
+    """
+
+    name: str
+    capacity_bytes: int
+    seen_bytes: int | None
+    reported: ReportedCache | None
+    agrees: bool | None
+    all_cores: Bandwidth
+    one_core: Bandwidth
+    holds_bytes: int | None = None
+    holds_alone: int | None = None
+
+    def kept_bytes(self, cores: int) -> int:
+        """What one core, or all of several, find again."""
+        kept = self.holds_alone if cores == 1 else self.holds_bytes
+        return self.capacity_bytes if kept is None else kept
+
+
+def find_levels(
+    cpu: Cpu, cores: int, alone: Sweep, together: Sweep, again: tuple[Sequence[Sweep], Sequence[Sweep]] = ((), ())
+) -> tuple[tuple[Level, ...], tuple[str, ...]]:
+    """The levels that the system reports, completed from the curve of one core; if it reports none, the levels of the
+    curve alone. Also notes for people. Raises ValueError for an empty sweep.
+
+    again: further sweeps of one core, and of all, around the end of the last cache.
+    """
+    seen = seen_plateaus(alone)
+    notes = []
+    caches: list[_Found] = []
+    for k, cache in enumerate(cpu.caches):
+        # A share of the last cache may be as small as a few times the cache before it.
+        least = min(cache.size_bytes / 4, 4 * caches[-1].capacity_bytes if _is_shared(k, cpu) else inf)
+        found = _match(cache, seen, least, trusted=not noise(alone))
+        kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
+        if _is_shared(k, cpu):  # what a core keeps of it is no capacity
+            found = replace(found, capacity_bytes=cache.size_bytes)
+        elif found.seen_bytes is None:
+            notes.append(f"{kib}, and no step of the curve there")
+        elif not found.agrees:
+            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to use"
+            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, {taken}")
+        caches.append(found)
+    if not cpu.caches:
+        notes.append("the system reports no caches; the levels come from the curve")
+        for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
+            caches.append(_Found(f"L{k + 1}", None, _rounded(size), size, None, cores if k == 0 else 1))
+    levels: list[Level] = []
+    below = below_share = 0.0  # the capacity of the level before, for one core and for all
+    for c in caches:
+        share = c.capacity_bytes * min(c.copies, cores) / cores
+        alone_there = _inside(alone, below * 1.5, c.capacity_bytes * 0.75)
+        together_there = _inside(together, below_share * 1.5, share * 0.75)
+        widths = _bandwidths(alone_there, together_there, first=not levels)
+        holds: tuple[int | None, int | None] = (None, None)
+        if c is caches[-1] and levels and c.reported is not None:
+            far = BEYOND * c.capacity_bytes
+            one = held_bytes([alone, *again[0]], (below * 1.5, c.capacity_bytes * 0.75), far, c.capacity_bytes)
+            all_of_them = held_bytes([together, *again[1]], (below_share * 1.5, share * 0.75), far / cores, share)
+            holds = (None if all_of_them is None else all_of_them * cores // min(c.copies, cores), one)
+            if one is not None:
+                whole = c.reported.size_bytes >> 10
+                notes.append(f"{c.name}: {whole} KiB reported, of which a core keeps {one >> 10} KiB beside others")
+        levels.append(Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths, *holds))
+        below, below_share = c.capacity_bytes, share
+    last = max((c.capacity_bytes for c in caches), default=0)
+    far_alone, far_together = (_inside(s, BEYOND * last / n, float("inf")) for s, n in ((alone, 1), (together, cores)))
+    widths = _bandwidths(far_alone, far_together, first=not levels)
+    levels.append(Level("DRAM", cpu.memory_bytes or 1 << 30, None, None, None, *widths))
+    return tuple(levels), tuple(notes)
+
+
+def _is_shared(place: int, cpu: Cpu) -> bool:
+    """Whether others may use this cache too, even of another system: the last one of several."""
+    return 0 < place == len(cpu.caches) - 1
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A cache after its capacity was decided."""
+
+    name: str
+    reported: ReportedCache | None
+    capacity_bytes: int
+    seen_bytes: int | None
+    agrees: bool | None
+    copies: int
+
+
+def _match(cache: ReportedCache, seen: Sequence[Plateau], least_bytes: float, trusted: bool) -> _Found:
+    """Match a cache with the step of the curve that it explains, or with the nearest one from `least_bytes` to four
+    times its size.
+
+    If the step is so far from the reported size that the cache does not explain it (a share of a cache in a virtual
+    machine), the curve's capacity is used, unless the machine was too busy for its curve to be `trusted`.
+    """
+    name = f"L{cache.level}"
+    steps = [p for p in seen if p.capacity_bytes and least_bytes <= p.capacity_bytes <= 4 * cache.size_bytes]
+    near = min(steps, key=lambda p: (not p.could_end_at(cache.size_bytes), _distance(p, cache)), default=None)
+    if near is None or near.capacity_bytes is None:
+        return _Found(name, cache, cache.size_bytes, None, None, cache.copies)
+    if near.could_end_at(cache.size_bytes):
+        return _Found(name, cache, cache.size_bytes, near.capacity_bytes, True, cache.copies)
+    if not trusted:
+        return _Found(name, cache, cache.size_bytes, near.capacity_bytes, False, cache.copies)
+    return _Found(name, cache, _rounded(near.capacity_bytes), near.capacity_bytes, False, cache.copies)
+
+
+def _rounded(size_bytes: int) -> int:
+    """A capacity read off a curve, to the nearest 1/64 of its power of two: no curve shows more."""
+    step = max(64, 1 << max(0, size_bytes.bit_length() - 7))
+    return max(1, round(size_bytes / step)) * step
+
+
+def _distance(plateau: Plateau, cache: ReportedCache) -> float:
+    return abs(log(plateau.capacity_bytes or 1) - log(cache.size_bytes))
+
+
+def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
+    """The best point of each pattern within these working sets; if there is none, the nearest point."""
+    found = []
+    for pattern in PATTERNS:
+        best = sweep.best(pattern, low, high)
+        if best is None:
+            middle = (max(low, SMALLEST) * min(max(high, low, SMALLEST), 1 << 50)) ** 0.5
+            best = min(sweep.of(pattern), key=lambda p: abs(p.working_set_bytes / middle - 1))
+        found.append(best)
+    return found
+
+
+def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:
+    """(of all cores, of one core). All cores reach at least what one core reaches, since the others may idle: a slower
+    team was disturbed. The level nearest to the registers counts accesses, so nothing is loaded before a store.
+    """
+    best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
+    all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=True)
+    return all_cores, bandwidth(alone, all_cores.counts, with_updates=True)
+
+
+def noise(sweep: Sweep) -> tuple[str, ...]:
+    spread = median([p.spread for p in sweep.points])
+    if spread <= 0.15:
+        return ()
+    return (f"a noisy machine: samples of one number spread by {spread:.0%} in the median",)
+
+
+def seen_plateaus(sweep: Sweep) -> tuple[Plateau, ...]:
+    """The plateaus of a sweep's fastest stream."""
+    return plateaus(*sweep.fastest())
