@@ -13,10 +13,12 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
 from benchmarks.kernels import ROOT
 from benchmarks.measure import markdown
+from roofdsl import budget
 from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
@@ -55,6 +57,9 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 MOST_ACCESSES = 40_000
 """Of a kernel at sizes that are simulated here: its executions are put in other orders in plain Python."""
 
+ONE_S = 5.0
+"""Processor time for one kernel on one machine at one size; what takes longer counts as refused."""
+
 REGISTERS = 8
 """Of 4 B, of the machine whose cache is so small that orders matter."""
 
@@ -78,6 +83,7 @@ class Checked:
     above: dict[str, list[bool]] = field(default_factory=dict)
 
 
+@cache
 def kernels() -> dict[str, Kernel]:
     """Every shipped kernel, by name."""
     found = {}
@@ -104,8 +110,9 @@ def sizes_of(kernel: Kernel, draw: random.Random, most: int = 3000) -> dict[str,
 def compare(name: str, kernel: Kernel, machine: Machine, sizes: Mapping[str, int], into: Checked) -> None:
     """One kernel on one machine at one size: the floor beside the other times."""
     try:
-        found = speed_of_light(kernel, sizes, machine)
-    except (CommandError, InputError):
+        with budget.beginning(ONE_S, budget.DEFAULT_BYTES, whole=False), budget.region(name):
+            found = speed_of_light(kernel, sizes, machine)
+    except (CommandError, InputError, budget.Spent):
         into.refused += 1
         return
     into.sizes += 1
@@ -179,18 +186,19 @@ def _small(kernel: Kernel, draw: random.Random) -> dict[str, int] | None:
 
 def compare_measured(folder: Path, into: Checked, seconds: float) -> None:
     """Stored measurements on one core beside the floor; data that a cache may still hold need not be loaded."""
-    end = time.monotonic() + seconds
     machine = machine_of(load_file(folder / "machine.roof"), None)
-    every = kernels()
-    for run in load(folder / "results.json"):
+    every, stored = kernels(), load(folder / "results.json")
+    end = time.monotonic() + seconds
+    for run in stored:
         kernel = every.get(run.kernel)
         if time.monotonic() > end:
             return
         if kernel is None or run.is_stale(kernel) or run.threads != 1 or run.by_launch:
             continue
         try:
-            found = floor(kernel, {n: v for n, v in run.parameters if n not in dict(kernel.constants)}, machine)
-        except (CommandError, InputError):
+            with budget.beginning(ONE_S, budget.DEFAULT_BYTES, whole=False), budget.region(run.kernel):
+                found = floor(kernel, {n: v for n, v in run.parameters if n not in dict(kernel.constants)}, machine)
+        except (CommandError, InputError, budget.Spent):
             into.refused += 1
             continue
         into.measured += 1
@@ -216,8 +224,8 @@ def _when_warm(found: Floor, machine: Machine, run: Measurement) -> Iterator[Fra
 
 def run(seconds: float, sizes: int = 200, seed: int = 0) -> Checked:
     """Every kernel on every machine at `sizes` sizes each, in random order until the time is over, then the rest."""
-    into, begun = Checked(), time.monotonic()
     every, machines = kernels(), [load_machine(name) for name in shipped_machines()]
+    into, begun = Checked(), time.monotonic()
     for folder in RUNS:
         compare_measured(ROOT / "benchmarks" / "reports" / folder, into, seconds / 10)
     draw = random.Random(seed)
