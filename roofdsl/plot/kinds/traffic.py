@@ -168,7 +168,10 @@ def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> st
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     points: list[tuple[float, float]] = []
     for steps in (content.curve, content.best):
-        points += zip(*steps, strict=True) if steps is not None else ()
+        if steps is not None:  # evenly along the axis, however many steps there are
+            even = [left * (right / left) ** (k / 60) for k in range(61)]
+            points += [(z, _at(steps, [z])[0]) for z in even if z >= steps[0][0]]
+            points += zip(*steps, strict=True) if len(steps[0]) < len(even) else ()
     for p in content.plateaus:
         end = p.end_bytes or right
         points += [(p.start_bytes * (end / p.start_bytes) ** (k / 20), p.traffic_bytes) for k in range(21)]
