@@ -30,7 +30,7 @@ SIMULATED_AT_ONCE = 20_000_000
 POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
 """The maximum number of points simulated along a curve from a closed form, and of accesses of all of them together."""
 
-MOST_FOR_BEST, BEST_PER_SECOND = 30_000_000, 3_000_000
+MOST_FOR_BEST, BEST_PER_SECOND = 30_000_000, 5_000_000
 """Up to how many accesses the best replacement is followed at every size, and how many of them in a second."""
 
 BY_FORM, BY_SIMULATION = "Q(Z), closed form", "Q(Z), every cache size"
