@@ -249,7 +249,7 @@ def _bound(query: Query) -> Node:
 
 
 def _simulated(query: Query) -> Node:
-    """Bytes, loads or misses of one set-associative cache; every access is simulated."""
+    """Bytes or misses of one set-associative cache; every access is simulated. `policy` may be the best one, "opt"."""
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.simulate.hierarchy import simulate
 
@@ -257,7 +257,8 @@ def _simulated(query: Query) -> Node:
     if query.cache is None or query.line is None or access_count(at) > MOST_ACCESSES:
         raise CommandError("a simulation needs a cache and a line, and sizes that are not too large")
     miss: Any = "allocate" if _convention(query) == "write_allocate" else "claim"
-    level = CacheLevel("cache", query.cache, query.line, query.ways, write_miss=miss)
+    policy, bypass = query.option("policy", "lru"), query.option("bypass", False)
+    level = CacheLevel("cache", query.cache, query.line, query.ways, policy, write_miss=miss, bypass=bypass)
     found = simulate(at.kernel, at.values, [level]).levels[0]
     return number({"bytes": (found.loads + found.stores) * query.line, "misses": found.misses}[query.which or "bytes"])
 

@@ -29,6 +29,7 @@ from roofdsl.machine.model import Cache, Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.plot.look import Look
 from roofdsl.plot.traffic_content import traffic_content
+from roofdsl.simulate.best_curve import line_of_elements
 from roofdsl.simulate.cache_levels import CacheLevel, Inclusion, Policy, Write, WriteMiss
 from roofdsl.tell.simulation import Run, blocks, curve_json, of_curve, to_json
 
@@ -47,10 +48,11 @@ LONG_S = 3600
 @click.option("--ways", type=int, help="Number of ways; by default, the machine's, otherwise fully associative.")
 @click.option(
     "--policy",
-    type=click.Choice(["lru", "fifo", "plru"]),
+    type=click.Choice(["lru", "fifo", "plru", "opt"]),
     default="lru",
-    help="The replacement policy; the default is lru.",
+    help="The replacement policy; the default is lru. opt is the best one, which knows the future (Belady's MIN).",
 )
+@click.option("--bypass", is_flag=True, help="With --policy opt: an access may go past the cache.")
 @click.option(
     "--write", type=click.Choice(["back", "through"]), default="back", help="Write-back (the default) or write-through."
 )
@@ -67,7 +69,9 @@ LONG_S = 3600
     help="Whether the last level includes or excludes the lines of the other levels; exclusive is a victim cache.",
 )
 @click.option(
-    "--histogram", is_flag=True, help="Also print Q(Z) of all fully associative LRU caches, by stack distances."
+    "--histogram",
+    is_flag=True,
+    help="Also print Q(Z) of all fully associative LRU caches, by stack distances, and of the best with --policy opt.",
 )
 @click.option("--sets", type=int, help="With --histogram: use caches with this many sets, for every number of ways.")
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z).")
@@ -86,6 +90,7 @@ def simulate(
     sector: int | None,
     ways: int | None,
     policy: Policy,
+    bypass: bool,
     write: Write,
     traffic: Traffic | None,
     around: bool,
@@ -108,6 +113,8 @@ def simulate(
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
+    if bypass and policy != "opt":
+        raise click.UsageError("--bypass needs to know the future: give --policy opt")
     chosen = choose_kernels(
         file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
     )
@@ -119,7 +126,7 @@ def simulate(
         from roofdsl.plot.board import check_name
 
         check_name(Path(figure))
-    caches = Caches(machine, cache, line, sector, ways, policy, write, traffic, around, last_level)
+    caches = Caches(machine, cache, line, sector, ways, policy, bypass, write, traffic, around, last_level)
     one_set = 1 if sets is None else sets
     curve_sets = one_set if histogram or figure is not None else None
     runs = [
@@ -131,7 +138,10 @@ def simulate(
         from roofdsl.plot.kinds.traffic import draw_traffic
 
         (kernel, _), (run,) = kernels[0], runs
-        content = traffic_content(kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve)
+        best = None if bypass else run.best
+        content = traffic_content(
+            kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve, best=best
+        )
         save_figure(Path(figure), draw_traffic(content, look=look))
 
 
@@ -147,6 +157,7 @@ class Caches(Record):
     sector: int | None
     ways: int | None
     policy: Policy
+    bypass: bool
     write: Write
     traffic: Traffic | None
     around: bool
@@ -163,7 +174,7 @@ class Caches(Record):
         A write that misses follows the option or the kernel, else the machine; otherwise the line is claimed without
         being loaded. Raises CommandError if a line is needed and none is given.
         """
-        element = _element(kernel)
+        element = line_of_elements(kernel)
         if self.machine is None:
             assert self.cache_bytes is not None
             usual = (self.sector, self.ways, self.policy, self.write, self.around) == (None, None, "lru", "back", False)
@@ -174,7 +185,7 @@ class Caches(Record):
             return (
                 CacheLevel(
                     "cache", self.cache_bytes, line, self.ways, self.policy, self.write, miss, self.last_level,
-                    self.sector,
+                    self.sector, self.bypass,
                 ),
             )  # fmt: skip
         levels = []
@@ -190,6 +201,7 @@ class Caches(Record):
                     self._write_miss(kernel) or _stated_miss(c, self.machine.name),
                     self.last_level if k == len(self.machine.caches) - 1 else "free",
                     self.sector or (c.sector_bytes if self.line is None else None),
+                    self.bypass,
                 )
             )
         return tuple(levels)
@@ -224,6 +236,7 @@ def _run(
 ) -> Run:
     """Run one kernel through the caches, if there are some, and compute its curve for caches with `curve_sets` sets."""
     from roofdsl.checks.deep import require_legal
+    from roofdsl.simulate.best_curve import best_curve
     from roofdsl.simulate.distances import miss_curve
 
     if is_indirect(kernel):
@@ -246,6 +259,10 @@ def _run(
         with bar(f"stack distances of {kernel.name}", total) as progress:
             curve = miss_curve(plain, values, caches.line, sets=curve_sets, progress=progress)
         run = run.with_curve(curve, convention)
+    if curve_sets is not None and caches.policy == "opt":
+        with bar(f"the best replacement of {kernel.name}", total) as progress:
+            best = best_curve(plain, values, caches.line, sets=curve_sets, bypass=caches.bypass, progress=progress)
+        run = run.beside_best(best, bypass=caches.bypass)
     return run
 
 
@@ -280,14 +297,6 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
             "use smaller sizes, or start it anyway with --long; `derive --cache` may find the traffic quickly",
         )
     return total
-
-
-def _element(kernel: Kernel) -> int | None:
-    """The size of the elements, if all have the same size."""
-    sizes = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
-    if not sizes:
-        return 8
-    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _no_line(what: str) -> int:

@@ -220,11 +220,15 @@ class ReuseStep(Record):
 
 
 class PlateauStep(Record):
-    """One plateau of Q(Z): what the cache begins to hold there, and what each array moves (leading terms)."""
+    """One plateau of Q(Z): what the cache begins to hold there, and what each array moves (leading terms).
+
+    best_from_bytes: the size that is enough under the best replacement, where that is less than LRU needs.
+    """
 
     plateau: Plateau
     held: tuple[ReuseStep, ...]
     by_array: tuple[tuple[str, Quantity], ...]
+    best_from_bytes: Quantity | None = None
 
 
 class Steps(Record):

@@ -6,16 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from roofdsl.counts.closed_forms import ClosedForms
+from roofdsl.counts.computed_once import NoClosedForm, form_within
 from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep, quantity
+from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, constant
+from roofdsl.sets.held_at_once import most_held
 from roofdsl.sets.plateaus import Growth, PlateauCounter, PlateauLines, Step, piece_range
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.residues import Class
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.stream import Reference, Stream
+
+BEST, MOST_OPERATIONS = "the room that the best replacement needs", 1_000_000
+"""What it is called, and how many operations of the integer-set library it may take: a second or so."""
 
 
 def element_text(r: Reference) -> str:
@@ -37,6 +43,7 @@ class ReuseFacts:
         self.residues: Class = self._guarded(lambda: rows.example(values))
         self.steps: list[Step] = self._guarded(lambda: rows.steps(self.residues))
         self.loops = _loop_names(closed.kernel)
+        self._hits: list[frozenset[int]] = []
 
     def _guarded(self, compute: Callable[[], Any]) -> Any:
         return self.closed.guard(compute, "the steps")
@@ -150,7 +157,29 @@ class ReuseFacts:
             held = tuple(r for r in reuses if told < r.step <= up_to and self.matters(r, [q for _, q in moved]))
             told = max(told, up_to)
             rows.append(PlateauStep(plateau, held, tuple(moved)))
+            self._hits.append(hits)
         return tuple(rows)
+
+    def with_best(self, rows: tuple[PlateauStep, ...]) -> tuple[PlateauStep, ...]:
+        """The rows of `plateaus`, and from where on the best replacement holds as much, if that is earlier.
+
+        What does not grow with the problem is left out, and so is what takes long: this is an extra.
+        """
+        return tuple(self._with_best(row, hits) for row, hits in zip(rows, self._hits, strict=True))
+
+    def _with_best(self, row: PlateauStep, hits: frozenset[int]) -> PlateauStep:
+        form = row.plateau.from_bytes.form
+        edge = form.single if form is not None else None
+        if edge is None or not row.held or self.order.leading_weight(edge) == (0, 0):
+            return row
+        try:
+            most = form_within(
+                lambda: most_held(self.found, hits, self.stream, self.order, self.residues), BEST, MOST_OPERATIONS
+            )
+        except NoClosedForm:
+            return row
+        less = most is not None and self.order.key(most) < self.order.key(edge)
+        return replace(row, best_from_bytes=self._lead(most)) if most is not None and less else row
 
     def _moved(self, lines: PlateauLines, convention: Traffic) -> Quasi:
         parts = [lines.begun_by_read if convention == "load_store" else lines.begun]

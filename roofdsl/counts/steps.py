@@ -51,7 +51,7 @@ def steps_of(
         try:
             facts = ReuseFacts(closed, convention, values)
             reuses = facts.reuses()
-            rows = facts.plateaus(convention, plateaus, reuses)
+            rows = facts.with_best(facts.plateaus(convention, plateaus, reuses))
             reuses = tuple(r for row in rows for r in row.held)
         except NoClosedForm as error:
             note = str(error)

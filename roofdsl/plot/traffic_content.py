@@ -30,6 +30,9 @@ SIMULATED_AT_ONCE = 20_000_000
 POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
 """The maximum number of points simulated along a curve from a closed form, and of accesses of all of them together."""
 
+MOST_FOR_BEST, BEST_PER_SECOND = 30_000_000, 5_000_000
+"""Up to how many accesses the best replacement is followed at every size, and how many of them in a second."""
+
 BY_FORM, BY_SIMULATION = "Q(Z), closed form", "Q(Z), every cache size"
 
 
@@ -56,8 +59,8 @@ class TrafficPoint:
 class TrafficContent:
     """Everything that is drawn, in bytes. `curve` holds (sizes, Q from each up to the next); `bound` (sizes, least Q).
 
-    curve_label: the description of the curve. note, curve_note: why there are no plateaus, or no curve, if there are
-    none.
+    best: like `curve`, under the best replacement; None where it is not followed. curve_label: the description of the
+    curve. note, curve_note: why there are no plateaus, or no curve, if there are none.
     """
 
     title: str
@@ -70,6 +73,7 @@ class TrafficContent:
     note: str = ""
     curve_label: str = BY_SIMULATION
     curve_note: str = ""
+    best: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
 
 def traffic_content(
@@ -80,10 +84,12 @@ def traffic_content(
     *,
     machine: Machine | None = None,
     curve: MissCurve | None = None,
+    best: MissCurve | None = None,
 ) -> TrafficContent:
     """Derive, simulate and collect for `kernel` (directives not yet applied) at `values`, all its parameters.
 
-    Without a line size, that of the machine's last cache is used. Raises what `derive` raises.
+    Without a line size, that of the machine's last cache is used. curve, best: under LRU and the best replacement, if
+    they are known already. Raises what `derive` raises.
     """
     if line_bytes is None and machine is not None and machine.last_cache is not None:
         line_bytes = machine.last_cache.line_bytes
@@ -119,6 +125,7 @@ def traffic_content(
         note=note,
         curve_label=BY_FORM if found.by_form else BY_SIMULATION,
         curve_note="" if steps else f"no closed form of Q(Z) is found that is exact at these sizes, {found.why}",
+        best=_best(run, accesses, convention, line_bytes, best),
     )
 
 
@@ -153,6 +160,23 @@ def _curve(kernel: Kernel, run: Sized, accesses: int, convention: Traffic, line_
         return _Curve(_steps(miss_curve(run.kernel, run.values, line_bytes), convention))
     except CommandError as error:  # not enough memory for all lines: the plateaus and points show enough
         return _Curve(None, why=f"and it is not simulated: {error.message}")
+
+
+def _best(
+    run: Sized, accesses: int, convention: Traffic, line_bytes: int | None, known: MissCurve | None
+) -> Steps | None:
+    """Q(Z) under the best replacement; None for a long run, and where elements have several sizes and no line."""
+    from roofdsl.simulate.best_curve import best_curve, line_of_elements
+
+    if known is not None and known.line_bytes == line_bytes:
+        return _steps(known, convention)
+    most = min(MOST_FOR_BEST, budget.left_s() / 4 * BEST_PER_SECOND)
+    if accesses > most or (line_bytes is None and line_of_elements(run.kernel) is None):
+        return None
+    try:
+        return _steps(best_curve(run.kernel, run.values, line_bytes), convention)
+    except CommandError:  # not enough memory: the figure is of LRU, and shows that
+        return None
 
 
 def _steps(curve: MissCurve, convention: Traffic) -> Steps:

@@ -11,6 +11,10 @@ levels below answer a request first. Then the line replaces another one, and the
   "exclusive" level is a victim cache, the last of the hierarchy: it holds what the level above evicted, clean or dirty,
   and gives a line up when it is requested.
 
+- `policy` "opt" is the best replacement (`best_replacement.py`): of the lines of a set, the one whose next use is
+  latest leaves. It needs the whole sequence of accesses, so it is for a single cache. With `bypass`, an access may go
+  past the cache, which then keeps what it has.
+
 A level that gets a whole sector back from above does not read it first. At the end all levels are flushed: dirty data
 crosses every boundary below it once, except for arrays that are `temp`.
 """
@@ -24,7 +28,7 @@ from typing import Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 
-Policy = Literal["lru", "fifo", "plru"]
+Policy = Literal["lru", "fifo", "plru", "opt"]
 Write = Literal["back", "through"]
 WriteMiss = Literal["allocate", "claim", "around"]
 Inclusion = Literal["free", "inclusive", "exclusive"]
@@ -47,6 +51,7 @@ class CacheLevel:
     write_miss: WriteMiss = "allocate"
     inclusion: Inclusion = "free"
     sector_bytes: int | None = None
+    bypass: bool = False
 
     @property
     def sector(self) -> int:
@@ -69,6 +74,7 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
         raise CommandError("there is no cache to simulate", "give one with --cache, or a machine that has caches")
     for level in levels:
         _check_level(level)
+    _check_future(levels)
     for a in kernel.arrays:
         if not a.is_scalar and levels[0].sector % a.type.bytes:
             what = "sector" if levels[0].sector_bytes else "line"
@@ -115,6 +121,26 @@ def _check_level(level: CacheLevel) -> None:
     if level.policy == "plru" and ways & (ways - 1):
         raise CommandError(
             f"the tree of PLRU needs a power of two of ways, and {name} has {ways}", "use lru, fifo or other ways"
+        )
+
+
+def _check_future(levels: Sequence[CacheLevel]) -> None:
+    """Check what only the best replacement needs."""
+    best = next((level for level in levels if level.policy == "opt"), None)
+    if best is None:
+        if any(level.bypass for level in levels):
+            raise CommandError("only the best replacement knows which accesses to pass by", "give --policy opt")
+        return
+    if len(levels) > 1:
+        raise CommandError(
+            "the best replacement is simulated in a single cache, and there are "
+            f"{len(levels)}: {', '.join(level.name for level in levels)}",
+            "simulate one of them: --cache SIZE --line SIZE --ways N",
+        )
+    if best.sector != best.line_bytes or best.write != "back" or best.write_miss == "around":
+        raise CommandError(
+            "the best replacement is simulated for whole lines, write-back, with a line taken at every miss",
+            "leave out --sector, --write through and --around",
         )
 
 

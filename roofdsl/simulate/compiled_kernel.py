@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# numba caches the compiled loops on disk with these numbers in them, but only checks the date of walk.py: after a
-# change here, touch that file and the files that call it.
-#
 # Instructions. LOOP variable, start, stop, exit; NEXT variable, step, body; UNLESS condition, target; JUMP target;
 # RUN group: its references once; SWEEP variable, start, stop, step, group: an innermost loop over its references.
 # Start, stop and condition are expression numbers.

@@ -16,8 +16,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
-from roofdsl.simulate.hierarchy import Progress
-from roofdsl.simulate.lru_traffic import DEFAULT_MEMORY_BYTES, check_inside
+from roofdsl.simulate.lru_traffic import DEFAULT_MEMORY_BYTES, Progress, check_inside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,7 +122,6 @@ def miss_curve(
     `lru_traffic.simulate_lru`, for sets with lines of different sizes, and if the tables (of all lines) exceed
     `memory_bytes`.
     """
-    import numpy as np
 
     program = compile_kernel(kernel, params, line_bytes)
     layouts = program.layouts
@@ -133,13 +131,37 @@ def miss_curve(
     longest = sum(a.count * a.line_bytes // unit for a in layouts) if sets == 1 else -(-program.lines // sets)
     _check_memory(kernel, program.lines, longest, sets, memory_bytes)
     accesses, histogram, dropped = _one_pass(program, kernel.name, unit, longest, sets, progress)
+    largest = max((a.line_bytes for a in layouts), default=1)
+    return curve_of(
+        kernel, histogram, dropped, unit, accesses=accesses, line_bytes=line_bytes, sets=sets, largest=largest
+    )
+
+
+def curve_of(
+    kernel: Kernel,
+    histogram: NDArray[np.int64],
+    dropped: NDArray[np.int64],
+    unit: int,
+    *,
+    accesses: int,
+    line_bytes: int | None,
+    sets: int,
+    largest: int,
+) -> MissCurve:
+    """The curve of a histogram with the columns of `stack.run_distances`, by distances in units of `unit` bytes.
+
+    dropped: by the same distances, what caches from that size on still hold dirty at the end and drop. The last row of
+    both is what no cache holds. largest: the bytes of the largest line.
+    """
+    import numpy as np
+
     some = np.nonzero(histogram[:-1].any(axis=1) | (dropped[:-1] != 0))[0]
     cold = [int(histogram[-1, c]) * (unit if c else 1) for c in range(4)]
     return MissCurve(
         accesses,
         line_bytes,
         sets,
-        max((a.line_bytes for a in layouts), default=1) * sets,
+        largest * sets,
         some * unit * sets,
         histogram[some, 0],
         histogram[some, 1] * unit,

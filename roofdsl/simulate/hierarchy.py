@@ -5,7 +5,7 @@ Arrays are placed one after another in the order of their declarations, each fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.cache_levels import CacheLevel, check_levels
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
-from roofdsl.simulate.lru_traffic import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, check_inside, simulate_lru
+from roofdsl.simulate.lru_traffic import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, Progress, check_inside, simulate_lru
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,8 +24,6 @@ CHUNK = 1 << 22
 """The number of accesses between two checks for an interrupt: a tenth of a second or so."""
 
 MOST_BLOCKS = 1 << 46  # a word contains the line number and its sectors
-
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -94,12 +92,14 @@ def simulate(
 
     The memory needed is that of the caches, whatever the sizes. A single fully associative LRU cache is simulated by
     `lru_traffic.py`, which skips iterations that repeat earlier ones, unless that needs far more memory; `skip=False`
-    simulates every access.
+    simulates every access. The best replacement (`best_replacement.py`) keeps all accesses in memory.
     `progress` is called with the number of accesses made so far several times a second, and an exception such as
     KeyboardInterrupt then ends the run. Raises CommandError for impossible levels, a missing parameter, a violated
-    assumption, and caches that need more than `memory_bytes`.
+    assumption, and caches (or accesses, for the best replacement) that need more than `memory_bytes`.
     """
     check_levels(levels, kernel)
+    if levels[0].policy == "opt":
+        return _by_future(kernel, params, levels[0], progress, memory_bytes)
     block = levels[0].sector
     program = compile_kernel(kernel, params, block)
     if skip and program.data is None and _is_list(levels, program, memory_bytes):
@@ -204,6 +204,18 @@ def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progr
     register_bytes = found.accesses * found.arrays[0].array.type.bytes
     scalars = found.scalar_load_bytes, found.scalar_store_bytes
     return Simulated(found.accesses, (traffic,), *scalars, register_bytes)
+
+
+def _by_future(
+    kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progress: Progress | None, memory_bytes: int
+) -> Simulated:
+    from roofdsl.simulate.best_replacement import best_replacement
+
+    found = best_replacement(kernel, params, level, memory_bytes=memory_bytes, progress=progress)
+    loaded = found.misses - (found.begun_by_write if level.write_miss == "claim" else 0)
+    hits = found.accesses - found.misses
+    traffic = LevelTraffic(level.name, level.line_bytes, hits, found.misses, loaded, found.stored, 0, 0)
+    return Simulated(found.accesses, (traffic,), *scalar_bytes(kernel), found.register_bytes)
 
 
 def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:

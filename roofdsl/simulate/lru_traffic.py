@@ -25,6 +25,8 @@ FAIR = 1 << 28  # and how much the second must have cost: it may be slow at firs
 BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30
 
+Progress = Callable[[int], None]
+
 
 class TooManyAccesses(CommandError):
     """The simulation reached the number of accesses at which it was told to stop."""
@@ -91,7 +93,7 @@ def simulate_lru(
     max_walked: int | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     skip: bool = True,
-    progress: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
 ) -> SimulatedTraffic:
     """Simulate one execution of `kernel`, with its directives applied, at `params`, in all conventions at once.
 
@@ -125,7 +127,7 @@ class _Limits:
     kernel: str
     max_accesses: int | None
     max_walked: int | None
-    progress: Callable[[int], None] | None
+    progress: Progress | None
 
     def check(self, ways: Sequence[Way], turns: int) -> None:
         """Reports progress after some turns. Raises TooManyAccesses."""

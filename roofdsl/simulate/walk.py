@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -76,9 +79,24 @@ def internal(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _cached(function: Callable[..., Any], **options: bool) -> Callable[..., Any]:
     try:
-        return _once(numba.njit(cache=True, **options)(function))
+        result: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable directory: compile in every process
         return _once(numba.njit(**options)(function))
+    # Numba compiles a function again when its own file has changed. The code of all functions that it calls, and the
+    # numbers of instructions, are in it as well: what is cached holds for all files of this folder as they are.
+    file: Any = getattr(getattr(result, "_cache", None), "_cache_file", None)
+    if file is not None and hasattr(file, "_source_stamp"):
+        file._source_stamp = _sources()
+    return _once(result)
+
+
+@lru_cache
+def _sources() -> str:
+    """A digest of all files of the simulator."""
+    digest = sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _once(function: Any) -> Callable[..., Any]:

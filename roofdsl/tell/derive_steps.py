@@ -24,6 +24,7 @@ from roofdsl.lang.operation_classes import OPERATION_CLASSES
 from roofdsl.machine.quantities import show_number, show_size
 from roofdsl.tell.blocks import Block, Code, Equations, Heading, Inline, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
+from roofdsl.tell.less_room import less_room
 from roofdsl.tell.loops import range_text, sums
 from roofdsl.tell.maths import math, name, times
 from roofdsl.tell.terms import terms_blocks, traffic_blocks
@@ -267,6 +268,10 @@ class _Argument(Writer):
         head += [(name(n), " (B)") for n in names] if len(names) > 1 else []
         head += [("Q (B)",), (), (f"I ({self.operation}/B)",), (), ()]
         yield Table(tuple(head), tuple(self._plateau_row(row, names) for row in rows))
+        for row in rows:
+            if row.best_from_bytes is not None:
+                sizes = row.plateau.from_bytes, row.best_from_bytes
+                yield Paragraph(less_room(self.d.kernel, row.held, sizes, self.main, self._now_held(row.held)))
 
     def _plateau_row(self, row: PlateauStep, names: Sequence[str]) -> tuple[Sentence, ...]:
         p = row.plateau

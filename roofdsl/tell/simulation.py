@@ -51,6 +51,8 @@ class Run:
     convention: Traffic = "load_store"
     data: tuple[str, ...] = ()
     """Where the values of index arrays are from."""
+    best: MissCurve | None = None
+    bypass: bool = False
 
     def through(
         self,
@@ -122,6 +124,10 @@ class Run:
     def with_curve(self, curve: MissCurve, convention: Traffic) -> Run:
         return replace(self, accesses=curve.accesses, curve=curve, convention=convention)
 
+    def beside_best(self, best: MissCurve, *, bypass: bool) -> Run:
+        """With the curve of the best replacement beside that of LRU."""
+        return replace(self, best=best, bypass=bypass)
+
 
 def to_json(run: Run) -> dict[str, Any]:
     """The document `roofdsl.simulate/1` without a curve."""
@@ -150,6 +156,7 @@ def to_json(run: Run) -> dict[str, Any]:
                 "line_bytes": r.level.line_bytes if r.level else None,
                 "ways": r.level.ways if r.level else None,
                 "policy": r.level.policy if r.level else "lru",
+                "bypass": r.level.bypass if r.level else False,
                 "write": r.level.write if r.level else "back",
                 "write_miss": r.level.write_miss if r.level else None,
                 "inclusion": r.level.inclusion if r.level else "free",
@@ -162,16 +169,22 @@ def to_json(run: Run) -> dict[str, Any]:
 def curve_json(run: Run) -> dict[str, Any]:
     """Q(Z) at every size at which it changes; each value holds up to the next size."""
     assert run.curve is not None
-    sizes, values = run.curve.steps(run.convention)
-    found = {
-        "traffic": run.convention,
-        "line_bytes": run.curve.line_bytes,
-        "sets": run.curve.sets,
+    found = {"curve": _steps_json(run.curve, run.convention)}
+    if run.best is not None:
+        found["best_curve"] = {"policy": "opt", "bypass": run.bypass, **_steps_json(run.best, run.convention)}
+    return found
+
+
+def _steps_json(curve: MissCurve, convention: Traffic) -> dict[str, Any]:
+    sizes, values = curve.steps(convention)
+    return {
+        "traffic": convention,
+        "line_bytes": curve.line_bytes,
+        "sets": curve.sets,
         "cache_bytes": [int(s) for s in sizes],
         "bytes": [int(v) for v in values],
-        "misses": [run.curve.misses(int(s)) for s in sizes],
+        "misses": [curve.misses(int(s)) for s in sizes],
     }
-    return {"curve": found}
 
 
 def blocks(run: Run) -> list[Block]:
@@ -210,8 +223,13 @@ def _described(r: LevelRow) -> str:
     ways = "fully associative" if level.ways is None else f"{level.ways} ways, {group(level.sets)} sets"
     sectors = f" in sectors of {show_size(level.sector)}" if level.sector != level.line_bytes else ""
     inclusion = "" if level.inclusion == "free" else f", {level.inclusion}"
-    rule = f"{level.policy.upper()}, {MISSES[level.write_miss]}{WAYS[level.write]}{inclusion}"
+    policy = _best_words(level.bypass) if level.policy == "opt" else level.policy.upper()
+    rule = f"{policy}, {MISSES[level.write_miss]}{WAYS[level.write]}{inclusion}"
     return f"{show_size(level.size_bytes)}, lines of {show_size(level.line_bytes)}{sectors}, {ways}, {rule}"
+
+
+def _best_words(bypass: bool) -> str:
+    return f"best replacement (Belady's MIN{' with bypass' if bypass else ''})"
 
 
 def of_curve(run: Run) -> list[Block]:
@@ -233,13 +251,27 @@ def of_curve(run: Run) -> list[Block]:
     rows = []
     for size in sizes:
         misses, moved = curve.misses(size), curve.bytes(size, run.convention)
-        share = f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""
         ways = [group(size // unit)] if curve.sets > 1 else []
-        rows.append((*ways, show_size(size), group(misses), share, group(moved)))
-    head = (*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes")
+        best = _beside(run, size)
+        rows.append((*ways, show_size(size), group(misses), _share(misses, run), group(moved), *best))
+    beside = () if run.best is None else ("best misses", "best missed", "best Q")
+    head = (*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes", *beside)
     return [
         Gap(),
         line(f"{caches} ({run.convention}, lines: {lines})", 0),
         line(f"the last step, to the compulsory traffic, is at {step}", 0),
+        *([] if run.best is None else [line(f"best: {_best_words(run.bypass)}, in caches of the same size", 0)]),
         figures(rows, head, range(1, len(head)), ruled=True),
     ]
+
+
+def _beside(run: Run, size: int) -> tuple[str, ...]:
+    """The cells of the best replacement in a cache of that size, if it was requested."""
+    if run.best is None:
+        return ()
+    misses = run.best.misses(size)
+    return group(misses), _share(misses, run), group(run.best.bytes(size, run.convention))
+
+
+def _share(misses: int, run: Run) -> str:
+    return f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""

@@ -14,6 +14,7 @@ from roofdsl.machine.find import find_model
 from roofdsl.plot.kinds.traffic import draw_traffic
 from roofdsl.plot.traffic_content import BY_FORM, PlateauLine, TrafficContent, traffic_content
 from roofdsl.plot.traffic_form import form_curve, sampled
+from roofdsl.simulate.best_curve import best_curve
 from roofdsl.simulate.distances import miss_curve
 from tests.oracle.loading import kernel_of
 
@@ -48,6 +49,24 @@ def test_the_curve_of_a_closed_form_is_simulated_lru(name: str, values: dict[str
         k = bisect_right(caches, z) - 1
         true = moved[bisect_right(sizes, z) - 1]
         assert drawn[caches[k]] >= true >= drawn[caches[min(k + 1, len(caches) - 1)]]
+
+
+def test_the_band_reaches_from_lru_to_the_best_replacement() -> None:
+    """At every size, and not in figures of elements of several sizes without lines."""
+    content = traffic_content(shipped("matmul"), {"n": 14}, "write_allocate", None)
+    assert content.best is not None and content.curve is not None
+    best = best_curve(shipped("matmul"), {"n": 14}, None)
+    for size, q in zip(*content.best, strict=True):
+        assert q == best.bytes(size, "write_allocate")
+        assert q <= content.curve[1][bisect_right(content.curve[0], size) - 1]
+    axes = draw_traffic(content).axes[0]
+    assert "Q(Z), best replacement" in axes.get_legend_handles_labels()[1]
+    (band,) = axes.collections
+    (path,) = band.get_paths()
+    drawn = {(round(x, 6), round(y, 6)) for x, y in path.vertices.tolist()}
+    for steps in (content.curve, content.best):
+        assert {(float(z), float(q)) for z, q in zip(*steps, strict=True)} <= drawn
+    assert traffic_content(shipped("gemm_f16"), {"m": 9, "n": 8, "k": 7}, "load_store", None).best is None
 
 
 @pytest.mark.thorough

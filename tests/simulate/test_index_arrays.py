@@ -15,6 +15,7 @@ from roofdsl.simulate.distances import miss_curve
 from roofdsl.simulate.hierarchy import simulate
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.models.shipped import model
+from tests.oracle import best
 from tests.oracle.sparse import Access, csr_arrays, csr_stream, lru_bytes, places, through, write_market
 
 COUNTS = ("hits", "misses", "loads", "stores", "passed", "passed_bytes")
@@ -85,6 +86,25 @@ def test_lru_and_stack_distances(source: str, line: int | None) -> None:
         found = simulate_lru(kernel, sizes, cache_bytes, line)
         assert {a.array.name: a.residencies * a.line_bytes for a in found.arrays} == want
         assert curve.bytes(cache_bytes, "write_allocate") == sum(want.values()) + want["y"]
+
+
+@pytest.mark.parametrize("source", MATRICES[2:9:3])
+def test_the_best_replacement(source: str) -> None:
+    dense, line = places(source), 32
+    kernel, sizes = csr(source)
+    first, end = {}, 0
+    for name, (elements, size) in csr_arrays(dense).items():
+        first[name] = end
+        end += -(-elements * size // line)
+    accesses = [
+        best.Access(first[name] + index * csr_arrays(dense)[name][1] // line, is_write, dropped=False)
+        for name, index, is_write in csr_stream(dense)
+    ]
+    for lines in (1, 4, 9, 20):
+        level = CacheLevel("Z", line * lines, line, None, "opt")
+        (found,) = simulate(kernel, sizes, [level]).levels
+        want = best.belady(accesses, lines)
+        assert (found.hits + found.misses, found.misses, found.stores) == (len(accesses), want.misses, want.stored)
 
 
 def ell_stream(dense: np.ndarray) -> list[Access]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 from math import log2
 from typing import Any
 
@@ -16,7 +18,7 @@ from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, styled, text_width
 from roofdsl.plot.ticks import log_ticks, set_ticks
 from roofdsl.plot.traffic_content import TrafficContent, traffic_content
 
-_EXACT, _POINT, _BOUND = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2]
+_EXACT, _POINT, _BOUND, _BEST = OKABE_ITO[0], OKABE_ITO[1], OKABE_ITO[2], OKABE_ITO[3]
 
 
 @styled
@@ -35,6 +37,7 @@ def draw_traffic(content: TrafficContent, *, look: Look = USUAL) -> Any:
     _caches(frame, content, look)
     if content.bound is not None:
         axes.plot(*content.bound, color=_BOUND, linewidth=1.5, linestyle=(0, (1, 1.5)), label="I/O lower bound")
+    _best(frame, content, right)
     if content.curve is not None:
         sizes, values = content.curve
         axes.plot(
@@ -58,6 +61,28 @@ def draw_traffic(content: TrafficContent, *, look: Look = USUAL) -> Any:
         )  # fmt: skip
     _dress(frame, content, look)
     return frame.figure
+
+
+def _best(frame: Frame, content: TrafficContent, right: float) -> None:
+    """The line of the best replacement, and the band between it and the curve of LRU."""
+    if content.best is None:
+        return
+    sizes, values = content.best
+    end = max(right, sizes[-1])
+    frame.axes.plot(
+        [*sizes, end], [*values, values[-1]], drawstyle="steps-post", color=_BEST, linewidth=1.2, zorder=3.5,
+        label="Q(Z), best replacement",
+    )  # fmt: skip
+    if content.curve is None:
+        return
+    edges = sorted({*sizes, *content.curve[0], end} - {z for z in sizes if z < content.curve[0][0]})
+    upper, lower = (_at(steps, edges) for steps in (content.curve, content.best))
+    frame.axes.fill_between(edges, upper, lower, step="post", color=_BEST, alpha=0.18, linewidth=0, zorder=2)
+
+
+def _at(steps: tuple[tuple[int, ...], tuple[int, ...]], sizes: Sequence[float]) -> list[int]:
+    """The traffic at each of `sizes`, none of which is below the first step."""
+    return [steps[1][max(0, bisect_right(steps[0], z) - 1)] for z in sizes]
 
 
 def _caches(frame: Frame, content: TrafficContent, look: Look) -> None:
@@ -142,8 +167,11 @@ def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> st
     """
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     points: list[tuple[float, float]] = []
-    if content.curve is not None:
-        points += zip(*content.curve, strict=True)
+    for steps in (content.curve, content.best):
+        if steps is not None:  # evenly along the axis, however many steps there are
+            even = [left * (right / left) ** (k / 60) for k in range(61)]
+            points += [(z, _at(steps, [z])[0]) for z in even if z >= steps[0][0]]
+            points += zip(*steps, strict=True) if len(steps[0]) < len(even) else ()
     for p in content.plateaus:
         end = p.end_bytes or right
         points += [(p.start_bytes * (end / p.start_bytes) ** (k / 20), p.traffic_bytes) for k in range(21)]
@@ -184,7 +212,7 @@ def _figure(asked: Asked, *, line: int | None) -> Any:
 
 KIND = Kind(
     "Draw Q(Z): traffic over cache size.",
-    "Draw Q(Z) of one kernel, exactly: its closed form if there is one, its plateaus, and simulated points.",
+    "Draw Q(Z) of one kernel, exactly: its closed form if there is one, plateaus, simulated points, and the best Q(Z).",
     (
         "set",
         "traffic",

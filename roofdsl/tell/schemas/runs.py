@@ -71,22 +71,28 @@ _SIMULATED_LEVEL = record({
     "hits": COUNT, "misses": COUNT, "bytes": BYTES, "load_bytes": BYTES, "store_bytes": BYTES,
     "unit_bytes": said(maybe(COUNT), "what loads and stores count; null: each element is its own line"),
     "size_bytes": BYTES, "line_bytes": maybe(BYTES), "ways": maybe(COUNT), "policy": one_of(Policy),
+    "bypass": said(FLAG, "an access may go past the cache (only with the policy opt)"),
     "write": one_of(Write), "write_miss": maybe(one_of(WriteMiss)), "inclusion": one_of(Inclusion),
 })  # fmt: skip
-_CURVE = record(
-    {
-        "traffic": one_of(Traffic), "line_bytes": maybe(BYTES), "sets": COUNT,
-        "cache_bytes": many(BYTES, "the sizes at which Q changes"), "bytes": many(BYTES), "misses": many(COUNT),
-    },
-    about="Q(Z) at every size at which it changes",
-)  # fmt: skip
+_STEPS: dict[str, Schema] = {
+    "traffic": one_of(Traffic), "line_bytes": maybe(BYTES), "sets": COUNT,
+    "cache_bytes": many(BYTES, "the sizes at which Q changes"), "bytes": many(BYTES), "misses": many(COUNT),
+}  # fmt: skip
+_CURVE = record(_STEPS, about="Q(Z) at every size at which it changes, under LRU")
+_BEST_CURVE = record(
+    {"policy": exactly("opt"), "bypass": FLAG, **_STEPS},
+    about="Q(Z) under the best replacement, with --policy opt",
+)
 SIMULATION = record(
     {
         "schema": exactly("roofdsl.simulate/1"), "kernel": TEXT, "machine": maybe(TEXT), "parameters": PARAMETERS,
         "accesses": COUNT, "register_bytes": maybe(BYTES), "scalar_load_bytes": BYTES, "scalar_store_bytes": BYTES,
         "levels": many(_SIMULATED_LEVEL, "from the registers outwards"),
     },
-    {"curve": _CURVE, "data": said(many(TEXT), "where the values of index arrays are from")},
+    {
+        "curve": _CURVE, "best_curve": _BEST_CURVE,
+        "data": said(many(TEXT), "where the values of index arrays are from"),
+    },
     "every access of a kernel through caches",
 )  # fmt: skip
 

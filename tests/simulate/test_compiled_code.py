@@ -1,0 +1,35 @@
+"""What numba keeps on disk is compiled again when any file of the simulator has changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import sys
+from roofdsl.simulate.walk import stays
+print(stays(0, 1, 8, 3), len(stays.stats.cache_hits))
+"""
+
+
+def test_a_change_elsewhere_is_seen(tmp_path: Path) -> None:
+    """`stays` is in walk.py, which does not change; a second process takes it from disk, a third compiles it anew."""
+    shutil.copytree(ROOT / "roofdsl", tmp_path / "roofdsl", ignore=shutil.ignore_patterns("__pycache__"))
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "compiled")}
+
+    def hits() -> str:
+        made = subprocess.run(
+            [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True, env=environment, timeout=120,
+            cwd=tmp_path,
+        )  # fmt: skip
+        return made.stdout.strip()
+
+    assert hits() == "8 0"
+    assert hits() == "8 1"
+    stack = tmp_path / "roofdsl" / "simulate" / "stack.py"
+    stack.write_text(stack.read_text() + "\n# changed\n")
+    assert hits() == "8 0"
