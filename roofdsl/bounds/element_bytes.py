@@ -48,7 +48,7 @@ def partition_bytes(flow: Flow, partition: Partition, values: Mapping[str, int],
         made += largest * sum(map(expression, allowed.piece.made))
     found = stretch * (stretches - 1) - made
     # a little less than its value in floating point: a bound may be too low, never too high
-    number = sympy.floor(sympy.N(sympy.sympify(found).subs(numbers), 30) * (1 - sympy.Rational(1, 10**12)))
+    number = sympy.floor(sympy.N(found.subs(numbers), 30) * (1 - sympy.Rational(1, 10**12)))
     return max(0, int(number))
 
 

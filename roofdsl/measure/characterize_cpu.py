@@ -103,9 +103,8 @@ def characterize_cpu(
     checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
     alone = again_in_doubt(alone, cpu, team[:1], buffers, effort)
     together = again_in_doubt(together, cpu, team, buffers, effort) if len(team) > 1 else alone
-    again = [
-        [] if quick else _around_the_end(cpu, who, sizes, buffers, effort) for who in dict.fromkeys((team[:1], team))
-    ]
+    times = 1 if quick else 2
+    again = [_around_the_end(cpu, who, sizes, buffers, effort, times=times) for who in dict.fromkeys((team[:1], team))]
     levels, notes = find_levels(cpu, len(team), alone, together, (again[0], again[-1]))
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
     with pinned(team[:1]):
@@ -241,31 +240,25 @@ def run_sweep(
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
-    """The sweep after repeating the doubtful working sets.
-
-    These are the working sets that determine a level's bandwidth but have spread samples, and those around the end of
-    the last cache if the curve does not fall where the system says that the cache ends.
-    """
+    """The sweep after repeating the working sets that determine a level's bandwidth but have spread samples."""
     levels, _ = find_levels(cpu, len(team), sweep, sweep)
     doubtful = {level.all_cores.working_set_bytes for level in levels if level.all_cores.spread > MOST_SPREAD}
-    if len(levels) > 2 and not levels[-2].agrees and (last := levels[-2].reported) is not None:
-        # Other tenants may have filled the cache, or slowed the core, for the second that these sizes took.
-        low, high = 2 * levels[-3].capacity_bytes, 1.5 * last.size_bytes * min(last.copies, len(team)) / len(team)
-        doubtful |= {p.working_set_bytes for p in sweep.points if low <= p.working_set_bytes <= high}
     if doubtful:
         sweep = sweep.merged(run_sweep(team, sorted(doubtful), buffers, effort, lambda part, what: None))
     return sweep
 
 
 def _around_the_end(
-    cpu: Cpu, team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort
+    cpu: Cpu, team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort, *, times: int
 ) -> list[Sweep]:
-    """Two streams once more, twice, through working sets around the end of the last of several caches."""
+    """Two streams so many times more through working sets around the end of the last of several caches: other tenants
+    may have filled it, or slowed the core, when all streams ran.
+    """
     if len(cpu.caches) < 2:
         return []
     nearer, last = (cache.size_bytes * min(cache.copies, len(team)) // len(team) for cache in cpu.caches[-2:])
     knee = [size for size in sizes if 2 * nearer <= size <= 2 * last]
-    return [run_sweep(team, knee, buffers, effort, lambda p, w: None, patterns=(LOAD, COPY)) for _ in range(2)]
+    return [run_sweep(team, knee, buffers, effort, lambda p, w: None, patterns=(LOAD, COPY)) for _ in range(times)]
 
 
 def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:

@@ -157,20 +157,7 @@ def walk_rates(
     near = _whole(capacities[0][1] // 4, LINE)
     behind = _whole(min(4 * capacities[0][1], (near + capacities[1][1]) // 2), LINE)
     pages = [n for n in PAGES if n * (PAGE + LINE) <= room]
-    texts = {
-        "filled_near": sweep(_MANY, LINE, near),
-        "filled_behind": sweep(_MANY, LINE, behind),
-        "filled_alone": sweep(_COMPUTED[:2], LINE, behind),
-        **{
-            f"{kind}_{k}": sweep(line, STRIDE, w.bytes, LINE if w.passes > 1 else 0)
-            for kind, line in (("load", _LOAD), ("store", _STORE))
-            for k, w in enumerate(walks)
-        },
-        **{f"streamed_{k}": sweep(_COMPUTED[:2], LINE, w.bytes) for k, w in enumerate(walks)},
-        "computed_near": sweep(_COMPUTED, LINE, near),
-        **{f"computed_{k}": sweep(_COMPUTED, LINE, w.bytes) for k, w in enumerate(walks)},
-        **{f"pages_{n}": sweep(_LOAD, PAGE + LINE, n * (PAGE + LINE)) for n in pages},
-    }
+    texts = _texts(walks, near, behind, pages)
     watch = Stopwatch(loops(texts, dict.fromkeys(texts, _BEGIN)), begin, _RUNS[quick])
 
     def cycles(name: str, lines: int) -> float:
@@ -201,6 +188,24 @@ def walk_rates(
     known, walk = knee(by_pages)
     of_hits = HIT_BYTES * hertz / hits if filled > BESIDE * served else None
     return WalkRates(LINE * hertz / fill if fill > 0.1 else None, levels, known, walk, of_hits)
+
+
+def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) -> dict[str, list[str]]:
+    """The loops to be timed, by name: over lines of the nearest cache and behind it, along strides, and over pages."""
+    return {
+        "filled_near": sweep(_MANY, LINE, near),
+        "filled_behind": sweep(_MANY, LINE, behind),
+        "filled_alone": sweep(_COMPUTED[:2], LINE, behind),
+        **{
+            f"{kind}_{k}": sweep(line, STRIDE, w.bytes, LINE if w.passes > 1 else 0)
+            for kind, line in (("load", _LOAD), ("store", _STORE))
+            for k, w in enumerate(walks)
+        },
+        **{f"streamed_{k}": sweep(_COMPUTED[:2], LINE, w.bytes) for k, w in enumerate(walks)},
+        "computed_near": sweep(_COMPUTED, LINE, near),
+        **{f"computed_{k}": sweep(_COMPUTED, LINE, w.bytes) for k, w in enumerate(walks)},
+        **{f"pages_{n}": sweep(_LOAD, PAGE + LINE, n * (PAGE + LINE)) for n in pages},
+    }
 
 
 def knee(by_pages: Mapping[int, float]) -> tuple[int | None, Fraction | None]:

@@ -136,12 +136,19 @@ def predict(
         footprint_bytes=footprint,
         counters=tuple(counted.items()),
         occupancy=resident,
-        assumptions=tuple(dict.fromkeys(assumed + crossing.in_sets)),
+        assumptions=(*dict.fromkeys(assumed + crossing.in_sets), *values_given(kernel)),
         warnings=warnings,
     )
-    found = replace(found, assumptions=found.assumptions + values_given(kernel))
+    return _with_wanted(found, kernel, values, machine, options)
+
+
+def _with_wanted(
+    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options
+) -> Prediction:
+    """The prediction with its expected time and its energy, as far as the options ask for them."""
     if options.code is not None:
         moving = partial(_moving, found, kernel, values, machine, options)
+        compiled = options.accesses == "compiled"
         found = with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
     return with_energy(found, machine) if options.energy else found
 
