@@ -58,7 +58,8 @@ class Window(Record):
 
     lines: those of one iteration; reused: those that the next iteration uses again; lost: reused lines that only a
     fully associative cache keeps; kept: reused lines that only the sets keep; times: how often the loop returns to
-    them; array: the array with the most lost lines, which are in `sets_used` sets, `stride_bytes` apart.
+    them; array: the array with the most lost lines, which are in `sets_used` sets, `stride_bytes` apart. crowded_lines:
+    of all lines, those in sets that get more than their ways; crowded_sets: the number of these sets.
     """
 
     loop: str
@@ -70,6 +71,8 @@ class Window(Record):
     array: str = ""
     stride_bytes: int = 0
     sets_used: int = 0
+    crowded_lines: int = 0
+    crowded_sets: int = 0
 
     @property
     def differs(self) -> float:
@@ -77,26 +80,34 @@ class Window(Record):
         return (self.lost + self.kept) * self.times
 
 
-def conflicts(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[Window, ...]:
+def conflicts(
+    kernel: Kernel, params: Mapping[str, int], sets: Sets, begins: Mapping[str, int] | None = None
+) -> tuple[Window, ...]:
     """The windows of all loops of `kernel` in which the sets make a difference, the largest difference first.
 
-    Arrays are placed as in `simulate`. Raises CommandError for a missing parameter or a violated assumption.
+    begins: the address of each array; without it, arrays are placed as in `simulate`. Raises CommandError for a missing
+    parameter or a violated assumption.
     """
     at = sized(kernel, params)
-    found = [w for w in _Windows(at, sets).of(at.kernel.body, dict(at.values), 1) if w.differs]
+    found = [w for w in _Windows(at, sets, begins).of(at.kernel.body, dict(at.values), 1) if w.differs]
     return tuple(sorted(found, key=lambda w: -w.differs))
 
 
 @lru_cache(maxsize=1)
-def _listed(kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int) -> dict[Any, Any]:
-    """The enumerated lines of a kernel, for lines of this size: all caches of a machine need the same windows."""
+def _listed(
+    kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int, placed: tuple[tuple[str, int], ...]
+) -> dict[Any, Any]:
+    """The enumerated lines of a kernel, for lines of this size and arrays at these places: all caches of a machine need
+    the same windows.
+    """
     return {}
 
 
 class _Windows:
-    def __init__(self, at: Sized, sets: Sets) -> None:
+    def __init__(self, at: Sized, sets: Sets, begins: Mapping[str, int] | None) -> None:
         self.sets = sets
-        self.known = _listed(at.kernel, tuple(at.values.items()), sets.line_bytes)
+        placed = () if begins is None else tuple(begins.items())
+        self.known = _listed(at.kernel, tuple(at.values.items()), sets.line_bytes, placed)
         self.first: dict[str, int] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
         end = 0
@@ -105,7 +116,7 @@ class _Windows:
                 continue
             dims = [d.evaluate(at.values) for d in array.dims]
             self.strides[array.name] = array.strides(at.values)
-            self.first[array.name] = end
+            self.first[array.name] = end if begins is None else begins[array.name] // sets.line_bytes
             elements = 1
             for extent in dims:
                 elements *= extent
@@ -181,7 +192,10 @@ class _Windows:
         gaps, often = np.unique(np.diff(own), return_counts=True) if len(own) > 1 else (np.zeros(1), np.ones(1))
         stride = int(gaps[often.argmax()]) * self.sets.line_bytes
         used = len(np.unique(own % count))
-        return Window(loop, len(lines), len(reused), len(lost), 0, 1, self.ends[most][1], stride, used)
+        over = held[held > self.sets.ways]
+        return Window(
+            loop, len(lines), len(reused), len(lost), 0, 1, self.ends[most][1], stride, used, int(over.sum()), len(over)
+        )
 
     # ---- enumerating lines ----
 

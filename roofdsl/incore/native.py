@@ -13,10 +13,10 @@ from roofdsl.incore.model import NoInCore
 from roofdsl.incore.state import STACK, STACK_BYTES, State
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.placed import places
 
 _INTEGERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _FLOATS = 8
-_PAGE, _LINE = 4096, 64
 _ARRAYS = 0x1_0000_0000
 
 
@@ -74,7 +74,7 @@ def entered(native: Native, kernel: Kernel, values: Mapping[str, int], state: St
     floats: list[int | None] = []
     if native.convention == "numba":
         integers += [STACK + 64, STACK + 128]  # the places of the result and of an exception
-    at = _addresses(kernel, values)
+    at = places(kernel, values, _ARRAYS)
     state.even += placed_at(even_rows(kernel, values), kernel, at, values)
     for argument in native.arguments:
         whole, real = _words(argument, at, values, native.convention)
@@ -125,21 +125,6 @@ def _size(argument: Argument) -> int:
 
     assert argument.type is not None
     return int(np.dtype(STORAGE[argument.type.name]).itemsize)
-
-
-def _addresses(kernel: Kernel, values: Mapping[str, int]) -> dict[str, int]:
-    import numpy as np
-
-    found: dict[str, int] = {}
-    free = _ARRAYS
-    for k, array in enumerate(kernel.arrays):
-        count = 1
-        for extent in array.dims:
-            count *= extent.evaluate(values)
-        found[array.name] = free + 5 * _LINE * k % _PAGE
-        size = count * int(np.dtype(STORAGE[array.type.name]).itemsize)
-        free += -(-(size + 2 * _PAGE) // _PAGE) * _PAGE
-    return found
 
 
 def by_cc(kernel: Kernel, math: Math = "relaxed") -> Native:

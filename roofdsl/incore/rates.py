@@ -196,6 +196,16 @@ class Rates:
                 return busy + more, float(stated.latency or 1) + more
         return None
 
+    def missed(self, function: str) -> float:
+        """Of the cycles of `call`, those that branches inside take which are not predicted."""
+        found = self.call(function)
+        if found is None or not self.unlearned:
+            return 0.0
+        self.unlearned = False
+        plain = self.call(function)
+        self.unlearned = True
+        return found[0] - plain[0] if plain is not None else 0.0
+
     def forgets(self, calls: Mapping[str, int]) -> bool:
         """Whether a launch with these calls makes more than the core learns the branches of."""
         return self.learned is not None and sum(calls.values()) > self.learned

@@ -195,7 +195,9 @@ class _Walk:
             if name[:1] in ("v", "k"):
                 self.state.registers[name] = None
         self.state.flags = None
-        self.clock.called(*found, self.vectors)
+        argument = -1 if target in BLOCKS else self.clock.numbers.get("v0", -1)
+        missed = self.rates.missed(target)
+        self.clock.called(found[0] - missed, found[1] - missed, argument, self.vectors, missed)
 
     # ---- loops ----
 

@@ -254,11 +254,26 @@ class Clock:
         self.dispatched = max(self.dispatched, flags) + self.rates.mispredict
         self.branched = self.dispatched
 
-    def called(self, busy: float, latency: float, clobbered: Sequence[int]) -> None:
-        """A function was called whose instructions are not walked."""
-        self.dispatched += busy
-        done = self.dispatched + latency
-        self.retired = max(self.retired, self.dispatched)
+    def called(self, busy: float, latency: float, argument: int, clobbered: Sequence[int], missed: float = 0.0) -> None:
+        """A function was called whose instructions are not walked; its argument is in the register `argument`, if >= 0.
+        Branches that were not predicted delay what follows by `missed` cycles.
+
+        Its instructions take up a part of the window until the result is there. Their number is not known, but in
+        `busy` cycles no more are dispatched than units of dispatch allow, and since calls that do not wait for each
+        other follow at this distance, the window holds as many of them as run during one's latency.
+        """
+        ring, refill = self.ring, self.rates.refill
+        most = len(ring) if latency <= 0 else len(ring) * busy / (latency + refill)
+        entries = max(1, int(min(busy * self.rates.dispatch, most, len(ring))))
+        begun = max(ring[self.position] + refill, self.dispatched)
+        room = ring[(self.position + entries - 1) % len(ring)] + refill  # for the last of its instructions
+        self.dispatched = max(begun + busy + missed, room)
+        start = max(begun, self.ready[argument]) if argument >= 0 else begun
+        done = max(start + latency, self.dispatched)
+        self.retired = max(self.retired, done)
+        for _ in range(entries):
+            ring[self.position] = self.retired
+            self.position = (self.position + 1) % len(ring)
         for r in clobbered:
             self.ready[r] = done
 

@@ -123,9 +123,19 @@ ATTRIBUTES = (
         example="30 GB/s", shown="written lines at {text}",
     ),
     Attribute(
+        "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
+        "what loaded lines add to the time of stored ones, as a rate; lines that stores begin are loaded, too",
+        example="200 GB/s", shown="loads beside them {text}",
+    ),
+    Attribute(
         "beside", _CACHE, "bandwidth", "beside_bytes_per_s",
         "the rate of its hits, if it takes turns with the levels behind it",
         example="100 GB/s", shown="beside {text}",
+    ),
+    Attribute(
+        "beside_updates", _CACHE, "bandwidth", "beside_updates_bytes_per_s",
+        "the same for hits that are loaded and stored; without it, `beside` holds for these, too",
+        example="100 GB/s", shown="updates beside {text}",
     ),
     Attribute(
         "beside_far", _CACHE, "bandwidth", "beside_far_bytes_per_s",
@@ -146,6 +156,26 @@ ATTRIBUTES = (
         "strided_stores", _LEVELS, "bandwidth", "strided_stores_bytes_per_s",
         "what a store to such a line adds to its load, as a rate",
         example="40 GB/s", shown="strided stores {text}",
+    ),
+    Attribute(
+        "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
+        "what a store adds to the load of a line if all such lines fall into one set of the nearer cache, as a rate",
+        example="20 GB/s", shown="crowded stores {text}",
+    ),
+    Attribute(
+        "buffers", _CACHE, "count", "buffers",
+        "the lines that loads find on their way into it, beside those in its sets",
+        shown="{number} buffers",
+    ),
+    Attribute(
+        "strided_odd", _CACHE, "bandwidth", "strided_odd_bytes_per_s",
+        "the rate of strided loads that are an odd number of lines apart, where it differs",
+        example="100 GB/s", shown="odd strides {text}",
+    ),
+    Attribute(
+        "strided_odd_stores", _CACHE, "bandwidth", "strided_odd_stores_bytes_per_s",
+        "what a store to such a line adds to its load, as a rate",
+        example="60 GB/s", shown="stores of odd strides {text}",
     ),
     Attribute(
         "restart", _LEVELS, "time", "restart_s",

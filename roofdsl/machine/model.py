@@ -41,22 +41,25 @@ class Cache(Record):
 
     `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is that
     of the lines begun by stores that ordinary code loads first: the expected time counts it. The bound counts no such
-    load then, since stores can bypass the cache.
-    `duplex`: what is loaded from it and what is stored to it cross at the same time, each at the bandwidth.
-    `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads; only the expected time uses it.
-    `written_bytes_per_s`: the rate of stored lines, however little is loaded beside them; only the expected time, too.
-    `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther levels, whose times
-    then add to its own; None where it delivers as if they did not. The bound never takes less than the bandwidth for
-    it, since one after the other is always possible. `beside_far_bytes_per_s`: the same rate while lines come from
-    farther than the next level, where it was measured apart; the other one is then that beside the next level.
-    `holds_bytes`: what code keeps of it beside others that use it too; the expected time loses lines beyond
-    (`machine.kept`), the bound has the whole cache.
+    load then, since stores can bypass the cache. `duplex`: loads from it and stores to it cross at the same time, each
+    at the bandwidth. `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther
+    levels, whose times then add to its own; None where it delivers as if they did not. The bound never takes less than
+    the bandwidth for it, since one after the other is always possible. `beside_updates_bytes_per_s`: the same for bytes
+    that are loaded and stored again. `beside_far_bytes_per_s`: the same while lines come from farther than the next
+    level, where it was measured apart; the other one is then that beside the next level.
+    `energy_j_per_byte`: of a byte across the boundary to the nearer level, beside the constant power.
+
+    Only expected times use what follows. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of
+    loads. `written_bytes_per_s`: the rate of stored lines, however little is loaded beside them;
+    `written_loads_bytes_per_s`: the rate at which loaded lines, those that stores begin among them, add to their time
+    (without it, nothing). `holds_bytes`: what code keeps of it beside others that use it too (`machine.kept`).
     `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None where they do not.
     `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from the one before to be
-    fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time. `restart_s`:
-    what a stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
-    Only expected times use these four.
-    `energy_j_per_byte`: the energy of a byte across the boundary to the nearer level, beside the constant power.
+    fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time.
+    `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines apart,
+    so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall into one set
+    of the nearer cache. `buffers`: the lines that loads find on their way into it. `restart_s`: what a stream from it
+    loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str
@@ -70,12 +73,18 @@ class Cache(Record):
     duplex: bool = False
     stores_bytes_per_s: Fraction | None = None
     written_bytes_per_s: Fraction | None = None
+    written_loads_bytes_per_s: Fraction | None = None
     beside_bytes_per_s: Fraction | None = None
+    beside_updates_bytes_per_s: Fraction | None = None
     beside_far_bytes_per_s: Fraction | None = None
     holds_bytes: int | None = None
     fill_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
+    strided_odd_bytes_per_s: Fraction | None = None
+    strided_odd_stores_bytes_per_s: Fraction | None = None
+    crowded_stores_bytes_per_s: Fraction | None = None
+    buffers: int = 0
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     source: str = ""

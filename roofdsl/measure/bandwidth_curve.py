@@ -226,6 +226,37 @@ def written_per_s(width: Bandwidth) -> float | None:
     return 1 / min(each.values())
 
 
+SAME = 0.1
+"""Copy and update in place count as equally long up to this part: both load two lines and store one."""
+
+SEEN = 0.03
+"""Stored lines have rates of their own if these change the time of a stream by more than this part."""
+
+
+def written_rates(width: Bandwidth) -> tuple[float | None, float | None]:
+    """(rate of stored lines, rate at which loaded lines add to it); the second is None where the first holds however
+    little is loaded beside, as `written_per_s` says; both are None if the transfers alone explain the streams.
+
+    A copy and an update in place take equally long if a line that a store begins is loaded first: each loads two lines
+    and stores one. A triad loads one more, so its extra time is that of a loaded line beside a stored one. It is less
+    than that of a line in a stream of loads, since loads run beside the stores in part. The rest of a copy's time is
+    that of its stored line.
+    """
+    before = written_per_s(width)
+    times = {p: p.elements(width.counts) / rate for p, rate in _stored(width)}
+    if len(times) < 2 or width.update_per_s is None or width.allocated is not None:
+        return before, None
+    updated = UPDATE.elements(width.counts) / width.update_per_s
+    if abs(times[COPY] - updated) > SAME * updated:
+        return before, None
+    loaded = max(times[TRIAD] - times[COPY], 0.0)
+    stored = (times[COPY] + updated) / 2 - 2 * min(loaded, LOAD.elements() / width.bytes_per_s)
+    seen = any(t > (1 + SEEN) * p.elements(width.counts) / width.bytes_per_s for p, t in times.items())
+    if not seen or stored <= 0 or loaded <= 0:
+        return before, None
+    return 1 / stored, 1 / loaded
+
+
 LEAST_PART, ALIKE = 0.2, 0.2
 """A share of loaded lines that is closer than LEAST_PART to none or all counts as none or all. Two estimates of a share
 may differ by ALIKE. Rates of patterns are known to several percent, and a share is the difference of two times that are

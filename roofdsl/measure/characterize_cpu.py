@@ -156,7 +156,9 @@ def _at_least_as_called(peaks: Sequence[Peak], facts: CoreFacts | None) -> tuple
 def _walks(levels: Sequence[Level], block: Any, quick: bool) -> WalkRates | None:
     """Strided walks of one core in all levels, in a block that no stream needs any more."""
     capacities = [(level.name, level.kept_bytes(1)) for level in levels]
-    return walk_rates(capacities, block.ctypes.data, block.nbytes, quick)
+    first = levels[0].reported
+    way_bytes = first.size_bytes // first.ways if first is not None and first.ways else None
+    return walk_rates(capacities, block.ctypes.data, block.nbytes, quick, way_bytes=way_bytes)
 
 
 def _call_s() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from roofdsl.codegen.math_mode import Math
@@ -88,7 +89,8 @@ def measure_cpu(
     alone = runner.threads == 1
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, runner.on_threads():
         run = runner.bind(arrays, values)
-        times = time_calls([run], plan, prepare, watch=watch(alone=alone))
+        lasting = partial(restore.lasting, run)
+        times = time_calls([run], plan, prepare, watch=watch(alone=alone), lasting=lasting)
         energy = energy_details(run, times.median_s, prepare, say, cold=options.cold) if options.energy else {}
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),

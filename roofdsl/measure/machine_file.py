@@ -15,7 +15,7 @@ from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_power, show_rate, show_size, show_time
-from roofdsl.measure.bandwidth_curve import Bandwidth, Beside, stores_per_s, written_per_s
+from roofdsl.measure.bandwidth_curve import Bandwidth, Beside, stores_per_s, written_rates
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.instruction_lines import core_lines
@@ -26,7 +26,10 @@ from roofdsl.store.atomic import write_whole
 
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the language has
 
-_ONE_BY_ONE = "# `fill`, `strided`, `strided_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times."
+_ONE_BY_ONE = (
+    "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `restart`, `pages`,",
+    "# `walk`: lines one by one, for expected times.",
+)
 
 
 _ALLOCATED = (
@@ -57,7 +60,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# levels; below the cache's bandwidth, it is only used for expected times. `beside_far`: beside lines",
         "# from behind the next level. `holds`: what a core keeps of a cache that others use too, for expected times.",
         *(_ALLOCATED if any(level.all_cores.allocated is not None for level in found.levels) else ()),
-        *([_ONE_BY_ONE] if found.walks is not None else []),
+        *(_ONE_BY_ONE if found.walks is not None else ()),
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -205,7 +208,8 @@ def _levels(found: Characterization) -> Iterator[str]:
         options["holds_bytes"] = level.holds_bytes
         options["duplex"] = level.all_cores.counts == "duplex"
         options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
-        options["written_bytes_per_s"] = written_per_s(level.all_cores) if k else None
+        written_s, loads_s = written_rates(level.all_cores) if k else (None, None)
+        options |= {"written_bytes_per_s": written_s, "written_loads_bytes_per_s": loads_s}
         options |= _besides(found, k, beside, beside_far)
         options |= _strided(found, level, first=not k)
         options["energy_j_per_byte"] = _energy_per_byte(found, level)
@@ -233,7 +237,12 @@ def _besides(found: Characterization, place: int, near: Beside | None, far: Besi
     hits = found.walks.hits_per_s if found.walks is not None and not place else None
     if hits is not None:
         rates = [found.cores * hits, rates[1] if near is None or far is not None else rates[0]]
-    return {"beside_bytes_per_s": rates[0], "beside_far_bytes_per_s": rates[1]}
+    updates = found.walks.updates_per_s if found.walks is not None and hits is not None else None
+    return {
+        "beside_bytes_per_s": rates[0],
+        "beside_updates_bytes_per_s": None if updates is None else found.cores * updates,
+        "beside_far_bytes_per_s": rates[1],
+    }
 
 
 def _energy_per_byte(found: Characterization, level: Level) -> float | None:
@@ -246,15 +255,21 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
     if walks is None:
         return {}
     if first:
-        return {"fill_bytes_per_s": None if walks.fill_per_s is None else found.cores * walks.fill_per_s}
+        fill = None if walks.fill_per_s is None else found.cores * walks.fill_per_s
+        return {"fill_bytes_per_s": fill, **({"buffers": walks.buffers} if walks.buffers else {})}
     walked = walks.levels.get(level.name)
     if walked is None:
         return {}
     most = max(level.all_cores.bytes_per_s, walked.loads_per_s)
-    stores = walked.stores_per_s
+    stores = {
+        "strided_stores_bytes_per_s": walked.stores_per_s,
+        "strided_odd_bytes_per_s": walked.odd_loads_per_s,
+        "strided_odd_stores_bytes_per_s": walked.odd_stores_per_s,
+        "crowded_stores_bytes_per_s": walks.crowded_per_s if level is found.levels[1] else None,
+    }
     return {
         "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),
-        "strided_stores_bytes_per_s": None if stores is None else found.cores * stores,
+        **{name: found.cores * rate for name, rate in stores.items() if rate is not None},
         "restart_s": walked.restart_s,
     }
 

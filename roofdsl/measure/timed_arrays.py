@@ -9,23 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.placed import PAGE, offset
+from roofdsl.measure.timing import Call
 
 Arrays = Mapping[str, NDArray[Any]]
-_PAGE = 4096
-_LINE = 64
 
 
 def aligned(arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Copies that begin at a line boundary, array k at another line of its page than array k - 1.
-
-    With equal offsets in the page, loads would wait for stores to other arrays that share their low address bits.
-    """
-    return {name: _aligned(array, 5 * _LINE * k % _PAGE) for k, (name, array) in enumerate(arrays.items())}
+    """Copies that begin at a line boundary, array k at another line of its page than array k - 1 (`loops.placed`)."""
+    return {name: _aligned(array, offset(k)) for k, (name, array) in enumerate(arrays.items())}
 
 
 def _aligned(array: NDArray[Any], offset: int) -> NDArray[Any]:
-    block = np.empty(array.nbytes + 2 * _PAGE, np.uint8)
-    start = -block.ctypes.data % _PAGE + offset
+    block = np.empty(array.nbytes + 2 * PAGE, np.uint8)
+    start = -block.ctypes.data % PAGE + offset
     order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     copy = block[start : start + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
     copy[...] = array
@@ -35,7 +32,8 @@ def _aligned(array: NDArray[Any], offset: int) -> NDArray[Any]:
 class Restorer:
     """Restores what a kernel updates (`inout`), so that every sample starts from the same numbers.
 
-    Otherwise repeated updates could lead to infinities or denormal numbers, which take different times.
+    Otherwise repeated updates could lead to infinities or denormal numbers, which take different times. `lasting` says
+    how many calls in a row do not.
     """
 
     def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
@@ -45,6 +43,37 @@ class Restorer:
     def __call__(self) -> None:
         for array, before in self.pairs:
             np.copyto(array, before)
+
+    def lasting(self, run: Call, calls: int) -> int:
+        """The most calls in a row, `calls` or fewer by halves, after which the updated arrays have no more denormal,
+        infinite or vanishing numbers than after one call. Restores the arrays.
+
+        For example, each call of a triangular solver divides its right side by the diagonal once more: after two
+        hundred calls, it has only denormal numbers, and takes four times as long.
+        """
+        if not self.pairs:
+            return calls
+        self()
+        run()
+        once = [_odd(array) for array, _ in self.pairs]
+        many = calls
+        while many > 1:
+            self()
+            for _ in range(many):
+                run()
+            if all(_odd(array) <= most for (array, _), most in zip(self.pairs, once, strict=True)):
+                break
+            many //= 2
+        self()
+        return many
+
+
+def _odd(array: NDArray[Any]) -> int:
+    """The numbers that are zero, denormal, infinite or none at all. Formats that are stored as integers have none."""
+    if array.dtype.kind not in "fc":
+        return 0
+    parts = array.reshape(-1, order="A").view(array.real.dtype)
+    return int(np.count_nonzero(~(np.abs(parts) >= np.finfo(parts.dtype).tiny) | np.isinf(parts)))
 
 
 def total_bytes(arrays: Arrays) -> int:

@@ -213,19 +213,23 @@ def time_calls(
     clock: Clock = time.perf_counter,
     lost: Callable[[], int] = switches,
     watch: Watch | None = None,
+    lasting: Callable[[int], int] | None = None,
 ) -> Times:
     """Time calls of `runs`, which are taken in turn (several buffers in rotation, or a single run).
 
     `prepare` is called before each sample, outside the timing; it restores inputs or empties caches. If it empties
     them, pass `plan.sample_s` 0, so that each sample is one call. `watch` says which samples are disturbed; without it,
-    the count `lost` does. Raises ValueError for no runs, ClockFault if too few samples have a time, and what a run
-    raises.
+    the count `lost` does. `lasting` says how many of the calls planned for a sample may follow each other before
+    `prepare` has to be called again. Raises ValueError for no runs, ClockFault if too few samples have a time, and what
+    a run raises.
     """
     if not runs:
         raise ValueError("there is nothing to time")
     prepare, watch = prepare or _nothing, watch or Switches(lost)
     prepare()
     calls = _calls(_warm_up(runs, plan, clock), plan, clock)
+    if lasting is not None and calls > 1:
+        calls = lasting(calls)
     calm: list[float] = []
     disturbed: list[float] = []
     spent, epoch = 0.0, watch.epoch()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record
+from roofdsl.machine.kept import capacity_of
 from roofdsl.measure.assembled import Stopwatch, is_known, loops
 
 LINE, PAGE = 64, 4096
@@ -29,6 +30,16 @@ FARTHEST = 1 << 31
 
 PAGES = (256, 512, 1024, 1536, 2048, 3072, 4096, 8192)
 """Pages that are walked over, one line of each."""
+
+ODD = 3 * LINE
+"""Bytes from line to line of a walk through all sets: a small odd number of lines, so that few pages are walked over.
+"""
+
+MANY, SOME = 4, 3
+"""So many times the ways of a set are walked through where all lines fall into one set: by stores, and by loads."""
+
+UPDATED_BYTES = 2 * 2 * LINE
+"""Of the first cache, for each line of a stream beside them: two lines that are loaded and stored."""
 
 LOADS_A_LINE = 8
 """Loads of 256 bits, more than a line from the second cache takes by itself."""
@@ -54,18 +65,22 @@ class Walked(Record):
     """The bytes per second of lines that loads take one by one, and the time that stores add, as a rate, or None.
 
     restart_s: the time that each page of a stream adds to the longer of the stream and a computation beside it; None if
-    nothing.
+    nothing. odd_loads_per_s, odd_stores_per_s: the same rates if the lines are an odd number of lines apart.
     """
 
     loads_per_s: float
     stores_per_s: float | None
     restart_s: float | None = None
+    odd_loads_per_s: float | None = None
+    odd_stores_per_s: float | None = None
 
 
 class WalkRates(Record):
     """fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its loads meanwhile.
     hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second one, None if
-    they run beside it.
+    they run beside it; updates_per_s: the same for bytes that are loaded and stored again. crowded_per_s: the rate at
+    which stores to lines of the second cache add to their loads if all fall into one set of the first one; buffers: the
+    lines of one set that loads find beside those that its ways hold.
 
     levels: by name, without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of
     another one; None if the times do not show it.
@@ -76,6 +91,9 @@ class WalkRates(Record):
     pages: int | None
     walk_cycles: Fraction | None
     hits_per_s: float | None = None
+    updates_per_s: float | None = None
+    crowded_per_s: float | None = None
+    buffers: int | None = None
 
 
 class Span(Record):
@@ -113,6 +131,18 @@ def spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
     return found
 
 
+def odd_spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
+    """The same for walks whose lines are ODD bytes apart: they lie in all sets, twice as many as the nearer level has
+    lines. Caches alone: farther away, most of the time is that of addresses.
+    """
+    found = []
+    for k, (name, size) in enumerate(capacities[1:-1], 1):
+        lines = 2 * capacities[k - 1][1] // LINE
+        if 2 * lines * LINE <= size and lines * ODD <= room:
+            found.append(Span(name, _whole(lines * ODD, ODD)))
+    return found
+
+
 def _whole(span: int, stride: int) -> int:
     return span // (_UNROLLED * stride) * _UNROLLED * stride
 
@@ -134,7 +164,22 @@ _COMPUTED = (
     "vmovups 32+{at}(%rdi,%rax), %ymm1",
     *(f"vaddps %ymm14, %ymm15, %ymm{2 + k % 8}" for k in range(ADDITIONS)),
 )
+_UPDATE = (
+    "vmovups {at}(%rdi,%rax), %ymm0",
+    "vmovups 32+{at}(%rdi,%rax), %ymm1",
+    *(f"vaddps {32 * k}+{{beside}}(%rdi), %ymm15, %ymm{2 + k}" for k in range(4)),
+    *(f"vmovups %ymm{2 + k}, {32 * k}+{{beside}}(%rdi)" for k in range(4)),
+)
 _MANY = tuple(f"vmovups {32 * (k % 2)}+{{at}}(%rdi,%rax), %ymm{k}" for k in range(LOADS_A_LINE))
+
+
+def _updated(behind: int) -> list[str]:
+    """A stream of `behind` bytes, and with each of its lines an update of two lines after the stream's end, which stay
+    in the first cache; each round updates all of them.
+    """
+    at = -(-behind // PAGE) * PAGE + 5 * LINE
+    text = [one.format(at=k * LINE, beside=at + 2 * LINE * k) for k in range(_UNROLLED) for one in _UPDATE]
+    return [*text, *sweep((), LINE, behind)]
 
 
 def walk_rates(
@@ -143,11 +188,13 @@ def walk_rates(
     room: int,
     quick: bool,
     tell: Callable[[float, str], None] = lambda part, what: None,
+    *,
+    way_bytes: int | None = None,
 ) -> WalkRates | None:
     """Measures on the core that the caller is pinned to, in a buffer of `room` bytes at `address`, which it overwrites.
 
-    capacities: (name, bytes) of the caches and the memory, nearest first. None if this processor's instructions are
-    unknown.
+    capacities: (name, bytes) of the caches and the memory, nearest first. way_bytes: the first cache's over its ways,
+    if the ways are known. None if this processor's instructions are unknown.
     """
     if not is_known() or len(capacities) < 2:
         return None
@@ -157,7 +204,12 @@ def walk_rates(
     near = _whole(capacities[0][1] // 4, LINE)
     behind = _whole(min(4 * capacities[0][1], (near + capacities[1][1]) // 2), LINE)
     pages = [n for n in PAGES if n * (PAGE + LINE) <= room]
-    texts = _texts(walks, near, behind, pages)
+    odd = odd_spans(capacities, room)
+    ways = capacities[0][1] // way_bytes if way_bytes else 0
+    stored, loaded = (-(-times * ways // _UNROLLED) * _UNROLLED for times in (MANY, SOME))
+    if ways < _UNROLLED or stored * (way_bytes or 0) > room:
+        stored = loaded = 0
+    texts = _texts(walks, near, behind, pages) | _more_texts(odd, behind, stored, loaded, way_bytes or 0)
     watch = Stopwatch(loops(texts, dict.fromkeys(texts, _BEGIN)), begin, _RUNS[quick])
 
     def cycles(name: str, lines: int) -> float:
@@ -175,6 +227,12 @@ def walk_rates(
     alone = cycles("computed_near", near // LINE)
     longer = [max(alone, cycles(f"streamed_{k}", w.bytes // LINE)) for k, w in enumerate(walks)]
     computed = [cycles(f"computed_{k}", w.bytes // LINE) for k, w in enumerate(walks)]
+    odd_loads = {w.level: cycles(f"odd_load_{k}", w.bytes // ODD) for k, w in enumerate(odd)}
+    odd_stores = {w.level: cycles(f"odd_store_{k}", w.bytes // ODD) for k, w in enumerate(odd)}
+    updates = cycles("filled_updated", behind // LINE) - cycles("filled_alone", behind // LINE)
+    crowded = cycles("crowded", stored) if stored else 0.0
+    crowded_loads = cycles("crowded_loads", loaded) if stored else 0.0
+    hit = cycles("crowded_hits", _UNROLLED) if stored else 0.0
     by_pages = {n: cycles(f"pages_{n}", n) for n in pages}
     hertz = watch.hertz()
     levels = {
@@ -182,12 +240,39 @@ def walk_rates(
             LINE * hertz / load,
             LINE * hertz / (store - load) if store > 1.1 * load else None,
             (both - apart) * PAGE_LINES / hertz if both > 1.02 * apart else None,
+            *_odd_rates(load, odd_loads.get(w.level), odd_stores.get(w.level), LINE * hertz),
         )
         for w, load, store, both, apart in zip(walks, loads, stores, computed, longer, strict=True)
     }
     known, walk = knee(by_pages)
     of_hits = HIT_BYTES * hertz / hits if filled > BESIDE * served else None
-    return WalkRates(LINE * hertz / fill if fill > 0.1 else None, levels, known, walk, of_hits)
+    of_updates = UPDATED_BYTES * hertz / updates if of_hits is not None and updates > 0.1 else None
+    more = crowded - loads[0] if walks and walks[0].level == capacities[1][0] else 0.0
+    return WalkRates(
+        LINE * hertz / fill if fill > 0.1 else None, levels, known, walk, of_hits,
+        None if of_hits is None or of_updates is None else max(of_hits, of_updates),
+        LINE * hertz / more if more > 1.1 * (stores[0] - loads[0]) else None,
+        _buffers(crowded_loads, hit, loads[0], loaded, ways) if more else None,
+    )  # fmt: skip
+
+
+def _buffers(each: float, hit: float, load: float, lines: int, ways: int) -> int | None:
+    """The lines that loads find beside those in the ways of a set, if a walk over so many lines takes `each` cycles a
+    line, one whose lines are all found `hit`, and one from the second cache `load`. None if it is not between.
+    """
+    if not hit < each < load:
+        return None
+    found = (load - each) / (load - hit)
+    return max(0, round(capacity_of(lines, found)) - ways)
+
+
+def _odd_rates(even: float, load: float | None, store: float | None, per_cycle: float) -> tuple[float | None, ...]:
+    """(loads, stores) of walks in all sets, in bytes per second, given the cycles of a line; none if such a load is not
+    faster than that of an even walk.
+    """
+    if load is None or store is None or load > even / 1.1:
+        return None, None
+    return per_cycle / load, per_cycle / (store - load) if store > 1.1 * load else None
 
 
 def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) -> dict[str, list[str]]:
@@ -205,6 +290,20 @@ def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) 
         "computed_near": sweep(_COMPUTED, LINE, near),
         **{f"computed_{k}": sweep(_COMPUTED, LINE, w.bytes) for k, w in enumerate(walks)},
         **{f"pages_{n}": sweep(_LOAD, PAGE + LINE, n * (PAGE + LINE)) for n in pages},
+    }
+
+
+def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apart: int) -> dict[str, list[str]]:
+    """Walks through all sets, a stream beside updates, and walks over so many lines of one set, `apart` bytes apart."""
+    of_set = {"crowded": (_STORE, stored), "crowded_loads": (_LOAD, loaded), "crowded_hits": (_LOAD, _UNROLLED)}
+    return {
+        **{
+            f"odd_{kind}_{k}": sweep(line, ODD, w.bytes)
+            for kind, line in (("load", _LOAD), ("store", _STORE))
+            for k, w in enumerate(odd)
+        },
+        "filled_updated": _updated(behind),
+        **{name: sweep(line, apart, lines * apart) for name, (line, lines) in of_set.items() if stored},
     }
 
 

@@ -39,12 +39,20 @@ def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
 
 
 def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of a level's transfers, with stores at their own rates where the machine states such."""
+    """The time of a level's transfers, with stores at their own rates where the machine states such.
+
+    A stored line comes in, is changed and goes out again, which takes longer than its bytes; loads of other lines run
+    beside it in part. So the time is the longer of all bytes at the bandwidth, and of stored and loaded lines, each at
+    their rates.
+    """
     cache = next((cache for cache in machine.caches if cache.name == level.name), None)
     least = Fraction(0)
-    if cache is not None and cache.written_bytes_per_s is not None and level.stores_bytes is not None:
-        capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
+    if cache is not None and cache.written_bytes_per_s is not None and level.stores_bytes:
+        capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s  # a ceiling lowers all rates
         least = level.stores_bytes / (cache.written_bytes_per_s * capped)
+        if cache.written_loads_bytes_per_s is not None and level.loads_bytes is not None:
+            loaded = level.loads_bytes + level.begun_bytes
+            least += loaded / (cache.written_loads_bytes_per_s * capped)
     return max(least, both_directions_s(level, machine))
 
 

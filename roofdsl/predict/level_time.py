@@ -18,7 +18,8 @@ class LevelTime(Record):
     time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
     larger of the two, which determines the time (for several launches, summed launch by launch). allocated_bytes: what
     ordinary stores load before they write, in addition, where the machine states a share of it (`write_allocate 0.25`):
-    stores that bypass the cache do without, so only the expected time has it (`with_allocated`).
+    stores that bypass the cache do without, so only the expected time has it (`with_allocated`). begun_bytes: the lines
+    of a cache that stores begin, where the machine states how stored and loaded lines share it (`written_loads`).
     """
 
     name: str
@@ -31,6 +32,7 @@ class LevelTime(Record):
     moved_bytes: int | None = None
     duplex_bytes: int | None = None
     allocated_bytes: int = 0
+    begun_bytes: int = 0
 
     def with_allocated(self) -> LevelTime:
         """The level including the lines that ordinary stores load first."""
@@ -70,6 +72,7 @@ class LevelTime(Record):
             stores_bytes=_both(self.stores_bytes, other.stores_bytes),
             duplex_bytes=_both(self.duplex_bytes, other.duplex_bytes),
             allocated_bytes=self.allocated_bytes + other.allocated_bytes,
+            begun_bytes=self.begun_bytes + other.begun_bytes,
         )
 
     def __mul__(self, times: int) -> LevelTime:
@@ -80,6 +83,7 @@ class LevelTime(Record):
             stores_bytes=_times(self.stores_bytes, times),
             duplex_bytes=_times(self.duplex_bytes, times),
             allocated_bytes=self.allocated_bytes * times,
+            begun_bytes=self.begun_bytes * times,
         )
 
     def divided(self, parts: int) -> LevelTime:
@@ -91,6 +95,7 @@ class LevelTime(Record):
             stores_bytes=_part(self.stores_bytes, parts),
             duplex_bytes=_part(self.duplex_bytes, parts),
             allocated_bytes=round(Fraction(self.allocated_bytes, parts)),
+            begun_bytes=round(Fraction(self.begun_bytes, parts)),
         )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.links import stream_rate
@@ -90,6 +90,8 @@ def nearer_levels(
         own = _cache_level_time(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes)
         if at.allocated is not None and orders.launch is None:
             own = replace(own, allocated_bytes=allocated_bytes(kernel, values, at, moved, warm=warm))
+        if cache.written_loads_bytes_per_s is not None and orders.launch is None:
+            own = replace(own, begun_bytes=begun_bytes(kernel, values, at, moved, warm=warm))
         levels.append(own)
         notes += at.assumptions
     return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
@@ -100,13 +102,37 @@ def allocated_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, mov
 
     It is the stated share of all lines that stores begin, in whole bytes; 0 if the machine states no share.
     """
+    if at.allocated is None:
+        return 0
+    return round(at.allocated * _begun(kernel, values, at, moved, warm=warm))
+
+
+def begun_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
+    """The bytes of lines that stores begin, if `moved` leaves out that they are loaded first.
+
+    They can only be lines of arrays that some statement stores to and none loads.
+    """
+    from roofdsl.loops.accesses import accesses, statements
+
+    if at.convention != "load_store" or at.allocated is not None:
+        return 0
+    placed = [p.statement for p in statements(kernel.body)]
+    every = [a for statement in placed if isinstance(statement, (Assign, Let)) for a in accesses(statement)]
+    names = {a.element.array.name for a in every if a.is_write}
+    if names <= {a.element.array.name for a in every if not a.is_write}:
+        return 0
+    return _begun(kernel, values, at, moved, warm=warm)
+
+
+def _begun(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
+    """The bytes of lines that stores begin and that `moved` does not count as loaded."""
     from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
 
-    if at.allocated is None or moved.loads_bytes is None:
+    if moved.loads_bytes is None:
         return 0
     where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
     every = (warm_transfers_at if warm else transfers_at)(kernel, values, where, "write_allocate")
-    return 0 if every.loads_bytes is None else round(at.allocated * (every.loads_bytes - moved.loads_bytes))
+    return 0 if every.loads_bytes is None else every.loads_bytes - moved.loads_bytes
 
 
 def _from_registers(

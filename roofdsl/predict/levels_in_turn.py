@@ -20,12 +20,12 @@ def in_turn(
     """(name, seconds) of the levels that take turns according to `machine`, farthest first; otherwise ().
 
     From the memory towards the registers: the hits of a cache with a `beside` rate (the bytes of its boundary beyond
-    those of the next one) are added at that rate. Hits beside lines from farther than the next level are added at the
-    `beside_far` rate: as many of the hits as of the lines that come through the cache come from there. If a level's
-    whole time is longer than that of all levels behind it, only that time counts; the same holds if nothing comes from
-    behind. A ceiling on the level lowers the rates by the same factor. A cache whose requests wait for those of farther
-    levels may state a rate below its bandwidth; only expected times use it (`as_measured`), since code can always take
-    the levels one after the other.
+    those of the next one) are added at that rate, and those that are both loaded and stored at `beside_updates`. Hits
+    beside lines from farther than the next level are added at the `beside_far` rate: as many of the hits as of the
+    lines that come through the cache come from there. If a level's whole time is longer than that of all levels behind
+    it, only that time counts; the same holds if nothing comes from behind. A ceiling on the level lowers the rates by
+    the same factor. A cache whose requests wait for those of farther levels may state a rate below its bandwidth; only
+    expected times use it (`as_measured`), since code can always take the levels one after the other.
     """
     stated = {cache.name: cache for cache in machine.caches if cache.takes_turns}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
@@ -39,15 +39,29 @@ def in_turn(
             own = max(0, level.timed_bytes - behind.timed_bytes)
             far = min(Fraction(1), Fraction(ours[k - 2].timed_bytes, behind.timed_bytes)) if k > 1 else Fraction(0)
             capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
-            shares.append((level.name, own * _seconds_a_byte(cache, far, as_measured) / capped))
+            updated = _updated(level, behind, own)
+            hits_s = (own - updated) * _seconds_a_byte(cache, far, as_measured)
+            hits_s += updated * _seconds_a_byte(cache, far, as_measured, updates=True)
+            shares.append((level.name, hits_s / capped))
         if level.time_s > sum((t for _, t in shares), Fraction(0)):
             shares = [(level.name, level.time_s)]
     return tuple((name, time) for name, time in shares if time)
 
 
-def _seconds_a_byte(cache: Cache, far: Fraction, as_measured: bool) -> Fraction:
+def _updated(level: LevelTime, behind: LevelTime, own: int) -> int:
+    """The bytes of hits that are loaded and stored again, of `own` ones: twice the smaller direction."""
+    sides = level.loads_bytes, level.stores_bytes, behind.loads_bytes, behind.stores_bytes
+    if any(side is None for side in sides):
+        return 0
+    loads, stores, loaded, stored = (side or 0 for side in sides)
+    return min(own, 2 * max(0, min(loads - loaded, stores - stored)))
+
+
+def _seconds_a_byte(cache: Cache, far: Fraction, as_measured: bool, *, updates: bool = False) -> Fraction:
     """What a byte of hits adds, given the share of the lines that come from farther than the next level."""
     near_rate = cache.beside_bytes_per_s
+    if updates and cache.beside_updates_bytes_per_s is not None:
+        near_rate = cache.beside_updates_bytes_per_s
     far_rate = cache.beside_far_bytes_per_s or near_rate
     least = Fraction(0) if as_measured else cache.bandwidth_bytes_per_s
     rates = ((1 - far, near_rate), (far, far_rate))

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.placed import PAGE
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.strided import PAGE, Walks, pages_seconds, strided_seconds
+from roofdsl.predict.strided import Walks, crowded_seconds, pages_seconds, streams_seconds, strided_seconds
 
 NEARER = "a working set that fits into a nearer cache"
 
@@ -102,15 +103,14 @@ def _walked(
     walks: Walks, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
 ) -> list[Delay]:
     """The time of strided walks: their lines, those that few sets lose, and the addresses of their pages."""
-    times = [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)]
-    names = " and ".join(walks.arrays)
-    lines_s, rest_s = strided_seconds(walks, walks.associative, times, machine)
-    crowded_s, _ = strided_seconds(walks, walks.in_sets, times, machine)
-    crowded_s = max(lines_s, crowded_s)
+    rest_s = streams_seconds(walks, [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)])
+    names, crowded = " and ".join(walks.arrays), " and ".join(walks.tight.arrays)
+    lines_s = strided_seconds(walks, machine)
+    crowded_s = lines_s + crowded_seconds(walks, machine)
     pages_s = pages_seconds(walks, machine)
     return [
         Delay(f"stride: every access to {names} takes another line", "interchanged or tiled loops", lines_s + rest_s),
-        Delay(f"lines of {names} fall into few sets", "rows that are a line longer", crowded_s + rest_s),
+        Delay(f"lines of {crowded} fall into few sets", "rows that are a line longer", crowded_s + rest_s),
         Delay(f"every access to {names} is to another page", "tiled loops", max(crowded_s, pages_s) + rest_s),
     ]
 

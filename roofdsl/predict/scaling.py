@@ -206,12 +206,17 @@ def _slower_cache(cache: Cache, part: Fraction) -> Cache:
         copies=1,
         bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s * part,
         beside_bytes_per_s=_times(cache.beside_bytes_per_s, part),
+        beside_updates_bytes_per_s=_times(cache.beside_updates_bytes_per_s, part),
         beside_far_bytes_per_s=_times(cache.beside_far_bytes_per_s, part),
         stores_bytes_per_s=_times(cache.stores_bytes_per_s, part),
         written_bytes_per_s=_times(cache.written_bytes_per_s, part),
+        written_loads_bytes_per_s=_times(cache.written_loads_bytes_per_s, part),
         fill_bytes_per_s=_times(cache.fill_bytes_per_s, part),
         strided_bytes_per_s=_times(cache.strided_bytes_per_s, part),
         strided_stores_bytes_per_s=_times(cache.strided_stores_bytes_per_s, part),
+        strided_odd_bytes_per_s=_times(cache.strided_odd_bytes_per_s, part),
+        strided_odd_stores_bytes_per_s=_times(cache.strided_odd_stores_bytes_per_s, part),
+        crowded_stores_bytes_per_s=_times(cache.crowded_stores_bytes_per_s, part),
     )
 
 

@@ -2,7 +2,9 @@
 
 `B[j, i]` with j innermost takes another line at every access. The time depends on the level that these lines come from.
 A fully associative LRU cache may hold them all, while a real one puts lines that are a power of two apart into a few of
-its sets, and loses them. So the caches are simulated with their sets, and so is the TLB with its pages.
+its sets, and loses them. The same happens to streams that run side by side at such distances, more of them than a set
+has ways. So the caches are simulated with their sets, and so is the TLB with its pages; arrays lie as `measure` lays
+them (`loops.placed`).
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Count, Element, Kernel
+from roofdsl.loops.placed import PAGE, places
 from roofdsl.loops.sized import Sized, sized
-from roofdsl.machine.model import Machine
+from roofdsl.machine.kept import found_again
+from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
@@ -25,8 +29,6 @@ if TYPE_CHECKING:
 
 MOST_ACCESSES = 100_000_000
 """Sets are simulated up to this many accesses (two seconds); beyond, a column fits as a whole or not at all."""
-
-PAGE = 4096
 
 
 class Lines(Record):
@@ -37,17 +39,39 @@ class Lines(Record):
     stored: int
 
 
-class Walks(Record):
-    """The strided walks of a launch.
+class Tight(Record):
+    """Arrays whose lines some loop loses since `lines` of them fall into `sets` sets of a cache, with `ways` each."""
 
-    arrays: the arrays that they access. associative, in_sets: their lines with fully associative caches, and with the
-    sets that the machine states (the same if it states none, or if the simulation would take too long). pages: the
-    number of page walks.
+    arrays: tuple[str, ...] = ()
+    lines: int = 0
+    sets: int = 0
+    ways: int = 0
+
+    def lost(self, buffers: int) -> Fraction:
+        """The share of their loads that do not find them after all.
+
+        LRU loses all of them. Caches replace lines less strictly (`machine.kept`), and as many lines as there are
+        `buffers` are found on their way in.
+        """
+        if not self.lines:
+            return Fraction(1)
+        return 1 - Fraction(found_again(self.lines, self.sets * self.ways + buffers)).limit_denominator(10_000)
+
+
+class Walks(Record):
+    """The lines of a launch that are taken one by one.
+
+    arrays: those with strided walks. lines: of these walks, with fully associative caches. even: the share of their
+    accesses whose lines are an even number of lines apart, of which those that are no multiple of four count half.
+    crowded: the lines of all accesses that only the sets which the machine states lose (none if it states no sets);
+    tight: the arrays that lose them, and in how many sets. pages: the number of page walks.
     """
 
     arrays: tuple[str, ...]
-    associative: tuple[Lines, ...]
-    in_sets: tuple[Lines, ...]
+    lines: tuple[Lines, ...]
+    even: Fraction
+    crowded: tuple[Lines, ...]
+    tight: Tight
     pages: int = 0
     assumptions: tuple[str, ...] = ()
 
@@ -85,47 +109,130 @@ def walks_of(
     try:
         found = list(_references(at))
         few = access_count(at) <= MOST_ACCESSES
+        tight = _tight(at, machine)
     except TooHard:
         return None
     strided = [r for r in found if abs(r.step_bytes) >= line]
-    if not strided:
+    if not strided and not tight.arrays:
         return None
     streams = [r for r in found if 0 < abs(r.step_bytes) < line]
     plain = [(level.name, *_directions(level)) for level in behind]
-    associative = _share(plain, strided, streams, line)
+    lines = _share(plain, strided, streams, line)
+    names = tuple(dict.fromkeys(r.array.name for r in strided))
     try:
         if not few:
             raise CommandError(f"{access_count(at):,} accesses are too many to simulate")
-        in_sets, pages = _share(_in_sets(at, machine, plain, warm), strided, streams, line), _pages(at, machine, warm)
+        crowded = _beyond(plain, _in_sets(at, machine, plain, warm) if tight.arrays else plain)
+        pages = _pages(at, machine, warm) if strided else 0
         notes: tuple[str, ...] = ()
     except CommandError as error:
-        in_sets, pages = _by_columns(associative, strided, machine, line)
+        crowded, pages = _by_columns(lines, strided, machine, line)
         notes = (f"sets and pages by whole columns: {error.message}",)
-    names = tuple(dict.fromkeys(r.array.name for r in strided))
-    return Walks(names, associative, in_sets, pages, notes)
+    if crowded and not tight.arrays:
+        tight = Tight(names)
+    if any(one.loaded or one.stored for one in crowded):
+        notes += (PLACED,)
+    return Walks(names, lines, _even(strided, line), crowded, tight, pages, notes)
 
 
-def strided_seconds(
-    walks: Walks, lines: Sequence[Lines], levels: Sequence[tuple[LevelTime, Fraction]], machine: Machine
-) -> tuple[Fraction, Fraction]:
-    """(seconds of the walks' lines, seconds of the other traffic of the slowest level), given each level with its time.
+PLACED = "arrays begin where `measure` puts them: each five lines further into its pages than the one before"
+
+
+def _even(strided: Sequence[_Reference], line: int) -> Fraction:
+    """The share of the accesses whose lines are an even number of lines apart: they use a part of the sets and banks.
+
+    A half of the sets counts half, since the time is about in the middle; a fourth or less counts fully.
+    """
+    total = sum(r.executed for r in strided)
+    even = Fraction(0)
+    for r in strided:
+        if r.step_bytes % (2 * line) == 0:
+            even += r.executed * (Fraction(1, 2) if r.step_bytes % (4 * line) else 1)
+    return even / total if total else Fraction(1)
+
+
+def _tight(at: Sized, machine: Machine) -> Tight:
+    """What some loop loses because its lines fall into too few sets of a cache, by one iteration of each loop."""
+    from roofdsl.counts.conflicts import conflicts
+    from roofdsl.predict.associative import sets_of
+
+    begins = places(at.kernel, at.values)
+    found = []
+    for cache in machine.caches:
+        sets = sets_of(cache)
+        if sets is None:
+            break
+        found += [(w, sets) for w in conflicts(at.kernel, at.values, sets, begins) if w.lost and w.array]
+    if not found:
+        return Tight()
+    worst, of = max(found, key=lambda pair: pair[0].lost * pair[0].times)
+    names = tuple(dict.fromkeys(w.array for w, _ in found))
+    return Tight(names, worst.crowded_lines, worst.crowded_sets, of.ways)
+
+
+def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:
+    """The traffic across each boundary in sets, beyond that with fully associative caches.
+
+    A line is loaded before a part of it is stored, even if the machine's convention does not count that.
+    """
+    found = []
+    for (name, least_loaded, least_stored), (_, loaded, stored) in zip(plain, in_sets, strict=True):
+        stores = max(0, stored - least_stored)
+        found.append(Lines(name, max(loaded - least_loaded, stores), stores))
+    return tuple(found)
+
+
+def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
+    """The seconds of the lines of strided walks.
 
     A line takes the time of the level that it comes from, and no more on its way through nearer levels.
     """
+    total = Fraction(0)
+    for part, loaded, stored in _from_each(walks.lines, machine):
+        loads = part.strided_bytes_per_s or part.bandwidth_bytes_per_s
+        stores = part.strided_stores_bytes_per_s
+        odd, odd_stores = loads, stores
+        if isinstance(part, Cache) and part.strided_odd_bytes_per_s is not None:
+            odd, odd_stores = part.strided_odd_bytes_per_s, part.strided_odd_stores_bytes_per_s
+        for share, load, store in ((walks.even, loads, stores), (1 - walks.even, odd, odd_stores)):
+            total += share * (loaded / load + (stored / store if store else 0))
+    return total
+
+
+FEW_SETS = 8
+"""Stores to lines in fewer sets wait for each other. Strided walks that are measured go through as many sets."""
+
+
+def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
+    """The seconds of lines that only the sets lose: those of even strides, and longer for stores in few sets."""
+    total, lost = Fraction(0), walks.tight.lost(machine.caches[0].buffers)
+    for part, loaded, stored in _from_each(walks.crowded, machine):
+        stores = part.strided_stores_bytes_per_s
+        if walks.tight.sets < FEW_SETS and isinstance(part, Cache):
+            stores = part.crowded_stores_bytes_per_s or stores
+        lines = stored + lost * max(Fraction(0), loaded - stored)
+        total += lines / (part.strided_bytes_per_s or part.bandwidth_bytes_per_s)
+        total += stored / stores if stores else 0
+    return total
+
+
+def _from_each(lines: Sequence[Lines], machine: Machine) -> Iterator[tuple[Cache | Memory, Fraction, Fraction]]:
+    """(level, bytes loaded from it, bytes stored to it), without those that go on to a farther level."""
     parts = {part.name: part for part in machine.hierarchy}
-    total = rest = Fraction(0)
     for k, one in enumerate(lines):
         farther = lines[k + 1] if k + 1 < len(lines) else Lines("", 0, 0)
-        part = parts[one.level]
-        bandwidth = part.bandwidth_bytes_per_s
-        total += Fraction(max(0, one.loaded - farther.loaded)) / (part.strided_bytes_per_s or bandwidth)
-        if part.strided_stores_bytes_per_s:
-            total += Fraction(max(0, one.stored - farther.stored)) / part.strided_stores_bytes_per_s
-    of = {one.level: one.loaded + one.stored for one in walks.associative}
+        loaded, stored = max(0, one.loaded - farther.loaded), max(0, one.stored - farther.stored)
+        yield parts[one.level], Fraction(loaded), Fraction(stored)
+
+
+def streams_seconds(walks: Walks, levels: Sequence[tuple[LevelTime, Fraction]]) -> Fraction:
+    """The seconds of the traffic of streams, which is that of the slowest level, given each level with its time."""
+    rest = Fraction(0)
+    of = {one.level: one.loaded + one.stored for one in walks.lines}
     for level, time in levels:
         if level.bytes:
             rest = max(rest, time * max(0, level.bytes - of.get(level.name, 0)) / level.bytes)
-    return total, rest
+    return rest
 
 
 def pages_seconds(walks: Walks, machine: Machine) -> Fraction:
@@ -193,8 +300,8 @@ def _held(step_bytes: int, sets: Sets) -> int:
 def _by_columns(
     lines: Sequence[Lines], strided: Sequence[_Reference], machine: Machine, line: int
 ) -> tuple[tuple[Lines, ...], int]:
-    """(lines, pages) if a loop that returns to a column finds all of it or nothing (LRU): nothing if the column does
-    not fit into its sets, or its pages into the TLB.
+    """(crowded lines, pages) if a loop that returns to a column finds all of it or nothing (LRU): nothing if the column
+    does not fit into its sets, or its pages into the TLB.
     """
     from roofdsl.predict.associative import sets_of
 
@@ -206,7 +313,7 @@ def _by_columns(
             lost = [r for r in strided if r.trips > _held(r.step_bytes, sets)]
         loaded = line * sum(r.executed for r in lost)
         stored = line * sum(r.executed for r in lost if r.stored)
-        found.append(Lines(one.level, max(one.loaded, loaded), max(one.stored, stored)))
+        found.append(Lines(one.level, max(0, loaded - one.loaded), max(0, stored - one.stored)))
     core, pages = machine.core, Fraction(0)
     if core is not None and core.pages is not None:
         for r in strided:
@@ -218,7 +325,10 @@ def _by_columns(
 def _in_sets(
     at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
 ) -> list[tuple[str, int, int]]:
-    """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs."""
+    """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs.
+
+    Lines that stores begin count as loaded where `plain` counts them so: where the machine says so.
+    """
     from roofdsl.predict.associative import sets_of
     from roofdsl.simulate.cache_levels import CacheLevel
     from roofdsl.simulate.hierarchy import simulate
@@ -228,10 +338,11 @@ def _in_sets(
         if sets_of(cache) is None:
             break
         assert cache.line_bytes is not None
-        caches.append(CacheLevel(cache.name, cache.size_bytes, cache.line_bytes, cache.ways))
+        miss: Literal["allocate", "claim"] = "allocate" if cache.write_allocate is True else "claim"
+        caches.append(CacheLevel(cache.name, cache.size_bytes, cache.line_bytes, cache.ways, write_miss=miss))
     if not caches:
         return list(plain)
-    run = simulate(at.kernel, at.values, caches)
+    run = simulate(at.kernel, at.values, caches, begins=places(at.kernel, at.values))
     found = []
     for k, (name, least_loaded, least_stored) in enumerate(plain):
         loads = stores = 0

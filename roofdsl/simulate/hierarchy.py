@@ -86,14 +86,16 @@ def simulate(
     progress: Progress | None = None,
     memory_bytes: int = DEFAULT_MEMORY_BYTES,
     skip: bool = True,
+    begins: Mapping[str, int] | None = None,
 ) -> Simulated:
     """Simulate one execution of `kernel`, with its directives applied, at `params`; the registers access the first
     level.
 
     The memory needed is that of the caches, whatever the sizes. A single fully associative LRU cache is simulated by
     `lru_traffic.py`, which skips iterations that repeat earlier ones, unless that needs far more memory; `skip=False`
-    simulates every access. The best replacement (`best_replacement.py`) keeps all accesses in memory.
-    `progress` is called with the number of accesses made so far several times a second, and an exception such as
+    simulates every access. The best replacement (`best_replacement.py`) keeps all accesses in memory. begins: the
+    address of each array, a multiple of the line; without it, they follow each other. Only caches with sets depend on
+    it. `progress` is called with the number of accesses made so far several times a second, and an exception such as
     KeyboardInterrupt then ends the run. Raises CommandError for impossible levels, a missing parameter, a violated
     assumption, and caches (or accesses, for the best replacement) that need more than `memory_bytes`.
     """
@@ -104,7 +106,8 @@ def simulate(
     program = compile_kernel(kernel, params, block)
     if skip and program.data is None and _is_list(levels, program, memory_bytes):
         return _by_list(kernel, params, levels[0], progress)
-    first, end = _placed(program, max(level.line_bytes for level in levels) // block)
+    longest = max(level.line_bytes for level in levels)
+    first, end = _placed(program, longest // block) if begins is None else _begun(program, begins, longest, block)
     if end >= MOST_BLOCKS:
         raise CommandError(f"the sizes given to kernel {kernel.name} are too large to simulate")
     sets = _sets(levels, block, max(end, 1), memory_bytes)
@@ -192,6 +195,16 @@ def _placed(program: Program, longest: int) -> tuple[list[int], int]:
         first.append(end)
         end = -(-(end + layout.count) // longest) * longest
     return first, end
+
+
+def _begun(program: Program, begins: Mapping[str, int], longest: int, block: int) -> tuple[list[int], int]:
+    """The first block of each array at these addresses, and the end of all."""
+    first = [begins[layout.array.name] for layout in program.layouts]
+    if any(at % longest for at in first):
+        raise ValueError(f"arrays begin with a line of {longest} B")
+    first = [at // block for at in first]
+    ends = [at + layout.count for at, layout in zip(first, program.layouts, strict=True)]
+    return first, -(-max(ends, default=0) * block // longest) * longest // block
 
 
 def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progress: Progress | None) -> Simulated:

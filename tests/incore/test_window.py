@@ -181,3 +181,21 @@ def test_the_pace_of_short_outer_iterations_is_that_of_a_full_window() -> None:
 
     slope = (walked(4000) - walked(2000)) / 2000
     assert walked(400) / 400 == pytest.approx(slope, rel=0.08)
+
+
+@pytest.mark.parametrize(
+    ("body", "window", "each"),
+    [
+        ("vmovsd (%rsp), %xmm0\ncallq exp", 64, 16.5),  # calls that do not wait for each other: their throughput
+        ("vmulsd %xmm0, %xmm0, %xmm0\ncallq exp", 64, 44),  # each is of the result before: both latencies
+        # Pairs: when the second call of a pair is done, the first one of the pair after the next begins.
+        ("vmovsd (%rsp), %xmm0\ncallq exp\ncallq exp", 64, 40),
+        ("vmovsd (%rsp), %xmm0\ncallq exp\ncallq exp", 512, 32.5),
+    ],
+)
+def test_calls_wait_for_their_arguments_in_the_window(body: str, window: int, each: float) -> None:
+    lines = "".join(f"\t{line}\n" for line in body.splitlines())
+    code = read(f"f:\n\tmovl $1000, %ebx\n\t.p2align 4\n.L1:\n{lines}\tdecq %rbx\n\tjne .L1\n\tretq\n")
+    state = State({})
+    state.registers |= {"rsp": STACK + 4096}
+    assert walk(code, "f", state, rates(window=window)).cycles / 1000 == pytest.approx(each, rel=0.07)

@@ -14,6 +14,7 @@ from roofdsl.measure.bandwidth_curve import (
     bandwidth,
     stores_per_s,
     written_per_s,
+    written_rates,
 )
 
 
@@ -56,3 +57,28 @@ def test_stored_lines_may_take_longer_than_their_transfers() -> None:
     assert stores_per_s(slow) == pytest.approx(1e9 / 2) and written_per_s(slow) == pytest.approx(1e9 / 4.7)
     assert written_per_s(bandwidth(measured(1.6, 3.3, out=1.6), "no_write_allocate")) is None
     assert written_per_s(bandwidth(measured(1.6, 4.7, out=1.6)[:3], "no_write_allocate")) is None
+
+
+def lines(load: float, beside: float, stored: float, *, allocate: bool = True) -> list[Point]:
+    """Points in cycles a line: loads alone, loads beside stores, and stored lines, which are loaded first or not."""
+    found = []
+    for p in (LOAD, COPY, TRIAD, UPDATE):
+        loads = p.read + p.updated + (p.written if allocate else 0)
+        stores = p.written + p.updated
+        time = max(load * loads, beside * loads + stored * stores) if stores else load * loads
+        found.append(Point(p, 1 << 20, p.elements() * 1e9 / time, 0.0))
+    return found
+
+
+@pytest.mark.parametrize("counts", ["no_write_allocate", "write_allocate", "duplex"])
+def test_loads_beside_stored_lines_take_less_than_alone(counts: str) -> None:
+    """L2 of Golden Cove, in cycles: 1.65 for a load alone, 4.84 for a copy and an update in place, 5.59 for a triad."""
+    found = written_rates(bandwidth(lines(1.65, 0.75, 3.34), counts, with_updates=True))  # type: ignore[arg-type]
+    assert found == (pytest.approx(1e9 / 3.34), pytest.approx(1e9 / 0.75))
+
+
+def test_stored_lines_have_no_rates_where_transfers_explain_them() -> None:
+    alike = bandwidth(lines(2.0, 2.0, 0.02), "duplex")
+    assert written_rates(alike) == (None, None)
+    bypassed = bandwidth(lines(1.65, 0.75, 3.34, allocate=False), "no_write_allocate", with_updates=True)
+    assert written_rates(bypassed) == (written_per_s(bypassed), None)  # a copy loads a line less than an update
