@@ -26,6 +26,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.kernel import DEFAULTS, Options
@@ -136,6 +137,7 @@ def advise(
     keep_rounding: leave out changes that affect rounding. effort_s: seconds for the exact time of one change; if they
     do not suffice, a proven upper bound takes its place. Raises what `predict` raises for the kernel as it is.
     """
+    require_ordinary(kernel, "advice")
     case = Case(numbers(kernel, parameters), machine, options)
     progress(0.0, "the kernel as it is")
     now = estimate_exactly(kernel, case)

@@ -17,6 +17,7 @@ from roofdsl.bounds.stencil import Stencil, stencil
 from roofdsl.bounds.untile import untiled
 from roofdsl.formulas.sympy_forms import expression, parameter, polynomial
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.streams import ordinary
 from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import closed_form
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
@@ -125,6 +126,7 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
 
     numbers: parameters (tile sizes) to replace by their numbers if there is no exact form without them.
     """
+    kernel = ordinary(kernel)
     plain = apply(kernel)
     # The bound holds for every legal order, so we may analyze one without tile loops, in which executions have fewer
     # dimensions.

@@ -1,8 +1,9 @@
 """The checks of `check --deep`, which need integer sets, for all sizes that a kernel's assumptions allow.
 
-They test that subscripts are within bounds, that `tile`, `order` and `parallel for` are legal, and that intents match
-actual use (docs/language.md, "Diagnostics"). Every error is confirmed by evaluating the kernel's own expressions at the
-sizes that the message names. Whatever the analysis cannot decide is a warning, never a guess.
+They test that subscripts are within bounds, that `tile`, `order` and `parallel for` are legal, that stores which bypass
+the caches are next to each other, and that intents match actual use (docs/language.md, "Diagnostics"). Every error is
+confirmed by evaluating the kernel's own expressions at the sizes that the message names. Whatever the analysis cannot
+decide is a warning, never a guess.
 """
 
 from __future__ import annotations
@@ -46,12 +47,14 @@ def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
         return _for_any_data(kernel, operations)
     from roofdsl.checks.intents import check_intents
     from roofdsl.checks.legality import check_directives, check_parallel
+    from roofdsl.checks.streams import check_streams
     from roofdsl.checks.subscripts import check_bounds
 
     checks: tuple[tuple[str, Callable[[Kernel], list[Diagnostic]]], ...] = (
         ("subscripts", check_bounds),
         ("directives", check_directives),
         ("parallel loops", check_parallel),
+        ("stores that bypass the caches", check_streams),
         ("intents", check_intents),
     )
     found: list[Diagnostic] = []

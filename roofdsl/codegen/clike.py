@@ -13,6 +13,9 @@ from roofdsl.lang.functions import FUNCTIONS, MANY, Language
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.model import Array
 
+LINE_BYTES = 64
+"""A line of the caches, which stores that bypass them fill at once."""
+
 
 class CLike(Syntax):
     """The syntax shared by C and CUDA."""
@@ -112,7 +115,7 @@ class CLike(Syntax):
         for name in self.helpers:
             base, _, kind = name.rpartition("_")
             if name in _HELPERS:
-                texts.append(_HELPERS[name].format(q=qualifier, int=self.integer_type))
+                texts.append(_HELPERS[name].format(q=qualifier, int=self.integer_type, line=LINE_BYTES))
                 continue
             type_name = self.names[kind]
             if base.startswith("power"):
@@ -142,6 +145,38 @@ _HELPERS: dict[str, str] = {
     uint32_t bits = f32_to_bits(x);
     if (x != x) return (uint16_t)(bits >> 16 | 64);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}}""",
+    "before_line": """{q} {int} before_line(const void *at, {int} size) {{  // elements until a line begins
+    return ({int})(-(uintptr_t)at % {line}) / size;
+}}""",
+    "stream_line": """{q} void stream_line(void *to, const void *from) {{  // {line} bytes, past the caches
+#if defined(__AVX__)
+    for (int k = 0; k < 2; ++k) _mm256_stream_si256((__m256i *)to + k, _mm256_loadu_si256((const __m256i *)from + k));
+#elif defined(__SSE2__)
+    for (int k = 0; k < 4; ++k) _mm_stream_si128((__m128i *)to + k, _mm_loadu_si128((const __m128i *)from + k));
+#else
+    memcpy(to, from, {line});  // as usual: there is no instruction for it
+#endif
+}}""",
+    "stream_part": """{q} void stream_part(void *to, const void *from) {{  // {line} bytes, wherever they begin
+    if ((uintptr_t)to % {line} == 0) {{
+        stream_line(to, from);
+        return;
+    }}
+#if defined(__x86_64__)
+    for (int k = 0; k < {line} && (uintptr_t)to % 8 == 0; k += 8) {{
+        long long word;
+        memcpy(&word, (const char *)from + k, 8);
+        _mm_stream_si64((long long *)((char *)to + k), word);
+    }}
+    if ((uintptr_t)to % 8 == 0) return;
+#endif
+    memcpy(to, from, {line});
+}}""",
+    "lines_stored": """{q} void lines_stored(void) {{  // waits until other cores see them
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
 }}""",
     "f16_to_f32": """{q} float f16_to_f32(uint16_t h) {{
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;

@@ -38,7 +38,7 @@ class Emitter(Expressions):
     """Writes the body of one function.
 
     source: the file whose lines are quoted above the code they became. headers: loops (by identity) that are not opened
-    as ordinary serial loops.
+    as ordinary serial loops. places: assignments (by identity) that store to another place than their own for now.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Emitter(Expressions):
         self.source = source
         self.parameters = frozenset(parameters)
         self.headers: dict[int, LoopHeader] = {}
+        self.places: dict[int, Text] = {}
         self._declared: dict[str, Computed] = {}
         self._sums: dict[str, int] = {}
         self._quoted = 0
@@ -114,7 +115,7 @@ class Emitter(Expressions):
         if isinstance(node.target, ScalarRef):
             self.update_register(self.name(array.name), computed(array.type), node.op, node.value)
             return
-        place = self.place(node.target)
+        place = self.places.get(id(node)) or self.place(node.target)
         kind = self._of_update(array, node.value) if node.op != "=" else self._of(node.value, array)
         if node.op == "=":
             value = self.syntax.stored(self.value(node.value, kind), kind, array)

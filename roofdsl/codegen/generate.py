@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from roofdsl.codegen.function_parts import LoopId, positions
 from roofdsl.codegen.generated import Generated
@@ -11,6 +12,7 @@ from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel, Node
+from roofdsl.loops.streams import has_streams, ordinary, require_lines
 from roofdsl.loops.transform import apply
 
 FREE = Mapping[LoopId, int]
@@ -38,6 +40,13 @@ def generate(
     the kernel does not have, InputError if the directives do not fit the loops.
     """
     syntax = target_of(target)()
+    if has_streams(kernel):
+        if syntax.streams == "not at all":
+            message = f"kernel {kernel.name} has stores that bypass the caches, which {target} cannot make"
+            raise CommandError(message, "use C (`--to c`, `--compiler cc`), or write `A[i] = ...` without `stream`")
+        if syntax.streams == "as usual":
+            made = generate(ordinary(kernel), target, variant, free=free, sizes=sizes, math=math)
+            return replace(made, notes=(*made.notes, f"{target}: `stream` stores are made as usual"))
     syntax.math = math
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
@@ -45,6 +54,7 @@ def generate(
     if target == "cuda" or chosen != "loops":
         require_affine(kernel, f"the variant `{chosen}` of {target}")
     plain_kernel = apply(kernel)
+    require_lines(plain_kernel)
     known = dict(free or {}) | declared_parallel(plain_kernel.body)
     return syntax.generated(plain_kernel, chosen, known, sizes or {})
 

@@ -10,7 +10,7 @@ from roofdsl.codegen.syntax import Syntax
 from roofdsl.loops.model import For, If, Kernel, Let, Node
 
 _OWN = re.compile(
-    r"(floor_(div|mod)|quotient|f32_to_\w+|\w+_(index|f64|f32|i64|i32|c64|c128|trip|out|((sum|product|quotient|min|max|dim)\d*))|own_\w+|(from|at)_\d+|tile_\w+)$"
+    r"(floor_(div|mod)|quotient|f32_to_\w+|\w+_(index|f64|f32|i64|i32|c64|c128|trip|out|whole|rest|line|part|((sum|product|quotient|min|max|dim)\d*))|own_\w+|(from|at)_\d+|tile_\w+)$"
 )
 """Names that the emitters create themselves."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import LoopId, arguments, positions
@@ -25,6 +25,9 @@ class Target(Syntax):
     """
 
     math: Math = "relaxed"
+    streams: ClassVar[Literal["lines", "as usual", "not at all"]] = "not at all"
+    """How it makes stores that bypass the caches: in whole lines, as usual stores, or not at all."""
+
     variants: ClassVar[tuple[str, ...]]
     """The possible ways to lay out a kernel, the default first. `loops` keeps the order of the kernel; all others need
     to know which loops have independent iterations.
@@ -44,6 +47,7 @@ class OneFunction(Target):
     """A target in which a kernel becomes one function; `parallel` shares the outermost free loops among cores."""
 
     variants: ClassVar[tuple[str, ...]] = ("loops", "parallel")
+    emitter: ClassVar[type[Emitter]] = Emitter
 
     @abstractmethod
     def source(self, kernel: Kernel, emitter: Emitter, function: str, variant: str) -> str:
@@ -61,7 +65,7 @@ class OneFunction(Target):
             message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
             raise CommandError(message, "use the variant `loops`")
         names = renamed(kernel, self)
-        emitter = Emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
+        emitter = self.emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
         emitter.headers = {id(loop): self.parallel_loop for loop in parallel}
         function = emitter.name(kernel.name)
         source = self.source(kernel, emitter, function, variant)

@@ -17,6 +17,7 @@ from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, WORK, N
 from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
+from roofdsl.counts.streamed import streamed
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
@@ -255,11 +256,12 @@ class ClosedForms(KernelSets):
     ) -> Bytes:
         meaning = {**stream.sizes.meaning(), **more}
         scalar_loads, scalar_stores = scalar_bytes(self.kernel)
+        past = streamed(stream)
         if convention == "once":
-            total = _sum((r.begun, r.bytes) for r in lines)
+            total = _sum([*((r.begun, r.bytes) for r in lines), *past])
             return Bytes(None, None, _form(total, scalar_stores, stream, meaning, assumes))
         loads = _sum((r.begun if convention == "write_allocate" else r.begun_by_read, r.bytes) for r in lines)
-        stores = _sum((r.stored, r.bytes) for r in lines)
+        stores = _sum([*((r.stored, r.bytes) for r in lines), *past])
         both = _sum((part, 1) for part in (loads, stores))
         return Bytes(
             _form(loads, scalar_loads, stream, meaning, assumes),

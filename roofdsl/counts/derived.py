@@ -232,7 +232,8 @@ class PlateauStep(Record):
 
 
 class Steps(Record):
-    """The whole argument. scalars: bytes loaded and stored once per execution.
+    """The whole argument. scalars: bytes loaded and stored once per execution. streamed: the bytes of stores that
+    bypass the caches, None for a kernel without any.
 
     reuses: those that matter to leading order, by distance; `note` says why there are none.
     """
@@ -243,6 +244,7 @@ class Steps(Record):
     reuses: tuple[ReuseStep, ...]
     plateaus: tuple[PlateauStep, ...]
     note: str
+    streamed: Quantity | None = None
 
 
 # ---- what depends on data ----

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from roofdsl.counts.growth import FAR
+from roofdsl.counts.streamed import executions_past_caches
 from roofdsl.counts.traffic_forms import TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
@@ -43,13 +44,17 @@ def at_every_cache(
         if convention != "once":
             for domain, distances in stored(reuse):
                 stores.add(crossings.terms(domain, distances), reuse.bytes)
+    past = _Sum(scalar_stores)
+    for executions, size in executions_past_caches(stream):
+        for into in (stores, past):
+            into.add(crossings.terms(executions, ()), size)
     names = _Names(stream.sizes.meaning(), limit)
 
     def made(*sums: _Sum) -> Terms:
         return names.terms(sums, crossings.definitions).assuming(assumes)
 
     if convention == "once":
-        return TermBytes(None, None, made(loads, _Sum(scalar_stores)))
+        return TermBytes(None, None, made(loads, past))
     total = made(loads, stores)  # first: names are numbered as they appear in it
     return TermBytes(made(loads), made(stores), total)
 

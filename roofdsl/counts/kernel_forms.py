@@ -14,6 +14,7 @@ from roofdsl.counts.lines.closed_forms import Crossed, DistanceForms
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.model import Count, Kernel, Traffic
+from roofdsl.loops.streams import has_streams, ordinary
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.library import MAX_OPERATIONS
 
@@ -63,7 +64,9 @@ class Forms:
 
     @settled
     def _by_array(self) -> Mapping[str, Cases]:
-        return self.closed.by_array()
+        if not has_streams(self.kernel):
+            return self.closed.by_array()
+        return ClosedForms(ordinary(self.kernel), self.closed.given, self.line_bytes).by_array()
 
     @settled
     def distances(self) -> DistanceForms:

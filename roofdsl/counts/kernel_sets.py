@@ -80,6 +80,10 @@ class KernelSets:
         """`line_stream` for symbolic sizes from `least` on."""
         return self.guard(lambda: build(self.kernel, self.given, self.line_bytes, self.least), "the instances")
 
+    def stream_of(self, *, large: bool) -> Stream:
+        """The accesses to lines, for sizes from `least` on or for all sizes."""
+        return self.large_stream if large else self.line_stream
+
     @settled
     def reuses(self) -> tuple[ArrayReuse, ...]:
         """The reuse of each array for large sizes."""

@@ -15,6 +15,7 @@ import islpy as isl
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
 from roofdsl.counts.residue_conditions import condition_of
+from roofdsl.counts.streamed import streamed
 from roofdsl.counts.traffic_forms import PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
@@ -354,7 +355,7 @@ class Plateaus:
                 lines = [self._compulsory(r) for r in self.sets.residencies]
             else:
                 lines = [c.lines(hits) for c in self.counters]
-            self._totals[hits] = _in_parameters(self._moved(lines, self._context(hits)))
+            self._totals[hits] = _in_parameters(self._moved(lines, hits))
         return self._totals[hits]
 
     def _compulsory(self, r: Any) -> PlateauLines:
@@ -362,19 +363,18 @@ class Plateaus:
         stored = None if self.convention == "once" else count_symbolic(r.stored)
         return PlateauLines(r.array, r.bytes, count_symbolic([r.begun]), by_read, stored)
 
-    def _moved(self, lines: Iterable[PlateauLines], context: Any) -> Any:
-        loaded, stored = scalar_bytes(self.sets.kernel)
-        constant = stored if self.convention == "once" else loaded + stored
-        total = isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(context.params())
+    def _moved(self, lines: Iterable[PlateauLines], hits: Hits) -> Any:
+        constant = sum(scalar_bytes(self.sets.kernel)[1 if self.convention == "once" else 0 :])
+        stream = self.sets.stream_of(large=hits is not None)
+        total = isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(stream.context.params())
+        for count, size in streamed(stream):
+            total = total.add(count.scale_val(size))
         for r in lines:
             counts = [r.begun_by_read if self.convention == "load_store" else r.begun]
             counts += [] if self.convention == "once" else [r.stored]
             for count in counts:
                 total = total if count is None else total.add(count.scale_val(r.bytes))
         return total
-
-    def _context(self, hits: Hits) -> Any:
-        return (self.sets.line_stream if hits is None else self.stream).context
 
     def _cases(self, hits: Hits, members: Sequence[Class] | None, *, conditional: bool = False) -> Cases:
         """The traffic as cases, for the sizes of `members`. conditional: the cases contain the classes' conditions."""
@@ -384,9 +384,9 @@ class Plateaus:
         return self._forms[key]
 
     def _counted_cases(self, hits: Hits, members: Sequence[Class] | None, conditional: bool) -> Cases:
-        context, parts = self._context(hits), self._total(hits)
-        stream = self.sets.line_stream if hits is None else self.stream
+        stream, parts = self.sets.stream_of(large=hits is not None), self._total(hits)
         assumes = self.sets.facts(stream, 1 if hits is None else self.sets.least)
+        context = stream.context
         if members is not None:
             inside = classes_set(members)
             at = self._point(members[0])[0]

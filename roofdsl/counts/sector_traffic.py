@@ -116,11 +116,11 @@ def _transfers_at(
         return TrafficAt(*_simulated(at, where, convention, None), executed, "simulation")
     lines = _by_distances(at, where)
     if lines is not None:
-        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, "stack distances")
+        return TrafficAt(*convention_totals(at, lines, convention), executed, "stack distances")
     held = None if where.cache_bytes is None else _held(at, line, where.cache_bytes, executed)
     if held is not None:
         lines, method = held if line == sector else _touched(at, sector, executed)
-        return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
+        return TrafficAt(*convention_totals(at, lines, convention), executed, method)
     if line == sector and longest == LONGEST_SIMULATION:
         return traffic_at(kernel, params, where.cache_bytes, line, convention)
     return _found(at, where, convention, executed, longest)
@@ -188,7 +188,7 @@ def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, long
     """
 
     def by_sets(operations: int) -> Totals:
-        return convention_totals(at.kernel, _lines(at, where, operations), convention)
+        return convention_totals(at, _lines(at, where, operations), convention)
 
     def by_simulation(walked: int | None) -> Totals:
         return _simulated(at, where, convention, walked)
@@ -234,7 +234,7 @@ def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | N
 
     if where.cache_bytes is None or where.line_bytes is None or where.line_bytes == where.moved_bytes:
         lines = lines_by_simulation(at, where.cache_bytes, where.line_bytes, walked)
-        return convention_totals(at.kernel, lines, convention)
+        return convention_totals(at, lines, convention)
     if walked is not None:
         raise NoAnswer("sectors need a simulation of every access")
     level = CacheLevel(
@@ -247,6 +247,6 @@ def _simulated(at: Sized, where: Transfers, convention: Traffic, walked: int | N
     with limited(f"the traffic at these sizes of kernel {at.name}"):
         found = simulate(at.kernel, at.values, [level])
     if convention == "once":
-        return None, None, found.levels[0].load_bytes + found.scalar_store_bytes
+        return None, None, found.levels[0].load_bytes + found.scalar_store_bytes + found.streamed_bytes
     loads, stores = found.load_bytes(0), found.store_bytes(0)
     return loads, stores, loads + stores

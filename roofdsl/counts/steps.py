@@ -26,7 +26,8 @@ from roofdsl.counts.derived import (
 from roofdsl.counts.reuse_steps import ReuseFacts, element_text
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import scalar_bytes, statements
-from roofdsl.loops.model import Count, Kernel, Traffic
+from roofdsl.loops.model import Assign, Count, Kernel, Traffic
+from roofdsl.loops.streams import has_streams
 from roofdsl.sets.cases import Case, Cases, closed_form
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.misses import Residencies
@@ -62,7 +63,16 @@ def steps_of(
         reuses,
         rows,
         note,
+        _streamed(closed, values),
     )
+
+
+def _streamed(closed: ClosedForms, values: Mapping[str, int]) -> Quantity | None:
+    if not has_streams(closed.kernel):
+        return None
+    each = [p.statement for p in statements(closed.kernel.body)]
+    sizes = [s.target.array.type.bytes if isinstance(s, Assign) and s.stream else 0 for s in each]
+    return quantity(lambda: closed.weighted(sizes), values)
 
 
 # ---- operations ----

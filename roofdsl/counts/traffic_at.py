@@ -16,6 +16,7 @@ from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
+from roofdsl.counts.streamed import streamed_at
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -23,6 +24,7 @@ from roofdsl.loops.accesses import Access, accesses, scalar_bytes
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.streams import ordinary
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.sizes import NotAffine
 from roofdsl.store.memo import recall
@@ -99,7 +101,7 @@ def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
 
 def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
     """Bytes of the distinct elements touched, including stored scalars. Raises CommandError."""
-    return traffic_at(kernel, params, None, None, "once").bytes
+    return traffic_at(ordinary(kernel), params, None, None, "once").bytes
 
 
 def access_count(at: Sized) -> int:
@@ -142,7 +144,7 @@ def traffic_at(
 
 def first_touches_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[ArrayLines, ...]:
     """The elements of each array that are loaded and stored if each moves once; raises as `traffic_at`."""
-    at = sized(kernel, params)
+    at = sized(ordinary(kernel), params)
     return _lines(at, None, None, access_count(at))[0]
 
 
@@ -156,12 +158,13 @@ def _traffic_at(
         lines, method = lines_by_simulation(at, cache_bytes, line_bytes), "simulation"
     else:
         lines, method = _lines(at, cache_bytes, line_bytes, executed)
-    return TrafficAt(*convention_totals(at.kernel, lines, convention), executed, method)
+    return TrafficAt(*convention_totals(at, lines, convention), executed, method)
 
 
-def convention_totals(kernel: Kernel, lines: tuple[ArrayLines, ...], convention: Traffic) -> Totals:
-    """The bytes of these lines and of the kernel's scalars, under a convention."""
-    loaded, stored = scalar_bytes(kernel)
+def convention_totals(at: Sized, lines: tuple[ArrayLines, ...], convention: Traffic) -> Totals:
+    """The bytes of these lines, of the kernel's scalars and of stores that bypass the caches, under a convention."""
+    loaded, stored = scalar_bytes(at.kernel)
+    stored += streamed_at(at)
     if convention == "once":
         return None, None, sum(a.begun * a.line_bytes for a in lines) + stored
     begun = [a.begun if convention == "write_allocate" else a.begun_by_read for a in lines]

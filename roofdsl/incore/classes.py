@@ -63,7 +63,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), cl
 ))  # fmt: skip
 _LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
 _MOVES = re.compile(
-    r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$"
+    r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|movnt(?:p[sd]|dqa?)$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$"
 )
 _ACROSS = re.compile(
     r"perm(?:pd|ps|q|d|w|b|t2\w+|i2\w+|2f128|2i128)$|(?:extract|insert)[fi]\d+\w*$|shuf[fi]\d\w*$|pmov[sz]x\w+$"
@@ -89,7 +89,7 @@ def work_of(instruction: Instruction, after: Instruction | None = None) -> Work:
     name, ops = instruction.name, instruction.operands
     if name.startswith("j") and name != "jrcxz":
         return Work(NONE, (), "", jump=True, fused=after is not None and _fuses(after, name))
-    if name.startswith(("call", "ret", "nop", "endbr", "prefetch", "vzero", "ud2")):
+    if name.startswith(("call", "ret", "nop", "endbr", "prefetch", "vzero", "ud2", "sfence")):
         reads = _families(ops[:1]) if name.startswith("call") else ()
         return Work(NONE, reads, "")
     vector = any(isinstance(o, Register) and o.family[:1] in ("v", "k") for o in ops)

@@ -15,6 +15,7 @@ from roofdsl.incore.state import State
 from roofdsl.incore.walk import Walked, walk
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.streams import has_streams
 from roofdsl.machine.model import Machine
 
 _ARRAYS, _NUMBERS = 3, 1
@@ -44,9 +45,9 @@ def in_core(
 
 
 def native_code(kernel: Kernel, code: str, math: Math = "relaxed") -> Native:
-    """The compiled code. Raises NoInCore if there is none."""
+    """The compiled code; that of C for stores that bypass the caches. Raises NoInCore if there is none."""
     try:
-        return by_numba(kernel, math) if code == "numba" else by_cc(kernel, math)
+        return by_numba(kernel, math) if code == "numba" and not has_streams(kernel) else by_cc(kernel, math)
     except CommandError as error:
         raise NoInCore(str(error)) from None
     except ImportError as error:

@@ -20,6 +20,7 @@ from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Assign, Element, For, Kernel
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 
 RELAX = "`--math relaxed` lets sums be reordered"
@@ -32,7 +33,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
     rates = rates_of(machine)
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock frequency")
-    at = sized(kernel, values)
+    at = sized(ordinary(kernel), values)  # the instructions are the same
     at = Sized(with_numbers(at.kernel, at.values), at.values)
     _refuse_types(at.kernel)
     try:

@@ -153,8 +153,10 @@ class Builder(Transformer_NonRecursive[Token, tree.File]):
     def otherwise(self, span: Span, block: tuple[Item, ...]) -> tuple[Span, tuple[Item, ...]]:
         return span, block
 
-    def assign(self, span: Span, target: tree.Ref | tree.Index, op: Token, value: Expr) -> tree.Assign:
-        return tree.Assign(target, str(op), value, span)
+    def assign(
+        self, span: Span, stream: Token | None, target: tree.Ref | tree.Index, op: Token, value: Expr
+    ) -> tree.Assign:
+        return tree.Assign(target, str(op), value, span, stream is not None)
 
     def let(self, span: Span, name: Token, _equal: Token, value: Expr) -> tree.Let:
         return tree.Let(_name(name), value, span)

@@ -29,6 +29,8 @@ class Body:
         self.integers = Integers(scope, report)
         self.assigned: set[str] = set()  # by `=`
         self.updates: dict[str, tree.Assign] = {}
+        self.streams: dict[str, tree.Assign] = {}  # the first store of each array that bypasses the caches
+        self.stored: set[str] = set()  # by all other assignments
         self.statements = 0
 
     def block(self, items: Sequence[tree.Item], depth: int) -> None:
@@ -83,7 +85,20 @@ class Body:
             self.assigned.add(symbol.name)
         else:
             self.updates.setdefault(symbol.name, item)
+        if item.stream:
+            self._stream(item, symbol)
+        else:
+            self.stored.add(symbol.name)
         self._assign_type(item, symbol, value)
+
+    def _stream(self, item: tree.Assign, symbol: Symbol) -> None:
+        self.streams.setdefault(symbol.name, item)
+        if symbol.kind != "array":
+            message = f"`stream` is for elements of arrays, but `{symbol.name}` is a scalar, which stays in a register"
+            self.report.error("stream-store", message, item.target.span, "leave out `stream`")
+        elif item.op != "=":
+            message = f"`stream` is for plain stores: `{item.op}` also reads `{symbol.name}`, and that needs the caches"
+            self.report.error("stream-store", message, item.target.span, "leave out `stream`")
 
     def _target(self, target: tree.Ref | tree.Index) -> Symbol | None:
         if isinstance(target, tree.Index):

@@ -32,6 +32,7 @@ def check_kernel(kernel: tree.Kernel, report: Report) -> None:
         help = "a kernel must compute or move something"
         report.error("kernel-empty", message, kernel.name.span, help)
     else:
+        _streams(scope, body, report)
         _uses(scope, body, report, whole=len(report.errors) == at_start)
 
 
@@ -198,6 +199,19 @@ def check_word(word: tree.Name, what: str, known: tuple[str, ...], report: Repor
     if word.text not in known:
         help = did_you_mean(word.text, known, f"write {listed(known)}")
         report.error("word-unknown", f"there is no {what} `{word.text}`", word.span, help)
+
+
+def _streams(scope: Scope, body: Body, report: Report) -> None:
+    """Reports stores that bypass the caches to arrays that something else touches, which would need the caches."""
+    for name, item in body.streams.items():
+        if name in body.stored or name in body.values.read:
+            what = "stored without `stream`" if name in body.stored else "read"
+            message = f"`{name}` is stored past the caches here, and {what} elsewhere in the kernel"
+            help = "leave out `stream`, or make two kernels of it and a program that runs them"
+            report.error("stream-store", message, item.target.span, help)
+        elif scope.indexed:
+            message = "stores that bypass the caches are not counted in a kernel with index arrays"
+            report.error("stream-store", message, item.target.span, "leave out `stream`")
 
 
 def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:

@@ -81,6 +81,7 @@ CODES: dict[str, str] = {
     "assign-target": "An assignment to something other than an array element or scalar.",
     "intent-write": "A write to something declared `in`.",
     "intent-read": "An `out` or `temp` that is read but never assigned.",
+    "stream-store": "A `stream` that is no plain store to an element, or whose array something else touches, too.",
     # machines
     "machine-memory": "A machine without a memory.",
     "machine-peak": "A machine without a peak.",
@@ -103,6 +104,7 @@ DEEP_CODES: dict[str, str] = {
     "dependence-reversed": "A `tile` or `order` that reverses a dependence.",
     "reduction-order": "A `tile` or `order` that changes the order of updates of one element, such as `s += ...`.",
     "parallel-dependence": "A `parallel for` whose iterations depend on each other.",
+    "stream-apart": "A `stream` whose stores are not next to each other along the innermost loop.",
     "intent-order": "An `out` or `temp` that is read before it is written.",
     "intent-unused": "Warning: an `inout` that is never read or never written, or an `out` that is never written.",
     "unchecked": "Warning: something that could not be decided for all sizes.",

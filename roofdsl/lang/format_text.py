@@ -81,7 +81,7 @@ def simple(item: tree.Item | tree.Use | tree.Run | tree.Collective) -> str:
         case tree.Compute(type_):
             return f"compute {type_.text}"
         case tree.Assign(target, op, value):
-            return f"{expression(target)} {op} {expression(value)}"
+            return f"{'stream ' if item.stream else ''}{expression(target)} {op} {expression(value)}"
         case tree.Let(name, value):
             return f"let {name.text} = {expression(value)}"
         case tree.Count(name, amount):

@@ -47,6 +47,7 @@ class Attribute(Record):
 _MACHINE: tuple[Place, ...] = ("machine",)
 _PEAK: tuple[Place, ...] = ("peak",)
 _CACHE: tuple[Place, ...] = ("cache",)
+_MEMORY: tuple[Place, ...] = ("memory",)
 _LEVELS: tuple[Place, ...] = ("cache", "memory")
 _UNIT: tuple[Place, ...] = ("multiprocessor",)
 _CORE: tuple[Place, ...] = ("core",)
@@ -116,6 +117,11 @@ ATTRIBUTES = (
         "stores", _LEVELS, "bandwidth", "stores_bytes_per_s",
         "the bandwidth of stores, if it is lower than that of loads",
         example="100 GB/s", shown="stores {text}",
+    ),
+    Attribute(
+        "streamed", _MEMORY, "bandwidth", "streamed_bytes_per_s",
+        "the bandwidth of stores that bypass the caches (`stream`)",
+        example="100 GB/s", shown="stores past the caches {text}",
     ),
     Attribute(
         "written", _CACHE, "bandwidth", "written_bytes_per_s",

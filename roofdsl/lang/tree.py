@@ -184,12 +184,13 @@ class Compute(Record):
 
 
 class Assign(Record):
-    """`target op value`; `op` is `=` or an update."""
+    """`target op value`; `op` is `=` or an update. stream: it is `stream target = value`, past the caches."""
 
     target: Ref | Index
     op: str
     value: Expr
     span: Span = field(compare=False, repr=False)
+    stream: bool = False
 
 
 class Let(Record):

@@ -50,11 +50,16 @@ class PlacedStatement(Record):
 
 
 def accesses(statement: Assign | Let) -> tuple[Access, ...]:
-    """The accesses of one execution, in the order of docs/language.md, "Order of accesses"; scalars make none."""
+    """The accesses of one execution to the caches, in the order of docs/language.md, "Order of accesses".
+
+    Scalars make none, and neither does a store that bypasses the caches (`roofdsl.loops.streams`).
+    """
     reads = [Access(e, False) for element in elements(statement.value) for e in (*indices(element), element)]
     if isinstance(statement, Let) or not isinstance(statement.target, Element):
         return tuple(reads)
     reads += [Access(e, False) for e in indices(statement.target)]
+    if statement.stream:
+        return tuple(reads)
     if statement.op != "=":
         reads.append(Access(statement.target, False))
     return (*reads, Access(statement.target, True))

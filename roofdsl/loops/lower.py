@@ -165,7 +165,7 @@ class _Lowering:
                         if isinstance(target, tree.Index)
                         else ScalarRef(self.arrays[target.name], target.span)
                     )
-                    nodes.append(Assign(place, op, lowered, item.span))
+                    nodes.append(Assign(place, op, lowered, item.span, item.stream))
                 case tree.Let():
                     nodes.append(self._let(item, items[i + 1 :]))
                 case tree.Count(name, amount):

@@ -159,12 +159,16 @@ Expr = Number | IntValue | ScalarRef | LetRef | Element | Unary | Binary | Call 
 
 
 class Assign(Record):
-    """`target = value`, or an update: `op` is one of = += -= *= /= min= max=."""
+    """`target = value`, or an update: `op` is one of = += -= *= /= min= max=.
+
+    stream: the store of `=` to an element bypasses the caches.
+    """
 
     target: Element | ScalarRef
     op: str
     value: Expr
     span: Span = field(compare=False, repr=False)
+    stream: bool = False
 
 
 class Let(Record):

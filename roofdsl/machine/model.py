@@ -104,6 +104,7 @@ class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
     `duplex`, the rates of stores and of strided accesses, `restart_s` and the energy are as for caches.
+    `streamed_bytes_per_s`: the rate of stores that bypass the caches; only the expected time uses it.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Memory(Record):
     strided_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
+    streamed_bytes_per_s: Fraction | None = None
     source: str = ""
 
 

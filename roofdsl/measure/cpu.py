@@ -13,6 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.indirect import is_indirect, require_data
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.streams import has_streams
 from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.energy_counter import Rapl, details_of, read_energy
@@ -129,7 +130,7 @@ def build(kernel: Kernel, options: CpuOptions) -> Runner:
         if options.compiler != "numba":
             raise CommandError("the variant `library` does not compile anything", "omit --compiler")
         return library_runner(kernel)
-    if options.compiler == "cc":
+    if options.compiler == "cc" or has_streams(kernel):  # numba has no stores that bypass the caches
         from roofdsl.measure.by_cc import c_runner
 
         runner = c_runner(kernel, options.variant, options.math, options.cores)

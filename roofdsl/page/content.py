@@ -19,6 +19,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Compare, Condition, Const, Mod, Sym
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine, operation
 from roofdsl.measure.measurement import Measurement
 from roofdsl.page.article import derivation_html, source_html
@@ -102,6 +103,7 @@ class _Collector:
         _once("machine", [m.name for m in asked.machines])
         kernels = []
         for k, (kernel, given) in enumerate(asked.kernels):
+            require_ordinary(kernel, "the page")
             with budget.part(len(asked.kernels) - k):
                 kernels.append(self.kernel(kernel, given))
         shown = list(dict.fromkeys(t for k in kernels for variant in k["variants"].values() for t in variant["types"]))

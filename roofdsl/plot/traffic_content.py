@@ -228,7 +228,7 @@ def _by_distances(at: Sized, convention: Traffic, line_bytes: int | None) -> Ste
     from roofdsl.sets.library import TooHard
 
     def moved(caches: list[int]) -> list[int]:
-        return [convention_totals(at.kernel, lines_by_distances(at, c, line_bytes), convention)[2] for c in caches]
+        return [convention_totals(at, lines_by_distances(at, c, line_bytes), convention)[2] for c in caches]
 
     try:
         least = stack_distances(at, line_bytes).least_bytes

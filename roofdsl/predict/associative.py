@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.level_time import LevelTime
@@ -95,7 +96,8 @@ def with_sets(
             write_miss="allocate" if at.convention == "write_allocate" else "claim",
             sector_bytes=at.moved_bytes if at.moved_bytes != sets.line_bytes else None,
         )
-        run = simulate(whole.kernel, whole.values, [one])
+        seen = whole.kernel if level.kind == "memory" else within_caches(whole.kernel)
+        run = simulate(seen, whole.values, [one])
         loads, stores = run.load_bytes(0), run.store_bytes(0)
         duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
         found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))

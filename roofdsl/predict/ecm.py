@@ -57,14 +57,21 @@ def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
 
 
 def both_directions_s(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of its loads and stores, one after the other or, where it is duplex, at the same time."""
+    """The time of its loads and stores, one after the other or, where it is duplex, at the same time.
+
+    Stores that bypass the caches come after both: they and the loads wait in the same buffers of a core. They have the
+    bandwidth for them, or else that of the other stores.
+    """
     part = next((part for part in machine.hierarchy if part.name == level.name), None)
     slow = None if part is None else part.stores_bytes_per_s
-    if part is None or slow is None or level.loads_bytes is None or level.stores_bytes is None:
+    through = (level.stores_bytes or 0) - level.streamed_bytes
+    if part is None or level.loads_bytes is None or (slow is None and not level.streamed_bytes):
         return level.time_s
-    capped = level.bandwidth_bytes_per_s / part.bandwidth_bytes_per_s  # a ceiling lowers both
-    loads, stores = level.loads_bytes / level.bandwidth_bytes_per_s, level.stores_bytes / (slow * capped)
-    return max(loads, stores) if level.duplex_bytes is not None else loads + stores
+    # a ceiling lowers all of them
+    stores_per_s = (slow or part.bandwidth_bytes_per_s) * level.bandwidth_bytes_per_s / part.bandwidth_bytes_per_s
+    loads, stores = level.loads_bytes / level.bandwidth_bytes_per_s, through / stores_per_s
+    past = level.streamed_bytes / (level.streamed_bytes_per_s or stores_per_s)
+    return (max(loads, stores) if level.duplex_bytes is not None else loads + stores) + past
 
 
 def nearest_first(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:

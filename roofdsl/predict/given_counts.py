@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import replace
 from roofdsl.lang.report import closest
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.predict.compute import compute_time
@@ -73,7 +72,7 @@ def predict_counts(
 
 def _capped(level: LevelTime, ceilings: tuple[BandwidthCeiling, ...]) -> LevelTime:
     rate = capped_bandwidth(level.name, level.bandwidth_bytes_per_s, ceilings)
-    return replace(level, bandwidth_bytes_per_s=rate)
+    return level.at_bandwidth(rate)
 
 
 def _ceilings(

@@ -13,8 +13,10 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.sized import sized
+from roofdsl.loops.streams import has_streams, ordinary, within_caches
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_bandwidth, show_size, show_time
+from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_size, show_time
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
@@ -97,6 +99,10 @@ def predict(
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.traffic_at import footprint_at, work_at
 
+    if machine.multiprocessor is not None and has_streams(kernel):
+        found = predict(ordinary(kernel), parameters, machine, options)
+        note = "stores that bypass the caches are made as usual: on a GPU, no store loads its line"
+        return replace(found, assumptions=(*found.assumptions, note))
     compiled = options.accesses == "compiled"
     check_available(kernel, machine, sets=options.sets, compiled=compiled)
     require_legal(kernel)
@@ -155,6 +161,8 @@ def _with_wanted(
 
 def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:
     """What the hardware moves: by the machine's own policy, whatever the kernel says is to be counted."""
+    from roofdsl.counts.traffic_at import footprint_at
+
     more, levels, own = list[Moved](), found.levels, kernel
     if options.traffic is None and kernel.traffic is not None and options.levels == "all" and not options.sets:
         own = replace(kernel, traffic=None)
@@ -162,7 +170,7 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
         with suppress(CommandError):  # if counting takes too long, the bound's count is used
             crossing = _crossing(own, values, machine, options, memory_boundary(own, machine))
             levels = tuple(
-                replace(level, bandwidth_bytes_per_s=rates[level.name])
+                level.at_bandwidth(rates[level.name])
                 for level in (*crossing.nearer, crossing.memory)
                 if level.name in rates
             )
@@ -171,11 +179,12 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
     def memory_behind(other: Machine) -> LevelTime:
         boundary = memory_boundary(own, other, options.traffic)
         memory = _crossing(own, values, other, replace(options, levels="memory"), boundary).memory
-        return replace(memory, bandwidth_bytes_per_s=levels[-1].bandwidth_bytes_per_s)
+        return memory.at_bandwidth(levels[-1].bandwidth_bytes_per_s)
 
     if options.data is None and not options.sets and machine.multiprocessor is None:
         with suppress(CommandError):
-            if lost := lost_by_sharing(levels, found.footprint_bytes or 0, machine, memory_behind):
+            footprint = footprint_at(within_caches(own), values) if has_streams(own) else found.footprint_bytes or 0
+            if lost := lost_by_sharing(levels, footprint, machine, memory_behind):
                 more.append(lost)
     levels = more[-1].levels if more else levels
     return Moving(tuple(more), walks_of(kernel, values, machine, levels, warm=options.warm))
@@ -266,6 +275,7 @@ def _one_crossing(
     and thread blocks are counted without a state of the caches that a second launch could start from.
     """
     from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
+    from roofdsl.counts.streamed import streamed_at
 
     kernel = orders.kernel
     if options.warm:
@@ -277,6 +287,7 @@ def _one_crossing(
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
     memory = _memory_level_time(machine, moved, boundary)
+    memory, past = _with_streamed(memory, streamed_at(sized(kernel, values)), machine)
     if boundary.allocated is not None and orders.launch is None:
         own = allocated_bytes(kernel, values, boundary, moved, warm=options.warm)
         memory = replace(memory, allocated_bytes=own)
@@ -289,9 +300,19 @@ def _one_crossing(
     elif options.conflicts and not options.warm and not is_indirect(kernel):
         near = machine if options.levels == "all" else replace(machine, caches=machine.caches[-1:])
         sets = WithSets((), warnings=conflict_warnings(kernel, values, near))
-    assumed = nearer.assumptions + boundary.assumptions + orders.assumptions
+    assumed = nearer.assumptions + boundary.assumptions + orders.assumptions + past
     warnings = nearer.warnings + sets.warnings
     return _Crossing(levels[:-1], levels[-1], (), boundary, assumed, sets.assumptions, warnings)
+
+
+def _with_streamed(memory: LevelTime, streamed: int, machine: Machine) -> tuple[LevelTime, tuple[str, ...]]:
+    """The memory with the bytes of stores that bypass the caches, and what is assumed of them."""
+    if not streamed:
+        return memory, ()
+    rate = machine.main_memory.streamed_bytes_per_s
+    known = "as fast as other stores" if rate is None else f"at {show_bandwidth(rate)}"
+    note = f"{show_bytes(streamed)} of stores go past the caches to {memory.name}, {known}"
+    return replace(memory, streamed_bytes=streamed, streamed_bytes_per_s=rate), (note,)
 
 
 def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:

@@ -20,6 +20,8 @@ class LevelTime(Record):
     ordinary stores load before they write, in addition, where the machine states a share of it (`write_allocate 0.25`):
     stores that bypass the cache do without, so only the expected time has it (`with_allocated`). begun_bytes: the lines
     of a cache that stores begin, where the machine states how stored and loaded lines share it (`written_loads`).
+    streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s: their bandwidth,
+    where the machine states one. A core may store faster so than it loads: the bound takes the faster of the two bandwidths for them.
     """
 
     name: str
@@ -33,6 +35,15 @@ class LevelTime(Record):
     duplex_bytes: int | None = None
     allocated_bytes: int = 0
     begun_bytes: int = 0
+    streamed_bytes: int = 0
+    streamed_bytes_per_s: Fraction | None = None
+
+    def at_bandwidth(self, bandwidth_bytes_per_s: Fraction) -> LevelTime:
+        """The level at another bandwidth; stores that bypass the caches change by the same factor."""
+        past = self.streamed_bytes_per_s
+        if past is not None:
+            past *= bandwidth_bytes_per_s / self.bandwidth_bytes_per_s
+        return replace(self, bandwidth_bytes_per_s=bandwidth_bytes_per_s, streamed_bytes_per_s=past)
 
     def with_allocated(self) -> LevelTime:
         """The level including the lines that ordinary stores load first."""
@@ -49,13 +60,32 @@ class LevelTime(Record):
         return self.bytes if self.duplex_bytes is None else self.duplex_bytes
 
     @property
+    def through_bytes(self) -> int:
+        """`timed_bytes` of what comes through the nearer level."""
+        if self.duplex_bytes is None:
+            return self.bytes - self.streamed_bytes
+        return max(self.loads_bytes or 0, (self.stores_bytes or 0) - self.streamed_bytes)
+
+    @property
     def time_s(self) -> Fraction:
+        if self.streamed_bytes:
+            return self._streamed_s()
         of = level_seconds(self.name, self.bandwidth_bytes_per_s, duplex=False)
         return of.at({f"{self.name} bytes": self.timed_bytes})
+
+    def _streamed_s(self) -> Fraction:
+        rate = self.bandwidth_bytes_per_s
+        past_s = self.streamed_bytes / max(rate, self.streamed_bytes_per_s or rate)
+        if self.duplex_bytes is None:
+            return (self.bytes - self.streamed_bytes) / rate + past_s
+        others = (self.stores_bytes or 0) - self.streamed_bytes
+        return max((self.loads_bytes or 0) / rate, others / rate + past_s)
 
     @property
     def rate_bytes_per_s(self) -> Fraction:
         """Loads and stores together over their time: the bandwidth, up to twice that on a duplex level."""
+        if self.streamed_bytes:
+            return self.bytes / self._streamed_s()
         if not self.duplex_bytes:
             return self.bandwidth_bytes_per_s
         return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
@@ -73,6 +103,7 @@ class LevelTime(Record):
             duplex_bytes=_both(self.duplex_bytes, other.duplex_bytes),
             allocated_bytes=self.allocated_bytes + other.allocated_bytes,
             begun_bytes=self.begun_bytes + other.begun_bytes,
+            streamed_bytes=self.streamed_bytes + other.streamed_bytes,
         )
 
     def __mul__(self, times: int) -> LevelTime:
@@ -84,6 +115,7 @@ class LevelTime(Record):
             duplex_bytes=_times(self.duplex_bytes, times),
             allocated_bytes=self.allocated_bytes * times,
             begun_bytes=self.begun_bytes * times,
+            streamed_bytes=self.streamed_bytes * times,
         )
 
     def divided(self, parts: int) -> LevelTime:
@@ -96,6 +128,7 @@ class LevelTime(Record):
             duplex_bytes=_part(self.duplex_bytes, parts),
             allocated_bytes=round(Fraction(self.allocated_bytes, parts)),
             begun_bytes=round(Fraction(self.begun_bytes, parts)),
+            streamed_bytes=round(Fraction(self.streamed_bytes, parts)),
         )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
+from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.links import stream_rate
@@ -53,7 +54,7 @@ def nearer_levels(
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
 
-    kernel = orders.kernel
+    kernel = within_caches(orders.kernel)
     levels: list[LevelTime] = []
     notes: list[str] = []
     warnings: list[str] = []

@@ -35,9 +35,9 @@ def in_turn(
     shares: list[tuple[str, Fraction]] = []
     for k, level in enumerate(ours):
         cache, behind = stated.get(level.name), ours[k - 1] if k else None
-        if cache is not None and behind is not None and behind.timed_bytes:  # else no line comes through it
-            own = max(0, level.timed_bytes - behind.timed_bytes)
-            far = min(Fraction(1), Fraction(ours[k - 2].timed_bytes, behind.timed_bytes)) if k > 1 else Fraction(0)
+        if cache is not None and behind is not None and behind.through_bytes:  # else no line comes through it
+            own = max(0, level.timed_bytes - behind.through_bytes)
+            far = min(Fraction(1), Fraction(ours[k - 2].through_bytes, behind.through_bytes)) if k > 1 else Fraction(0)
             capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
             updated = _updated(level, behind, own)
             hits_s = (own - updated) * _seconds_a_byte(cache, far, as_measured)

@@ -350,6 +350,8 @@ class Prediction(Record):
             more["duplex_bytes"] = level.duplex_bytes
         if level.allocated_bytes:
             more["allocated_bytes"] = level.allocated_bytes
+        if level.streamed_bytes:
+            more["streamed_bytes"] = level.streamed_bytes
         return document | {"kind": level.kind, "nearer": level.nearer} | more
 
 

@@ -139,7 +139,7 @@ def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Ex
 
 def _level_of(level: LevelTime, machine: Machine) -> LevelTime:
     """The level at the machine's rate; a level that is reached over links stays as it is."""
-    return replace(level, bandwidth_bytes_per_s=_rates(machine).get(level.name, level.bandwidth_bytes_per_s))
+    return level.at_bandwidth(_rates(machine).get(level.name, level.bandwidth_bytes_per_s))
 
 
 def _rates(machine: Machine) -> dict[str, Fraction]:
@@ -229,6 +229,7 @@ def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
         stores_bytes_per_s=_times(memory.stores_bytes_per_s, part),
         strided_bytes_per_s=_times(memory.strided_bytes_per_s, part),
         strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),
+        streamed_bytes_per_s=_times(memory.streamed_bytes_per_s, part),
     )
 
 

@@ -19,6 +19,7 @@ from roofdsl.loops.accesses import accesses, operands, statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Count, Kernel
 from roofdsl.loops.numbers import check_names, numbers
+from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
 from roofdsl.predict.collectives import Collective, Kind, Network, collective, cost
@@ -150,6 +151,7 @@ def shard(kernel: Kernel, parameter: str, *, gather: Sequence[str] = (), result:
     of the result or a part. Raises CommandError for a kernel that cannot be split this way, and for unknown names.
     """
     _check_parameter(kernel, parameter)
+    require_ordinary(kernel, "a split among devices")
     if not is_contraction(kernel):
         raise CommandError(
             f"{kernel.name} is not a contraction, and only contractions can be split",

@@ -69,6 +69,6 @@ def _by_scopes(
     cold = 0 if cache.copies == 1 else len(launch.blocks)
     kernel = block_by_block(launch) if cold else in_waves(launch, orders.at_a_time)
     lines = lines_by_scopes(Sized(kernel, values), at.cache_bytes, at.line_bytes, at.moved_bytes, cold=cold)
-    totals = convention_totals(kernel, lines, at.convention)
+    totals = convention_totals(Sized(kernel, values), lines, at.convention)
     found = TrafficAt(*totals, executed, "distinct sectors")
     return found, replace(at, assumptions=(*at.assumptions, BY_SCOPES.format(cache.name)))

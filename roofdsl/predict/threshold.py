@@ -20,6 +20,7 @@ from roofdsl.loops.integers import Const, IntExpr, Sym, add
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names, numbers
 from roofdsl.loops.program_model import program
+from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
@@ -87,6 +88,7 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
         raise _const(whose, over)
     check_names(whose, [over], names)
     require_legal(kernel)
+    require_ordinary(kernel, "a threshold")
     given = {p.name: p.default for p in kernel.parameters if p.default is not None} | dict(settings)
     given.pop(over, None)
     check_complete(whose, [n for n in names if n != over], given)

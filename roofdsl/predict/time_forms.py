@@ -18,6 +18,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Compare, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.loops.numbers import check_names, numbers
+from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.compute import check_unit, statement_seconds
@@ -111,6 +112,7 @@ def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, opt
 
     Raises NoClosedForm.
     """
+    require_ordinary(kernel, "the time in closed form")
     forms = ClosedForms(kernel, given)
     costs = {name: Fraction(value) for name, value in kernel.costs}
     time = statement_seconds(forms.operations, machine, unit=options.unit, costs=costs)

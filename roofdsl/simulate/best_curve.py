@@ -66,7 +66,9 @@ def best_curve(
     histogram, dropped = _one_pass(trace, sets, bypass=bypass, progress=progress)
     accesses = len(trace.accesses)
     assert int(np.sum(histogram[:, 0])) == accesses
-    return curve_of(kernel, histogram, dropped, line, accesses=accesses, line_bytes=line_bytes, sets=sets, largest=line)
+    return curve_of(
+        kernel, params, histogram, dropped, line, accesses=accesses, line_bytes=line_bytes, sets=sets, largest=line
+    )
 
 
 def _one_pass(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.streams import streamed_bytes_at
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 from roofdsl.simulate.lru_traffic import DEFAULT_MEMORY_BYTES, Progress, check_inside
 
@@ -34,7 +35,7 @@ class MissCurve:
     amount with distances up to that size: accesses (a count), bytes of lines read first, of lines written first, and of
     lines stored (`stored_bytes`: the drop in stores at that size). What misses in every cache is separate, in the
     `cold_` numbers. For `temp` arrays, `dropped_bytes` at a size are the lines that, from that size on, are dirty in
-    the cache at the end, and dropped.
+    the cache at the end, and dropped. streamed_bytes: of stores that bypass the caches, a part of all stores.
     """
 
     accesses: int
@@ -50,6 +51,7 @@ class MissCurve:
     cold: tuple[int, int, int, int]
     scalar_load_bytes: int
     scalar_store_bytes: int
+    streamed_bytes: int = 0
 
     def misses(self, cache_bytes: int | None) -> int:
         """Accesses that miss in a cache of that size (None: unbounded)."""
@@ -69,14 +71,14 @@ class MissCurve:
         if convention == "once":
             return None
         kept = self._beyond(self.dropped_bytes, cache_bytes) - int(self.dropped_bytes.sum())
-        return self.cold[3] + self._beyond(self.stored_bytes, cache_bytes) + kept + self.scalar_store_bytes
+        return self.cold[3] + self._beyond(self.stored_bytes, cache_bytes) + kept + self._always_stored
 
     def bytes(self, cache_bytes: int | None, convention: Traffic) -> int:
         """Q(Z) in bytes."""
         loads, stores = self.loads(cache_bytes, convention), self.stores(cache_bytes, convention)
         if loads is None or stores is None:
             first = self._beyond(self.read_bytes + self.written_bytes, cache_bytes)
-            return self.cold[1] + self.cold[2] + first + self.scalar_store_bytes
+            return self.cold[1] + self.cold[2] + first + self._always_stored
         return loads + stores
 
     def steps(self, convention: Traffic) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -93,6 +95,10 @@ class MissCurve:
         sizes = np.concatenate([[self.smallest_bytes], self.distance_bytes[inside]]).astype(np.int64)
         values = start - np.concatenate([[0], np.cumsum(change[inside])]).astype(np.int64)
         return sizes, values
+
+    @property
+    def _always_stored(self) -> int:
+        return self.scalar_store_bytes + self.streamed_bytes
 
     def _beyond(self, column: NDArray[np.int64], cache_bytes: int | None) -> int:
         if cache_bytes is None:
@@ -133,12 +139,13 @@ def miss_curve(
     accesses, histogram, dropped = _one_pass(program, kernel.name, unit, longest, sets, progress)
     largest = max((a.line_bytes for a in layouts), default=1)
     return curve_of(
-        kernel, histogram, dropped, unit, accesses=accesses, line_bytes=line_bytes, sets=sets, largest=largest
+        kernel, params, histogram, dropped, unit, accesses=accesses, line_bytes=line_bytes, sets=sets, largest=largest
     )
 
 
 def curve_of(
     kernel: Kernel,
+    params: Mapping[str, int],
     histogram: NDArray[np.int64],
     dropped: NDArray[np.int64],
     unit: int,
@@ -170,6 +177,7 @@ def curve_of(
         dropped[some] * unit,
         (cold[0], cold[1], cold[2], cold[3]),
         *scalar_bytes(kernel),
+        streamed_bytes_at(kernel, params),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.streams import streamed_bytes_at
 from roofdsl.simulate.cache_levels import CacheLevel, check_levels
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 from roofdsl.simulate.lru_traffic import BYTES_PER_LINE, DEFAULT_MEMORY_BYTES, Progress, check_inside, simulate_lru
@@ -58,7 +59,8 @@ class Simulated:
     """One execution through a hierarchy, with a cold start, and a flush at the end.
 
     Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level include them, its traffic
-    in lines does not. register_bytes: every access at its element's size (rule 10).
+    in lines does not. register_bytes: every access at its element's size (rule 10). streamed_bytes: of stores that
+    bypass the caches, which only those of the last level include.
     """
 
     accesses: int
@@ -66,12 +68,14 @@ class Simulated:
     scalar_load_bytes: int
     scalar_store_bytes: int
     register_bytes: int
+    streamed_bytes: int = 0
 
     def load_bytes(self, level: int) -> int:
         return self.levels[level].load_bytes + self.scalar_load_bytes
 
     def store_bytes(self, level: int) -> int:
-        return self.levels[level].store_bytes + self.scalar_store_bytes
+        last = self.levels[level] is self.levels[-1]
+        return self.levels[level].store_bytes + self.scalar_store_bytes + (self.streamed_bytes if last else 0)
 
     def bytes(self, level: int) -> int:
         """Bytes in both directions across the boundary below a level."""
@@ -118,7 +122,7 @@ def simulate(
         LevelTraffic(level.name, level.sector, *(int(x) for x in row))
         for level, row in zip(levels, tallies, strict=True)
     )
-    return Simulated(accesses, found, *scalar_bytes(kernel), touched)
+    return Simulated(accesses, found, *scalar_bytes(kernel), touched, streamed_bytes_at(kernel, params))
 
 
 def _every_access(
@@ -216,7 +220,7 @@ def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progr
     traffic = LevelTraffic(level.name, level.line_bytes, hits, begun, loaded, stored, 0, 0)
     register_bytes = found.accesses * found.arrays[0].array.type.bytes
     scalars = found.scalar_load_bytes, found.scalar_store_bytes
-    return Simulated(found.accesses, (traffic,), *scalars, register_bytes)
+    return Simulated(found.accesses, (traffic,), *scalars, register_bytes, found.streamed_bytes)
 
 
 def _by_future(
@@ -228,7 +232,8 @@ def _by_future(
     loaded = found.misses - (found.begun_by_write if level.write_miss == "claim" else 0)
     hits = found.accesses - found.misses
     traffic = LevelTraffic(level.name, level.line_bytes, hits, found.misses, loaded, found.stored, 0, 0)
-    return Simulated(found.accesses, (traffic,), *scalar_bytes(kernel), found.register_bytes)
+    streamed = streamed_bytes_at(kernel, params)
+    return Simulated(found.accesses, (traffic,), *scalar_bytes(kernel), found.register_bytes, streamed)
 
 
 def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: int) -> tuple[NDArray[Any], ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
+from roofdsl.loops.streams import streamed_bytes_at
 from roofdsl.simulate.compiled_kernel import Program, compile_kernel
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class ArrayTraffic:
 class SimulatedTraffic:
     """The results of a simulation. Scalars (rule 8) are counted separately from the arrays, in bytes.
 
+    streamed_bytes: of stores that bypass the caches, which are part of `stores` and `bytes`.
+
     simulated: the accesses that were simulated one by one; all others are known to repeat them, or are in a segment of
     accesses that counts as one. `once` does not distinguish loads from stores: `loads` and `stores` are None in it.
     """
@@ -60,6 +63,7 @@ class SimulatedTraffic:
     arrays: tuple[ArrayTraffic, ...]
     scalar_load_bytes: int
     scalar_store_bytes: int
+    streamed_bytes: int = 0
 
     def loads(self, convention: Traffic) -> int | None:
         """Bytes loaded into fast memory."""
@@ -73,13 +77,14 @@ class SimulatedTraffic:
         """Bytes stored from fast memory."""
         if convention == "once":
             return None
-        return sum(a.stored * a.line_bytes for a in self.arrays) + self.scalar_store_bytes
+        return sum(a.stored * a.line_bytes for a in self.arrays) + self.scalar_store_bytes + self.streamed_bytes
 
     def bytes(self, convention: Traffic) -> int:
         """Q in bytes. In `once`, a scalar that is stored counts its size once."""
         loads, stores = self.loads(convention), self.stores(convention)
         if loads is None or stores is None:
-            return sum(a.residencies * a.line_bytes for a in self.arrays) + self.scalar_store_bytes
+            begun = sum(a.residencies * a.line_bytes for a in self.arrays)
+            return begun + self.scalar_store_bytes + self.streamed_bytes
         return loads + stores
 
 
@@ -119,7 +124,8 @@ def simulate_lru(
     arrays = tuple(
         ArrayTraffic(a.array, a.line_bytes, *(int(x) for x in tallies[k])) for k, a in enumerate(program.layouts)
     )
-    return SimulatedTraffic(way.accesses, way.simulated, arrays, *scalar_bytes(kernel))
+    streamed = streamed_bytes_at(kernel, params)
+    return SimulatedTraffic(way.accesses, way.simulated, arrays, *scalar_bytes(kernel), streamed)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code
@@ -56,7 +57,7 @@ def speed_of_light(
     except budget.Spent:
         left_out = budget.leave_out(WRITTEN) if budget.current() is not None else "left out, as counting takes too long"
         why_not = f"{WRITTEN}: {left_out}"
-    return SpeedOfLight(found, now, best(kernel, machine, found, now), claim, why_not)
+    return SpeedOfLight(found, now, best(ordinary(kernel), machine, found, now), claim, why_not)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
+from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
@@ -104,6 +105,7 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
     require_legal(kernel)
     values = numbers(kernel, parameters)
     operations = operations_of(kernel, values, machine)
+    kernel = ordinary(kernel)  # each datum moves once, past the caches or not
     once = traffic_at(kernel, values, None, None, "load_store")
     found = lower_bound(kernel)
 

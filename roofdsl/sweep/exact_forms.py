@@ -17,6 +17,7 @@ from roofdsl.counts.operations import StatementOperations
 from roofdsl.counts.traffic_forms import Bytes, TermBytes
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
+from roofdsl.loops.streams import has_streams
 from roofdsl.loops.transform import repeated
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.facts import CACHE, CacheMultiple, whole_units
@@ -83,6 +84,9 @@ class KernelForms:
     def _forms(self, line_bytes: int | None, operations: int = WORK) -> ClosedForms | None:
         key = line_bytes, operations
         if key not in self._closed:
+            if has_streams(self.kernel):  # levels differ in what they see of these; `predict` counts point by point
+                self._closed[key] = None
+                return None
             try:
                 self._closed[key] = ClosedForms(self.kernel, self.given, line_bytes, operations)
             except (NoClosedForm, NotAffine):

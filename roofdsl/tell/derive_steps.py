@@ -191,6 +191,9 @@ class _Argument(Writer):
         for verb, size in (("loaded", loaded), ("stored", stored)):
             if size:
                 yield Paragraph((f"scalars, {verb} once per execution: {size} B",))
+        past = [] if self.steps.streamed is None else [self.main(self.steps.streamed)]
+        for total in past:
+            yield Paragraph(("stores that bypass the caches move each stored element to memory at once: ", total, " B"))
         rows = []
         if d.compulsory.bytes.form is not None:
             if d.compulsory.loads is not None and d.compulsory.stores is not None:
@@ -198,12 +201,14 @@ class _Argument(Writer):
                 stores = [self.main(a.stored) for a in arrays if a.stored is not None and not is_zero(a.stored)]
                 loads += [math(loaded)] if loaded else []
                 stores += [math(stored)] if stored else []
+                stores += past
                 rows.append(self.equation(word("loads"), loads, d.compulsory.loads, "B"))
                 rows.append(self.equation(word("stores"), stores, d.compulsory.stores, "B"))
                 rows.append(self.equation(Math("Q", "Q"), [], d.compulsory.bytes, "B"))
             else:
                 parts = [self.main(a.bytes) for a in arrays if not is_zero(a.bytes)]
                 parts += [math(stored)] if stored else []
+                parts += past
                 rows.append(self.equation(Math("Q", "Q"), parts, d.compulsory.bytes, "B"))
             yield Equations(tuple(rows))
 

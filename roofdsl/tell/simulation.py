@@ -46,6 +46,7 @@ class Run:
     register_bytes: int | None = None
     scalar_load_bytes: int = 0
     scalar_store_bytes: int = 0
+    streamed_bytes: int = 0
     levels: tuple[LevelRow, ...] = ()
     curve: MissCurve | None = None
     convention: Traffic = "load_store"
@@ -92,6 +93,7 @@ class Run:
             register_bytes=found.register_bytes,
             scalar_load_bytes=found.scalar_load_bytes,
             scalar_store_bytes=found.scalar_store_bytes,
+            streamed_bytes=found.streamed_bytes,
             levels=rows,
         )
 
@@ -118,6 +120,7 @@ class Run:
             accesses=found.accesses,
             scalar_load_bytes=found.scalar_load_bytes,
             scalar_store_bytes=found.scalar_store_bytes,
+            streamed_bytes=found.streamed_bytes,
             levels=(row,),
         )
 
@@ -141,6 +144,7 @@ def to_json(run: Run) -> dict[str, Any]:
         "register_bytes": run.register_bytes,
         "scalar_load_bytes": run.scalar_load_bytes,
         "scalar_store_bytes": run.scalar_store_bytes,
+        **({"streamed_bytes": run.streamed_bytes} if run.streamed_bytes else {}),
         "levels": [
             {
                 "name": r.name,
@@ -213,6 +217,9 @@ def blocks(run: Run) -> list[Block]:
     scalars = run.scalar_load_bytes + run.scalar_store_bytes
     if scalars:
         found.append(line(f"bytes with {scalars} B of scalars, which live in registers, not in lines"))
+    if run.streamed_bytes:
+        last = run.levels[-1].name
+        found.append(line(f"{show_bytes(run.streamed_bytes)} of stores bypass the caches, and count below {last} only"))
     return found
 
 

@@ -235,7 +235,7 @@ def test_tile_names() -> None:
 def test_the_examples_of_the_language_page_are_right() -> None:
     page = (ROOT / "docs/language.md").read_text(encoding="utf-8")
     examples = re.findall(r"```roof\n(.*?)```", page, re.DOTALL)
-    assert len(examples) == 7
+    assert len(examples) == 8
     kernels = "kernel gates(B, F):\n    out y: f64[B]\n    y[0] = F\n"
     kernels += kernels.replace("gates", "activate")
     for example in examples:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import Emitter
@@ -16,7 +16,8 @@ from roofdsl.codegen.function_parts import (
     store_scalars,
     wrapped,
 )
-from roofdsl.codegen.syntax import Lines, Text
+from roofdsl.codegen.streamed_loops import StreamedLoops
+from roofdsl.codegen.syntax import Lines, Text, words
 from roofdsl.codegen.target import OneFunction
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.types import ElementType
@@ -27,6 +28,9 @@ class C(CLike, OneFunction):
     """C11."""
 
     name: ClassVar[str] = "c"
+    streams: ClassVar[Literal["lines", "as usual", "not at all"]] = "lines"
+    emitter: ClassVar[type[Emitter]] = StreamedLoops
+    reserved: ClassVar[frozenset[str]] = words("lines_stored")
     integer_type: ClassVar[str] = "int64_t"
     names: ClassVar[dict[str, str]] = {
         "f64": "double", "f32": "float", "i64": "int64_t", "i32": "int32_t",
@@ -55,6 +59,8 @@ class C(CLike, OneFunction):
         name_extents(emitter, kernel.body, self.integer_type)
         load_scalars(kernel, emitter, "*{}")
         emitter.block(kernel.body)
+        if "lines_stored" in self.helpers:
+            out.add("lines_stored();")
         store_scalars(kernel, emitter, "*{}")
         self.close(out)
         head = heading(kernel, self, f"C11, variant {variant}")
@@ -73,7 +79,8 @@ def _includes(body: str) -> list[str]:
     found += ["#include <math.h>"] if _MATH.search(body) else []
     found += ["#include <stdlib.h>"] if "abs(" in body else []
     found += ["#include <string.h>"] if "memcpy(" in body else []
-    return sorted(found)
+    found.sort()
+    return [*found, "#if defined(__SSE2__)", "#include <immintrin.h>", "#endif"] if "_mm_" in body else found
 
 
 def _of_math_h() -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import Computed
@@ -30,6 +30,7 @@ class Cuda(CLike, Target):
     """CUDA C++."""
 
     name: ClassVar[str] = "cuda"
+    streams: ClassVar[Literal["lines", "as usual", "not at all"]] = "as usual"
     language: ClassVar[Language] = "cuda"
     variants: ClassVar[tuple[str, ...]] = ("naive", "tiled")
     integer_type: ClassVar[str] = "index_t"

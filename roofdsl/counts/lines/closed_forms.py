@@ -17,6 +17,7 @@ from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.streamed import streamed_form
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes, statements
@@ -29,6 +30,8 @@ from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Compared, Fact, Remainders, Row, RowsAligned, at_least
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
+
+NONE = Quasi.constant(0)
 
 
 class Crossed(NoClosedForm):
@@ -205,6 +208,11 @@ class DistanceForms:
 
     # ---- counting ----
 
+    @cached_property
+    def _streamed(self) -> Quasi:
+        """The bytes of stores that bypass the caches. Raises NoClosedForm."""
+        return streamed_form(self.kernel)
+
     def _bytes(self, missing: Iterable[Between], convention: Traffic, facts: tuple[Fact, ...]) -> Bytes:
         loads_scalars, stores_scalars = scalar_bytes(self.kernel)
         counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
@@ -215,19 +223,19 @@ class DistanceForms:
         for part in missing:
             counted[STORED if part.kind == DROPPED else part.kind] += part.count
         begun = counted[READ] + counted[WRITTEN]
-        line = self.line_bytes
+        line, past = self.line_bytes, self._streamed
 
-        def form(lines: Any, more: int) -> Cases:
-            value = self.quasi(lines * line + more)
+        def form(lines: Any, more: int, streamed: Quasi = NONE) -> Cases:
+            value = self.quasi(lines * line + more) + streamed
             return Cases((Case((), value),) if value else (), facts)
 
         if convention == "once":
-            return Bytes(None, None, form(begun, stores_scalars))
+            return Bytes(None, None, form(begun, stores_scalars, past))
         loaded = begun if convention == "write_allocate" else counted[READ]
         return Bytes(
             form(loaded, loads_scalars),
-            form(counted[STORED], stores_scalars),
-            form(loaded + counted[STORED], loads_scalars + stores_scalars),
+            form(counted[STORED], stores_scalars, past),
+            form(loaded + counted[STORED], loads_scalars + stores_scalars, past),
         )
 
     def _between(self, above: list[Any], below: list[Any], cache_bytes: int) -> tuple[Fact, ...]:

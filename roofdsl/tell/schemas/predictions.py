@@ -50,7 +50,12 @@ _COUNTED = {
     "stores_bytes": maybe(BYTES),
     "moved_bytes": said(maybe(COUNT), "bytes that cross at a time, such as a line; null: single elements"),
 }
-LEVEL = either(record(_LEVEL), record(_LEVEL | _COUNTED, {"duplex_bytes": BYTES}))
+_SOMETIMES = {
+    "duplex_bytes": BYTES,
+    "allocated_bytes": said(BYTES, "what ordinary stores load before they write, in the expected time"),
+    "streamed_bytes": said(BYTES, "the part of the stores that bypasses the caches"),
+}
+LEVEL = either(record(_LEVEL), record(_LEVEL | _COUNTED, _SOMETIMES))
 _LINK = record({
     "name": TEXT, "collectives": COUNT, "bytes": said(AMOUNT, "in bytes"), "bandwidth_bytes_per_s": BYTES_PER_S,
     "latency_s": SECONDS, "time_s": SECONDS,

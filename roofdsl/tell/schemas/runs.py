@@ -91,6 +91,7 @@ SIMULATION = record(
     },
     {
         "curve": _CURVE, "best_curve": _BEST_CURVE,
+        "streamed_bytes": said(BYTES, "of stores that bypass the caches"),
         "data": said(many(TEXT), "where the values of index arrays are from"),
     },
     "every access of a kernel through caches",

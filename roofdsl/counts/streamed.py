@@ -1,0 +1,70 @@
+"""The bytes of stores that bypass the caches (`stream A[i] = e`): each executed one moves its element to the memory.
+
+They are the same for every cache and every convention, like the bytes of scalars, but they depend on the sizes.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from roofdsl.counts.computed_once import NoClosedForm
+from roofdsl.loops.model import Assign, Kernel
+from roofdsl.loops.sized import Sized
+from roofdsl.loops.streams import has_streams
+from roofdsl.sets.quasi import Quasi
+
+if TYPE_CHECKING:
+    from roofdsl.sets.stream import Domain, Stream
+
+
+def streamed_at(at: Sized) -> int:
+    """The bytes at given sizes. Raises TooHard."""
+    return _streamed_at(at.kernel, tuple(at.values.items())) if has_streams(at.kernel) else 0
+
+
+@lru_cache(maxsize=64)
+def _streamed_at(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
+    from roofdsl.sets.cardinality import cardinality
+    from roofdsl.sets.count import number
+    from roofdsl.sets.library import limited
+    from roofdsl.sets.stream import build
+
+    with limited(f"the stores of kernel {kernel.name} that bypass the caches"):
+        domains = executions_past_caches(build(kernel, dict(values), None))
+        return sum(size * number(cardinality(executions)) for executions, size in domains)
+
+
+def streamed_form(kernel: Kernel) -> Quasi:
+    """The bytes in the parameters of a kernel with its directives applied. Raises NoClosedForm for several cases."""
+    if not has_streams(kernel):
+        return Quasi.constant(0)
+    from roofdsl.sets.cases import closed_form
+    from roofdsl.sets.stream import build
+
+    stream = build(kernel, {}, None)
+    total = None
+    for count, size in streamed(stream):
+        part = count.scale_val(size)
+        total = part if total is None else total.add(part)
+    found = closed_form(total, stream.context, stream.sizes.meaning(), ()).single
+    if found is None:
+        raise NoClosedForm("stores that bypass the caches are as many as cases of the sizes say")
+    return found
+
+
+def executions_past_caches(stream: Stream) -> list[tuple[Any, int]]:
+    """(an isl.Set of the executions, bytes that each moves) for every statement that makes such stores."""
+    return [(d.executions, _bytes(d)) for d in stream.domains if _bytes(d)]
+
+
+def streamed(stream: Stream) -> list[tuple[Any, int]]:
+    """(the number of executions as an isl.PwQPolynomial, bytes that each moves), as `executions_past_caches`."""
+    from roofdsl.sets.cardinality import cardinality
+
+    return [(cardinality(executions), size) for executions, size in executions_past_caches(stream)]
+
+
+def _bytes(domain: Domain) -> int:
+    statement = domain.placed.statement
+    return statement.target.array.type.bytes if isinstance(statement, Assign) and statement.stream else 0

@@ -1,0 +1,115 @@
+"""Times of stores that bypass the caches: the memory gets them at their own rate, and no cache sees them."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.incore.model import InCore, Step
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.streams import ordinary
+from roofdsl.machine.model import Machine
+from roofdsl.predict.expected import expected
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.time_forms import terms_of
+from tests.counts.test_streams import JACOBI, TRIAD
+from tests.oracle.loading import kernel_of
+from tests.predict.machines import machine
+
+CACHES = tuple(f"cache {name}, line 64 B, write_allocate" for name in ("L1 32 KiB, 400 GB/s", "L2 256 KiB, 100 GB/s"))
+GPU = (
+    "peak f64 fma 4 TFLOP/s",
+    "cache L2 4 MiB, 2 TB/s, line 64 B, no_write_allocate",
+    "memory HBM 8 GiB, 1 TB/s",
+    "multiprocessor warp 32, warps 64, blocks 32",
+    "units 80",
+)
+N = {"n": 1_000_000}
+
+
+def cpu(options: str = "", ways: str = "") -> Machine:
+    memory = f"memory DRAM 8 GiB, 10 GB/s{options}"
+    return machine("peak f64 fma 40 GFLOP/s", *(cache + ways for cache in CACHES), memory, "clock 2 GHz")
+
+
+def test_the_bound_counts_each_byte_once_and_only_at_the_memory() -> None:
+    found = predict(kernel_of(TRIAD), N, cpu())
+    moved = {v.name: (v.loads_bytes, v.stores_bytes) for v in found.levels}
+    assert moved == {"L1": (16_000_000, 0), "L2": (16_000_000, 0), "DRAM": (16_000_000, 8_000_000)}
+    assert found.memory.streamed_bytes == 8_000_000
+    assert found.bound_s == Fraction(24_000_000, 10**10)
+    usual = predict(ordinary(kernel_of(TRIAD)), N, cpu())
+    assert usual.bound_s == Fraction(32_000_000, 10**10)
+    assert any("8 MB of stores go past the caches to DRAM" in note for note in found.assumptions)
+
+
+def test_stores_may_be_faster_than_the_bandwidth_says() -> None:
+    """The bound is one for cores that store faster than they load, too."""
+    assert predict(kernel_of(TRIAD), N, cpu(", streamed 5 GB/s")).bound_s == Fraction(24_000_000, 10**10)
+    fast = predict(kernel_of(TRIAD), N, cpu(", streamed 20 GB/s"))
+    assert fast.bound_s == Fraction(16_000_000, 10**10) + Fraction(8_000_000, 2 * 10**10)
+    both = predict(kernel_of(TRIAD), N, cpu(", streamed 20 GB/s, duplex"))
+    assert both.bound_s == Fraction(16_000_000, 10**10)
+    capped = predict(kernel_of(TRIAD), N, with_ceiling(", streamed 20 GB/s"), Options(ceilings=("half",)))
+    assert capped.bound_s == 2 * fast.bound_s
+
+
+def with_ceiling(options: str) -> Machine:
+    lines = ("peak f64 fma 40 GFLOP/s", *CACHES, f"memory DRAM 8 GiB, 10 GB/s{options}")
+    return machine(*lines, 'ceiling "half" DRAM 5 GB/s')
+
+
+def expected_s(options: str) -> Fraction:
+    """The expected time of code that does nothing but move data."""
+    found = predict(kernel_of(TRIAD), N, cpu(options))
+    core = InCore("nothing", (Step("", "", 0.0, 0.0),), None)
+    return expected(found.bound_s, found.levels, Fraction(0), core, cpu(options)).expected_s
+
+
+def test_the_expected_time_has_their_own_rate() -> None:
+    loads, past = Fraction(16_000_000, 10**10), Fraction(8_000_000, 10**9)
+    assert expected_s("") == loads + past / 10
+    assert expected_s(", streamed 5 GB/s") == loads + past / 5
+    assert expected_s(", streamed 20 GB/s") == loads + past / 20
+    assert expected_s(", stores 4 GB/s") == loads + past / 4, "without one, that of all stores"
+    assert expected_s(", stores 4 GB/s, streamed 8 GB/s") == loads + past / 8
+    assert expected_s(", duplex, streamed 8 GB/s") == loads + past / 8, "they wait in the buffers that loads need"
+
+
+def test_lines_of_the_other_arrays_stay_in_the_caches() -> None:
+    """u fits into L2 without v, and not with it: a warm launch then loads it again."""
+    kernel, sizes = kernel_of(JACOBI), {"n": 176}  # 242 KiB each
+    found = predict(kernel, sizes, cpu(), Options(warm=True))
+    assert found.memory.loads_bytes == 0
+    assert found.memory.stores_bytes == found.memory.streamed_bytes == 8 * 174 * 174
+    usual = predict(ordinary(kernel), sizes, cpu(), Options(warm=True))
+    assert (usual.memory.loads_bytes or 0) > 8 * 176 * 174
+
+
+def test_sets_count_them_too() -> None:
+    own = cpu(ways=", ways 8")
+    plain, in_sets = (predict(kernel_of(TRIAD), {"n": 4096}, own, Options(sets=sets)) for sets in (False, True))
+    assert [(v.loads_bytes, v.stores_bytes) for v in plain.levels] == [
+        (v.loads_bytes, v.stores_bytes) for v in in_sets.levels
+    ]
+
+
+def test_a_gpu_stores_as_usual() -> None:
+    kernel, own = kernel_of(TRIAD), machine(*GPU)
+    found, usual = predict(kernel, N, own), predict(ordinary(kernel), N, own)
+    assert found.bound_s == usual.bound_s
+    assert found.levels == usual.levels
+    assert any("made as usual" in note for note in found.assumptions)
+
+
+def test_the_document_tells_them() -> None:
+    (memory,) = [v for v in predict(kernel_of(TRIAD), N, cpu()).to_json()["levels"] if v["name"] == "DRAM"]
+    assert memory["streamed_bytes"] == 8_000_000
+    assert "streamed_bytes" not in json.dumps(predict(ordinary(kernel_of(TRIAD)), N, cpu()).to_json())
+
+
+def test_what_does_not_count_them_says_so() -> None:
+    with pytest.raises(CommandError, match="does not count stores that bypass the caches, and kernel triad has some"):
+        terms_of(kernel_of(TRIAD), machine("peak f64 fma 40 GFLOP/s", "memory DRAM 8 GiB, 10 GB/s"))
