@@ -23,7 +23,7 @@ MEMORY = (
     "    line_bytes: int | None = None\n    duplex: bool = False\n    stores_bytes_per_s: Fraction | None = None\n"
     "    strided_bytes_per_s: Fraction | None = None\n"
     "    strided_stores_bytes_per_s: Fraction | None = None\n    restart_s: Fraction | None = None\n"
-    "    energy_j_per_byte: Fraction | None = None\n    source"
+    "    energy_j_per_byte: Fraction | None = None\n    streamed_bytes_per_s: Fraction | None = None\n    source"
 )
 MACHINE = "    clock_hz: Fraction | None = None\n"
 CHANGES = {
@@ -113,7 +113,7 @@ def test_four_more_attributes(tmp_path: Path) -> None:
         [
             "machine-option",
             "a memory has no `banks`",
-            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `strided`, `strided_stores`, `restart` and "
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, `restart` and "
             "`energy`",
         ]
     ]

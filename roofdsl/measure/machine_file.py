@@ -30,6 +30,7 @@ _ONE_BY_ONE = (
     "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `restart`, `pages`,",
     "# `walk`: lines one by one, for expected times.",
 )
+_PAST = "# `streamed`: stores that bypass the caches, of one core while it loads nothing."
 
 
 _ALLOCATED = (
@@ -61,6 +62,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         "# from behind the next level. `holds`: what a core keeps of a cache that others use too, for expected times.",
         *(_ALLOCATED if any(level.all_cores.allocated is not None for level in found.levels) else ()),
         *(_ONE_BY_ONE if found.walks is not None else ()),
+        *([_PAST] if found.walks is not None and found.walks.past_per_s is not None else []),
         *(f"# Note: {note}." for note in found.notes),
         "",
         f'machine {name} "{plain_text(cpu.name)}, {_cores(found.cores)}, measured":',
@@ -223,6 +225,7 @@ def _levels(found: Characterization) -> Iterator[str]:
     options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
     options |= _strided(found, memory)
+    options["streamed_bytes_per_s"] = _past_caches(found, memory)
     options["energy_j_per_byte"] = _energy_per_byte(found, memory)
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
@@ -247,6 +250,16 @@ def _besides(found: Characterization, place: int, near: Beside | None, far: Besi
 
 def _energy_per_byte(found: Characterization, level: Level) -> float | None:
     return None if found.energy is None else found.energy.fit.energies_j.get(level.name) or None
+
+
+def _past_caches(found: Characterization, memory: Level) -> float | None:
+    """The rate of stores that bypass the caches, measured on one core: for all, but not above the memory's bandwidth
+    for them.
+    """
+    one = None if found.walks is None else found.walks.past_per_s
+    if one is None:
+        return None
+    return one if found.cores == 1 else min(found.cores * one, max(memory.all_cores.bytes_per_s, one))
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:

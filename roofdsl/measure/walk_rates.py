@@ -82,7 +82,8 @@ class WalkRates(Record):
     which stores to lines of the second cache add to their loads if all fall into one set of the first one; buffers: the
     lines of one set that loads find beside those that its ways hold.
 
-    levels: by name, without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of
+    past_per_s: the bytes of stores that bypass the caches, None if no walk is in memory. levels: by name, without the
+    first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of
     another one; None if the times do not show it.
     """
 
@@ -94,6 +95,7 @@ class WalkRates(Record):
     updates_per_s: float | None = None
     crowded_per_s: float | None = None
     buffers: int | None = None
+    past_per_s: float | None = None
 
 
 class Span(Record):
@@ -170,6 +172,7 @@ _UPDATE = (
     *(f"vaddps {32 * k}+{{beside}}(%rdi), %ymm15, %ymm{2 + k}" for k in range(4)),
     *(f"vmovups %ymm{2 + k}, {32 * k}+{{beside}}(%rdi)" for k in range(4)),
 )
+_PAST = ("vmovntps %ymm15, {at}(%rdi,%rax)", "vmovntps %ymm15, 32+{at}(%rdi,%rax)")
 _MANY = tuple(f"vmovups {32 * (k % 2)}+{{at}}(%rdi,%rax), %ymm{k}" for k in range(LOADS_A_LINE))
 
 
@@ -210,6 +213,8 @@ def walk_rates(
     if ways < _UNROLLED or stored * (way_bytes or 0) > room:
         stored = loaded = 0
     texts = _texts(walks, near, behind, pages) | _more_texts(odd, behind, stored, loaded, way_bytes or 0)
+    if _in_memory(walks, capacities):
+        texts["past_caches"] = sweep(_PAST, LINE, walks[-1].bytes)
     watch = Stopwatch(loops(texts, dict.fromkeys(texts, _BEGIN)), begin, _RUNS[quick])
 
     def cycles(name: str, lines: int) -> float:
@@ -234,6 +239,7 @@ def walk_rates(
     crowded_loads = cycles("crowded_loads", loaded) if stored else 0.0
     hit = cycles("crowded_hits", _UNROLLED) if stored else 0.0
     by_pages = {n: cycles(f"pages_{n}", n) for n in pages}
+    past = cycles("past_caches", walks[-1].bytes // LINE) if _in_memory(walks, capacities) else None
     hertz = watch.hertz()
     levels = {
         w.level: Walked(
@@ -253,6 +259,7 @@ def walk_rates(
         None if of_hits is None or of_updates is None else max(of_hits, of_updates),
         LINE * hertz / more if more > 1.1 * (stores[0] - loads[0]) else None,
         _buffers(crowded_loads, hit, loads[0], loaded, ways) if more else None,
+        None if past is None else LINE * hertz / past,
     )  # fmt: skip
 
 
@@ -273,6 +280,8 @@ def _odd_rates(even: float, load: float | None, store: float | None, per_cycle: 
     if load is None or store is None or load > even / 1.1:
         return None, None
     return per_cycle / load, per_cycle / (store - load) if store > 1.1 * load else None
+def _in_memory(walks: Sequence[Span], capacities: Sequence[tuple[str, int]]) -> bool:
+    return bool(walks) and walks[-1].level == capacities[-1][0]
 
 
 def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) -> dict[str, list[str]]:

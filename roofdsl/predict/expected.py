@@ -234,8 +234,9 @@ def _transfer_rungs(
     slower = [level.name for level, time in zip(moved, plain, strict=True) if time > level.time_s]
     if slower:
         reached_s = max(reached_s, *plain)
-        past = "past the caches " if any(level.streamed_bytes for level in moved) else ""
-        ladder.append(Rung(f"stores {past}to {' and '.join(slower)} are slower than loads", "", reached_s))
+        past = any(level.streamed_bytes for level in moved)
+        why = "past the caches take their own time" if past else f"to {' and '.join(slower)} are slower than loads"
+        ladder.append(Rung(f"stores {why}", "", reached_s))
     written = [name for (name, time), before in zip(transfers, plain, strict=True) if time > before]
     if written:
         reached_s = max(reached_s, *(time for _, time in transfers))

@@ -56,8 +56,9 @@ def test_the_pages_that_a_core_knows_are_those_before_its_walks_get_slow() -> No
 
 
 WALKS = WalkRates(
-    3e11, {"L2": Walked(5e10, 8e10), "L3": Walked(1.5e10, None), "DRAM": Walked(9e9, 2e10, 1.5e-7)}, None, None
-)
+    3e11, {"L2": Walked(5e10, 8e10), "L3": Walked(1.5e10, None), "DRAM": Walked(9e9, 2e10, 1.5e-7)}, None, None,
+    past_per_s=2.5e10,
+)  # fmt: skip
 
 
 def stated(cores: int) -> Machine:
@@ -75,7 +76,9 @@ def test_the_file_states_what_was_measured() -> None:
     memory = alone.main_memory
     assert (memory.strided_bytes_per_s, memory.strided_stores_bytes_per_s) == (9e9, 2e10)
     assert (memory.restart_s, third.restart_s) == (Fraction(15, 10**8), None)
+    assert memory.streamed_bytes_per_s == 2.5e10
     two = stated(cores=2)
+    assert two.main_memory.streamed_bytes_per_s == max(2.5e10, two.main_memory.bandwidth_bytes_per_s)
     assert two.caches[1].strided_bytes_per_s == 1e11
     assert (two.main_memory.strided_bytes_per_s or 0) <= two.main_memory.bandwidth_bytes_per_s
 
@@ -104,4 +107,6 @@ def test_rates_of_this_processor_are_possible() -> None:
     assert set(found.levels) == {"L2", "DRAM"}
     for walked in found.levels.values():
         assert 1e8 < walked.loads_per_s < 1e13
+    assert 1e8 < (found.past_per_s or 0) < 1e13
+    assert (block == 0).mean() > 0.9, "stores of zeros past the caches went through the walk in memory"
     assert found.pages is None or found.walk_cycles is not None
