@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
 from roofdsl.incore.products import product, quotient, wide_product
-from roofdsl.incore.state import MASKS, Effect, Flags, Read, State, Write, holds, plain_condition, signed
+from roofdsl.incore.state import CONDITIONS, MASKS, Effect, Flags, Read, State, Write, holds, plain_condition, signed
 from roofdsl.incore.widths import SUFFIXES, WORDS, bytes_moved, split_name
 
 _BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
@@ -295,7 +295,7 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
 
         return set_byte
     if name.startswith("cmov") and len(ops) == 2:
-        condition, bits = plain_condition(name[4:-1]), SUFFIXES.get(name[-1], 64)
+        condition, bits = _conditional_move(name[4:], ops[1])
         read, keep, write = state.reader(ops[0], bits), state.reader(ops[1], bits), state.writer(ops[1], bits)
 
         def move() -> None:
@@ -305,6 +305,13 @@ def _wider(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
 
         return move
     return None
+
+
+def _conditional_move(ending: str, target: Operand) -> tuple[str, int]:
+    """(condition, bits): LLVM writes the width at the end (`cmovgq`), gcc leaves it to the registers (`cmovg`)."""
+    if ending in CONDITIONS:
+        return plain_condition(ending), target.bits if isinstance(target, Register) else 64
+    return plain_condition(ending[:-1]), SUFFIXES.get(ending[-1:], 64)
 
 
 _MOVES = frozenset((

@@ -216,6 +216,10 @@ _SYNONYMS = {
 _OPPOSITE = {"ne": "e", "ae": "b", "a": "be", "ge": "l", "g": "le", "ns": "s", "no": "o", "np": "p"}
 
 
+CONDITIONS = frozenset((*_SYNONYMS, *_SYNONYMS.values(), *_OPPOSITE, *_OPPOSITE.values()))
+"""Every condition that the name of an instruction may end in."""
+
+
 def plain_condition(condition: str) -> str:
     """The canonical name of each condition: `z` is `e`."""
     return _SYNONYMS.get(condition, condition)

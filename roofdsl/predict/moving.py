@@ -69,7 +69,9 @@ def lost_by_sharing(
     mixed = (least + most).divided(again.denominator)
     cause = f"{cache.name} keeps {show_size(cache.kept_bytes)} beside others"
     found = tuple(mixed if level is memory else level for level in levels)
-    return Moved(cause, NEARER, found) if mixed.timed_bytes > memory.timed_bytes else None
+    # beside stores that bypass the caches, loads add their time even if the stores are more
+    more = mixed.bytes > memory.bytes if memory.streamed_bytes else mixed.timed_bytes > memory.timed_bytes
+    return Moved(cause, NEARER, found) if more else None
 
 
 class Delay(Record):

@@ -146,3 +146,22 @@ def test_loops_are_found_whatever_the_layout() -> None:
     )
     flow = flow_of(code, "f")
     assert [(loop.parent, loop.innermost, len(loop.blocks)) for loop in flow.loops] == [(None, False, 4), (0, True, 1)]
+
+
+@pytest.mark.parametrize("condition", [*CONDITIONS, "nl", "ng", "z", "c"])
+def test_a_conditional_move_is_read_with_and_without_its_width(condition: str) -> None:
+    """gcc writes `cmovg %rcx, %rax` where LLVM writes `cmovgq`: the letters may also be those of a condition."""
+    moved = {}
+    for ending in ("", "q"):
+        state = State({})
+        text = f"f:\n cmpq $3, %rdx\n cmov{condition}{ending} %rcx, %rax\n ret\n"
+        for value in (2, 3, 4, 2**64 - 1):
+            state.registers.update({"rax": 5, "rcx": 7, "rdx": value})
+            for instruction in read(text).instructions[:2]:
+                effect(instruction, state)()
+            moved.setdefault(ending, []).append(state.registers["rax"])
+    assert moved[""] == moved["q"]
+    assert None not in moved[""]
+    if condition in ("g", "ng", "l", "nl"):
+        signed = [value > 3 if "g" in condition else value < 3 for value in (2, 3, 4, -1)]
+        assert [v == 7 for v in moved[""]] == [is_true != condition.startswith("n") for is_true in signed]

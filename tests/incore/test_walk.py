@@ -11,7 +11,7 @@ from roofdsl.incore import walk as walking
 from roofdsl.incore.assembly import read
 from roofdsl.incore.ceilings import executed, operations, ports_cycles
 from roofdsl.incore.classes import work_of
-from roofdsl.incore.compiled import in_core, launch_seconds, walked_through
+from roofdsl.incore.compiled import in_core, launch_seconds, native_code, walked_through
 from roofdsl.incore.flow import flow_of
 from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.model import NoInCore
@@ -239,3 +239,13 @@ def test_a_loop_that_branches_on_data_is_refused() -> None:
     state.registers |= {"rsp": STACK + 4096, "rdi": 1 << 32}
     with pytest.raises(NoInCore, match="innermost loop branches on computed data"):
         walking.walk(read(text), "f", state, rates())
+
+
+def test_stores_that_bypass_the_caches_are_walked_in_c() -> None:
+    text = "kernel k(n):\n    in b: f64[n]\n    out a: f64[n]\n    for i in range(n):\n        stream a[i] = 2 * b[i]\n"
+    given = kernel(load_file(Source("k.roof", text)), None)
+    native = native_code(given, "numba")
+    assert native.convention == "c"
+    assert "movnt" in native.text
+    short, long = (walked_through(native, given, {"n": n}, rates()).cycles for n in (1024, 4096))
+    assert 0 < short < long < 4.5 * short

@@ -9,10 +9,12 @@ import pytest
 
 from roofdsl.incore.model import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.moving import lost_by_sharing
 from roofdsl.predict.time_forms import terms_of
 from tests.counts.test_streams import JACOBI, TRIAD
 from tests.oracle.loading import kernel_of
@@ -76,6 +78,18 @@ def test_the_expected_time_has_their_own_rate() -> None:
     assert expected_s(", stores 4 GB/s") == loads + past / 4, "without one, that of all stores"
     assert expected_s(", stores 4 GB/s, streamed 8 GB/s") == loads + past / 8
     assert expected_s(", duplex, streamed 8 GB/s") == loads + past / 8, "they wait in the buffers that loads need"
+
+
+def test_what_the_last_cache_keeps_is_lost_to_loads_alone() -> None:
+    """b fits into L2 and is there in the bound. If L2 keeps less, its loads add to the stores, which are more."""
+    own = cpu(ways=", holds 64 KiB")
+    text = "kernel copy(n):\n    in b: f32[n]\n    out a: f64[n]\n    for i in range(n):\n        stream a[i] = b[i]\n"
+    levels = predict(kernel_of(text), {"n": 50_000}, own, Options(warm=True)).levels
+    assert (levels[-1].loads_bytes, levels[-1].stores_bytes) == (0, 400_000)
+    lost = lost_by_sharing(levels, 200_000, own, lambda other: replace(levels[-1], loads_bytes=200_000, bytes=600_000))
+    assert lost is not None
+    assert lost.levels[-1].streamed_bytes == 400_000
+    assert 150_000 < (lost.levels[-1].loads_bytes or 0) < 200_000
 
 
 def test_lines_of_the_other_arrays_stay_in_the_caches() -> None:
