@@ -19,6 +19,7 @@ from roofdsl.simulate.skip_tables import prepare
 from roofdsl.simulate.walk import RUNNING, STATUS, Cursor, cursor_of, first_call, tables_of
 
 if TYPE_CHECKING:
+    from roofdsl.simulate.segment_copies import Copies
     from roofdsl.simulate.segment_new_lines import Growth
 
 Counts = NDArray[np.int64]
@@ -134,7 +135,8 @@ class BySegments(_Walk):
         self.blocks = repeating_blocks(program, self.cursor)
         self.cache = empty_list(cache_bytes // program.layouts[0].line_bytes, self.tallies)
         self.sweep = empty_sweep(_widest(program))
-        self.growth: Growth | None = None
+        self.program = program
+        self.growth: tuple[Growth, Copies] | None = None
         self.until_growth: int | None = None
 
     @staticmethod
@@ -152,9 +154,9 @@ class BySegments(_Walk):
         if self.until_growth is None and self.cost >= SOON:
             self.until_growth = SOON if _growing_is_compiled() else LATE
         if self.growth is None and self.until_growth is not None and self.cost >= self.until_growth:
-            from roofdsl.simulate.segment_tables import growth_of
+            from roofdsl.simulate.segment_tables import copies_of, growth_of
 
-            self.growth = growth_of(self.tables, self.cursor, *own)
+            self.growth = growth_of(self.tables, self.cursor, *own), copies_of(self.program, self.blocks)
         if self.growth is None:
             with first_call(run_skipping):
                 run_skipping(self.tables, self.cursor, budget, *own)
@@ -162,7 +164,7 @@ class BySegments(_Walk):
             from roofdsl.simulate.segment_growth import run_growing
 
             with first_call(run_growing):
-                run_growing(self.tables, self.cursor, budget, *own, self.growth)
+                run_growing(self.tables, self.cursor, budget, *own, *self.growth)
         self.cost = int(self.cache.notes[WORK])
         self.gave_up = bool(self.cache.notes[TOO_SMALL])
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from roofdsl.simulate.affine_code import affine
 from roofdsl.simulate.lru_list import ACCESSES, STEPS, TOUCHES
 from roofdsl.simulate.segment_blocks import BEGAN, CUT, EXACT, KEPT, MOST, PATIENCE, PERIOD, VALID, WAIT, WHOLE, Blocks
+from roofdsl.simulate.segment_copies import Copies, at_copies, look_again
 from roofdsl.simulate.segment_hits import Sweep
 from roofdsl.simulate.segment_new_lines import (
     NEW_COUNT,
@@ -292,15 +293,17 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
 rebuild = internal(_rebuild)
 
 
-def _skip_growing(loop: int, v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth) -> int:  # noqa: PLR0917
-    """Skips blocks if the one that ends here, and those that follow, grow evenly.
+def _skip_growing(  # noqa: PLR0917
+    loop: int, v: int, until: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth
+) -> int:
+    """Skips blocks if the one that ends here, and those that follow before `until`, grow evenly.
 
     Returns the number of skipped blocks; -2 if too few segments were kept.
     """
     own, notes, sandbox = blocks.notes[loop], cache.notes, growth.cache
     step = cursor[8][v, STRIDE]
-    remaining = (cursor[1][v] - cursor[0][v] + step - 1) // step
-    growth.limit[0] = remaining // own[PERIOD] - 2
+    remaining = (until - cursor[0][v] + step - 1) // step
+    growth.limit[0] = (remaining - 1) // own[PERIOD] - 1
     length, top = take_top(loop, cache, blocks, growth)
     if length < 0 or growth.limit[0] < 1:
         return min(0, length) if length == -2 else 0
@@ -352,8 +355,9 @@ def _run_growing(  # noqa: PLR0917
     cache: List,
     blocks: Blocks,
     growth: Growth,
+    copies: Copies,
 ) -> None:
-    """Like `run_skipping`, but also skips blocks that grow evenly."""
+    """Like `run_skipping`, but also skips blocks that grow evenly, and what copies an earlier iteration."""
     control, alarms, notes = cursor[7], cursor[8], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:
@@ -363,9 +367,14 @@ def _run_growing(  # noqa: PLR0917
             loop = blocks.of_variable[v]
             own = blocks.notes[loop]
             notes[WORK] += 10
+            until = cursor[1][v]
+            if copies.of_variable[v] >= 0:
+                until = at_copies(v, cursor, totals, cache, blocks, copies)
+                if until == NEVER:
+                    continue
             if own[VALID] and not own[EXACT] and not alarms[v, FRESH]:
                 note_cuts(notes, blocks)
-                skipped = skip_growing(loop, v, cursor, totals, cache, blocks, growth)
+                skipped = skip_growing(loop, v, until, cursor, totals, cache, blocks, growth)
                 if skipped > 0:
                     own[PATIENCE] = 0
                 elif skipped == -2:
@@ -373,6 +382,8 @@ def _run_growing(  # noqa: PLR0917
                 if skipped != 0:
                     own[VALID] = own[WAIT] = 0
             at_boundary(cursor, totals, cache, blocks)
+            if copies.of_variable[v] >= 0:
+                look_again(v, cursor[0], alarms, copies)
 
 
 run_growing = compiled(_run_growing)

@@ -314,7 +314,7 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
         g -= 1
     if g >= outside and top < notes[END] and segments[FRAME, g] == segments[FRAME, top]:
         return 0
-    most = remaining // own[PERIOD] - 1
+    most = (remaining - 1) // own[PERIOD]  # the last iteration is gone through
     if pushed and most > 0:
         notes[WORK] += (notes[END] - outside) * (top - notes[BEGIN]) // 4
         most = until_one_returns(loop, outside, top, pushed, most, cache, blocks)
@@ -364,7 +364,7 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
         own[WAIT] = own[PATIENCE] // 4
     elif own[WAIT] > 0:
         own[WAIT] -= 1
-    if remaining < 3 * own[PERIOD]:  # one to examine, one to skip, one to leave
+    if remaining < 2 * own[PERIOD] + 1:  # one to examine, one to skip, the last iteration
         alarms[v, ALARM] = NEVER
         return
     alarms[v, ALARM] = env[v] + own[PERIOD] * step

@@ -1,5 +1,5 @@
-"""The tables of `segment_skip.py` and `segment_growth.py` for a program: the loops whose iterations repeat, and work
-space.
+"""The tables of `segment_skip.py`, `segment_growth.py` and `segment_copies.py` for a program: the loops whose
+iterations repeat, and work space.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from roofdsl.simulate.segment_blocks import (
     Blocks,
 )
 from roofdsl.simulate.segments import MOST_SEGMENTS, SEGMENT
-from roofdsl.simulate.shifts import repeating_loops
+from roofdsl.simulate.shifts import copied_loops, repeating_loops
 from roofdsl.simulate.walk import LEAST, NEVER, STRIDE, Cursor, Ints
 
 if TYPE_CHECKING:
+    from roofdsl.simulate.segment_copies import Copies
     from roofdsl.simulate.segment_hits import Sweep
     from roofdsl.simulate.segment_new_lines import Growth
     from roofdsl.simulate.segments import List
 
 MOST_GROWING = 256  # segments of a top that grows
 MOST_NEW = 1024
+MOST_RECORDS = 256  # iterations of an outer loop after which it repeats
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
@@ -51,7 +53,7 @@ def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
         of_variable[loop.variable] = k
         notes[k, PERIOD], notes[k, MOST] = loop.period, FIRST_KEPT
         notes[k, EXACT] = loop.variable in exact and all(len(own) == 1 for own in ways.values())
-        cursor[8][loop.variable, LEAST] = loop.step * (3 * loop.period + 1) if notes[k, EXACT] else NEVER
+        cursor[8][loop.variable, LEAST] = loop.step * (2 * loop.period + 2) if notes[k, EXACT] else NEVER
         cursor[8][loop.variable, STRIDE] = loop.step
     return Blocks(
         notes,
@@ -73,7 +75,7 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
 
     for variable, loop in enumerate(blocks.of_variable):
         if loop >= 0:
-            cursor[8][variable, LEAST] = cursor[8][variable, STRIDE] * (3 * blocks.notes[loop, PERIOD] + 1)
+            cursor[8][variable, LEAST] = cursor[8][variable, STRIDE] * (2 * blocks.notes[loop, PERIOD] + 2)
     walk = tuple(twice(table) for table in cursor)
     walk[8][:] = 0
     walk[8][..., 0] = NEVER
@@ -88,4 +90,50 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
         np.zeros((SEGMENT, MOST_GROWING, 2), dtype=np.int64),
         np.zeros((MOST_NEW, NEW, 2), dtype=np.int64),
         np.zeros((2, 2), dtype=np.int64),
+    )
+
+
+def copies_of(program: Program, blocks: Blocks) -> Copies:
+    """The loops that begin with copies of what they did in an earlier iteration of the loop around them."""
+    from roofdsl.simulate.segment_copies import (
+        COPY_NOTES,
+        FIRST,
+        MOST_RECORDED,
+        OUTER,
+        OUTER_STEP,
+        RECORD,
+        REPEATS,
+        Copies,
+    )
+
+    arrays = len(program.layouts)
+    found, moves = [], []
+    for loop in copied_loops(program):
+        ways: dict[int, set[int]] = {}
+        for reference, lines in loop.lines.items():
+            ways.setdefault(program.references[reference][1], set()).add(lines)
+        outer, inner = blocks.of_variable[loop.outer], blocks.of_variable[loop.inner]
+        known = inner >= 0 and (outer < 0 or not blocks.notes[outer, EXACT])
+        if known and loop.period <= MOST_RECORDS and all(len(own) == 1 for own in ways.values()):
+            found.append(loop)
+            moves.append([min(ways.get(a, {0})) for a in range(arrays)])
+    n, records = len(found), max((loop.period for loop in found), default=1)
+    of_variable = np.full(len(blocks.of_variable), -1, dtype=np.int64)
+    notes = np.zeros((n, COPY_NOTES), dtype=np.int64)
+    around = np.full((n, max((len(loop.around) for loop in found), default=0)), -1, dtype=np.int64)
+    for k, loop in enumerate(found):
+        of_variable[loop.inner] = k
+        notes[k, OUTER], notes[k, OUTER_STEP], notes[k, REPEATS] = loop.outer, loop.step, loop.period
+        notes[k, FIRST] = NEVER
+        around[k, : len(loop.around)] = loop.around
+    return Copies(
+        of_variable,
+        notes,
+        around,
+        np.full_like(around, NEVER),
+        np.array(moves, dtype=np.int64).reshape(n, arrays),
+        np.zeros((n, records, 2, RECORD), dtype=np.int64),
+        np.zeros((n, records, 2, SEGMENT, MOST_RECORDED), dtype=np.int64),
+        np.zeros((n, records, 2, arrays, 4), dtype=np.int64),
+        np.zeros((n, arrays, 3), dtype=np.int64),
     )

@@ -7,9 +7,11 @@ This is found from the program's tables: every expression has a constant change 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from operator import add
 
 from roofdsl.simulate.compiled_kernel import (
     ADD,
@@ -33,6 +35,9 @@ from roofdsl.simulate.compiled_kernel import (
 
 MOST_ITERATIONS = 1 << 16
 """A loop must repeat itself after at most this many iterations; otherwise it counts as not repeating."""
+
+MOST_EMPTY = 64
+"""Iterations that are looked through for one in which an inner loop does something."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,100 @@ def repeating_loops(program: Program, growing: bool = False) -> tuple[Repeating,
             if loop is not None:
                 found.append(loop)
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Copied:
+    """A loop whose iterations repeat those of an earlier iteration of the loop around it, moved by whole lines.
+
+    outer, step: that loop. inner: the variable of the loop itself; iteration after iteration, it does the same as
+    `period` iterations of the outer loop before, for as long as it then ran. around: the variables of the loops around
+    both. lines: reference -> the lines by which it has then moved.
+    """
+
+    outer: int
+    step: int
+    inner: int
+    period: int
+    around: tuple[int, ...]
+    lines: dict[int, int]
+
+
+def copied_loops(program: Program) -> tuple[Copied, ...]:
+    """The loops of a program that begin with copies of what they did before, and may then run for longer.
+
+    Their references stay inside their arrays whatever is not simulated.
+    """
+    found, open_loops = list[Copied](), list[tuple[int, int]]()  # (variable, exit) of the loops around
+    for pc, (op, inner, start, _, end, _) in enumerate(program.code):
+        open_loops = [(variable, exit) for variable, exit in open_loops if exit > pc]
+        if op != LOOP:
+            continue
+        if open_loops:
+            outer, outer_end = open_loops[-1]
+            step = program.code[outer_end - 1][2]
+            changes = _Changes(program, outer, step, growing=False)
+            loop = changes.inside(inner, start, pc + 1, end - 1)
+            ranges = _Ranges(program, outer, inner)
+            if loop is not None and all(ranges.inside(k) for k in loop.lines):
+                around = tuple(variable for variable, _ in open_loops[:-1])
+                found.append(Copied(outer, step, inner, loop.period, around, loop.lines))
+        open_loops.append((inner, end))
+    return tuple(found)
+
+
+class _Ranges:
+    """Ranges of expressions inside a loop: the values that they can have in the whole program, or more."""
+
+    def __init__(self, program: Program, outer: int, inner: int) -> None:
+        self.program = program
+        self.variables: dict[int, tuple[int, int]] = {}
+        for op, variable, start, stop, _, _ in program.code:
+            if op not in (LOOP, SWEEP):
+                continue
+            if variable == inner and outer in self.variables:
+                self._narrow(outer, start, stop)
+            first, last = self.of(start), self.of(stop)
+            if first is not None and last is not None:
+                self.variables[variable] = first[0], max(first[0], last[1] - 1)
+
+    def _narrow(self, outer: int, start: int, stop: int) -> None:
+        """Leaves out a few iterations of the outer loop, first and last ones, in which the inner one does nothing."""
+        low, high = self.variables[outer]
+        inside = []
+        for values in (range(low, min(high, low + MOST_EMPTY) + 1), range(high, max(low, high - MOST_EMPTY) - 1, -1)):
+            inside.append(next((x for x in values if self._runs(outer, x, start, stop)), values[-1]))
+        self.variables[outer] = inside[0], max(inside)
+
+    def _runs(self, outer: int, value: int, start: int, stop: int) -> bool:
+        self.variables[outer] = value, value
+        first, last = self.of(start), self.of(stop)
+        return first is None or last is None or first[0] < last[1]
+
+    def inside(self, reference: int) -> bool:
+        """Whether a reference is inside its array, wherever the loops stand."""
+        flat, array, _, _ = self.program.references[reference]
+        own = self.of(flat)
+        return own is not None and own[0] >= 0 and own[1] < self.program.layouts[array].elements
+
+    def of(self, expression: int) -> tuple[int, int] | None:
+        """(least, largest) of an expression; None if it is not made of sums, minima and maxima."""
+        begin, end = self.program.spans[expression]
+        stack: list[tuple[int, int]] = []
+        for op, a, b in self.program.terms[begin:end]:
+            if op == CONST:
+                stack.append((a, a))
+            elif op == MADD and a in self.variables:
+                low, high = stack.pop()
+                ends = sorted(b * x for x in self.variables[a])
+                stack.append((low + ends[0], high + ends[1]))
+            elif op in (ADD, MIN, MAX):
+                (low, high), (other_low, other_high) = stack.pop(), stack.pop()
+                of: Callable[[int, int], int] = {ADD: add, MIN: min, MAX: max}[op]
+                stack.append((of(low, other_low), of(high, other_high)))
+            else:
+                return None
+        return stack[0]
 
 
 class _Varies(Exception):
@@ -97,6 +196,14 @@ class _Changes:
             return None
         moved = {k: int(change * self.period) for k, change in lines.items()}
         return Repeating(self.variable, self.step, body, self.period, moved)
+
+    def inside(self, inner: int, start: int, body: int, end: int) -> Repeating | None:
+        """How an inner loop repeats what it did in an earlier iteration of this one. start: an expression."""
+        try:
+            self.changes[inner] = self._of(start)
+        except _Varies:
+            return None
+        return self.loop(body, end)
 
     def _whole(self, change: Fraction) -> None:
         """Chooses the period so that this change becomes an integer."""
