@@ -152,9 +152,10 @@ def main() -> None:
         except CommandError as error:
             parser.exit(2, f"{error}\n")
     if "floors" in parts:
-        from benchmarks import floors
+        from benchmarks import floor_shares, floors
 
-        print(floors.section(floors.run(options.seconds)))
+        print(floors.section(floors.run(options.seconds / 2)))
+        print(f"\n{floor_shares.section(floor_shares.measure_all(options.seconds / 2))}")
     if "incore" in parts:
         from benchmarks import incore
 

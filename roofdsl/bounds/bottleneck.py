@@ -34,9 +34,11 @@ import sympy
 from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms
 from roofdsl.bounds.flow import Flow, Statement, sets
 from roofdsl.bounds.flow_relations import HOPS, Dependences, Moments, inputs_of
+from roofdsl.bounds.lower_bound import Live
 from roofdsl.bounds.opposing_chains import meetings
 from roofdsl.bounds.sweeps import sweeps
 from roofdsl.formulas.sympy_forms import expression, polynomial
+from roofdsl.sets.cases import Cases
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class Part:
     found: Moments
     alive: Any
     moments: Any
+    counts: tuple[tuple[Cases, ...], Cases]
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,12 @@ class Bottleneck:
     inputs: Any
     value: Any
     leading: Any
+    registers: int
+    loaded: Cases
+
+    def numbers(self) -> Live:
+        """The same in exact arithmetic, for given sizes."""
+        return Live(self.loaded, tuple(p.counts for p in self.parts), self.registers)
 
 
 def bottleneck(flow: Flow, size: Any) -> Bottleneck | None:
@@ -82,7 +91,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
             continue
         alive = sum((expression(c) for c in counts), sympy.Integer(0))
         lead = top_terms(sum((polynomial(at_large_sizes(flow, c)) for c in counts), sympy.Integer(0)))
-        part = Part(moments, alive, expression(often))
+        part = Part(moments, alive, expression(often), (tuple(counts), often))
         found.append((_weight(lead), part, lead))
     if not found:
         return None
@@ -104,7 +113,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     loaded = expression(inputs)
     value = loaded + (terms[0] if len(terms) == 1 else sympy.Add(*(sympy.Max(0, t) for t in terms)))
     leading = top_terms(sum((lead for _, lead in chosen), sympy.Integer(0)) + polynomial(at_large_sizes(flow, inputs)))
-    return Bottleneck(tuple(p for p, _ in chosen), loaded, value, leading)
+    return Bottleneck(tuple(p for p, _ in chosen), loaded, value, leading, flow.registers, inputs)
 
 
 def _weight(leading: Any) -> tuple[int, float]:

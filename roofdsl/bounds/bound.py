@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
 import sympy
@@ -11,15 +12,16 @@ import sympy
 from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
+from roofdsl.bounds.lower_bound import LowerBound, Stretches
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
 from roofdsl.bounds.untile import untiled
-from roofdsl.formulas.sympy_forms import expression, parameter, polynomial
+from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.streams import ordinary
 from roofdsl.loops.transform import apply
-from roofdsl.sets.cases import closed_form
+from roofdsl.sets.cases import Cases, closed_form
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
 from roofdsl.sets.sizes import NotAffine
 from roofdsl.sets.stream import build
@@ -34,10 +36,10 @@ FEW_OPERATIONS = 2_000_000
 
 @dataclass(frozen=True)
 class Compulsory:
-    """Input elements that the kernel reads, each loaded at least once: sympy expressions, in total and by array."""
+    """Input elements that the kernel reads, each loaded at least once: in total (sympy) and by array."""
 
     loads: Any
-    by_array: tuple[tuple[str, Any], ...]
+    by_array: tuple[tuple[str, Cases], ...]
     leading: Any
 
 
@@ -83,42 +85,33 @@ class Bound:
         parts = [self.compulsory, self.partition, self.stencil, self.bottleneck, self.sweep]
         return [p.leading for p in parts if p is not None]
 
-    def at(self, params: Mapping[str, int], elements: int) -> tuple[int, str]:
-        """(the bound as a whole number of loads, the argument that gives it) at the given sizes and S = `elements`."""
-        values = {parameter(n): v for n, v in params.items()} | {self.size: elements}
-        best = (0, "compulsory")
-        for name, value in self.arguments:
-            # one digit more than needed, minus a little: a bound may be too low, never too high
-            number = sympy.ceiling(sympy.N(value.subs(values), 30) - sympy.Rational(1, 10**9))
-            if int(number) > best[0]:
-                best = (int(number), name)
-        return best
-
-    def bytes_at(self, params: Mapping[str, int], cache_bytes: int) -> tuple[int, str]:
-        """As `at`, in bytes of loads into a fast memory of `cache_bytes`.
-
-        All elements are taken to be of the smallest size: fast memory then holds the most of them, and each load moves
-        the fewest bytes, so that it stays a lower bound if sizes differ. Then the first loads of the inputs and the
-        partition argument also count in bytes, and the larger value counts. The kernel has an array.
-        """
+    @cached_property
+    def numbers(self) -> LowerBound:
+        """The same in exact arithmetic, for given sizes, in a form that can be kept."""
         sizes = {a.name: a.type.bytes for a in self.kernel.arrays if not a.is_scalar}
-        least = min(sizes.values())
-        loads, argument = self.at(params, cache_bytes // least)
-        best = loads * least, argument
-        if len(set(sizes.values())) > 1:
-            best = max(best, *self._in_bytes(params, cache_bytes, sizes))
-        return best
-
-    def _in_bytes(
-        self, params: Mapping[str, int], cache_bytes: int, sizes: Mapping[str, int]
-    ) -> Iterator[tuple[int, str]]:
-        """The arguments that tell the sizes of elements apart."""
-        values = {parameter(n): v for n, v in params.items()}
-        yield sum(int(e.subs(values)) * sizes[name] for name, e in self.compulsory.by_array), "compulsory"
-        if self.partition is not None and self.flow is not None:
+        smallest = min(sizes.values(), default=1)
+        parts = [(name, getattr(self, name)) for name in ("partition", "stencil", "bottleneck", "sweep")]
+        in_bytes: tuple[tuple[str, Stretches], ...] = ()
+        if len(set(sizes.values())) > 1 and self.partition is not None and self.flow is not None:
             from roofdsl.bounds.element_bytes import partition_bytes
 
-            yield partition_bytes(self.flow, self.partition, params, cache_bytes), "partition"
+            counted = partition_bytes(self.flow, self.partition)
+            in_bytes = (("partition", counted),) if counted is not None else ()
+        return LowerBound(
+            tuple((name, sizes.get(name, smallest), count) for name, count in self.compulsory.by_array),
+            tuple((name, part.numbers()) for name, part in parts if part is not None),
+            in_bytes,
+            smallest,
+            self.notes,
+        )
+
+    def at(self, params: Mapping[str, int], elements: int) -> tuple[int, str]:
+        """(the bound as a whole number of loads, the argument that gives it) at the given sizes and S = `elements`."""
+        return self.numbers.at(params, elements)
+
+    def bytes_at(self, params: Mapping[str, int], cache_bytes: int) -> tuple[int, str]:
+        """As `at`, in bytes of loads into a fast memory of `cache_bytes` (`LowerBound.bytes_at`)."""
+        return self.numbers.bytes_at(params, cache_bytes)
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
@@ -178,10 +171,9 @@ def _guarded(what: str, compute: Callable[[], T], notes: list[str], operations: 
 
 def _compulsory(found: Flow) -> Compulsory:
     counts = [(name, count(found, values)) for name, values in sorted(found.inputs().items())]
-    by_array = tuple((name, expression(c)) for name, c in counts)
-    total = sum((e for _, e in by_array), sympy.Integer(0))
+    total = sum((expression(c) for _, c in counts), sympy.Integer(0))
     main = sum((polynomial(at_large_sizes(found, c)) for _, c in counts), sympy.Integer(0))
-    return Compulsory(total, by_array, top_terms(main) if main else main)
+    return Compulsory(total, tuple(counts), top_terms(main) if main else main)
 
 
 def _flow(kernel: Kernel, numbers: Mapping[str, int]) -> Flow:
@@ -209,8 +201,8 @@ def _touched(kernel: Kernel) -> Compulsory:
             for residencies in compulsory(stream):
                 number = count_symbolic([residencies.begun_by_read])
                 form = closed_form(number, stream.context, stream.sizes.meaning())
-                by_array.append((residencies.array, expression(form)))
-            total = sum((e for _, e in by_array), sympy.Integer(0))
+                by_array.append((residencies.array, form))
+            total = sum((expression(c) for _, c in by_array), sympy.Integer(0))
             return Compulsory(total, tuple(by_array), total)
     except (NotAffine, NotCertified, CannotCount, LibraryFailure, TooHard):
         return Compulsory(sympy.Integer(0), (), sympy.Integer(0))

@@ -10,46 +10,38 @@ gives 4 sqrt(2) m n k / sqrt(bytes).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from fractions import Fraction
 
 import sympy
 
 from roofdsl.bounds.flow import Flow, sets
+from roofdsl.bounds.lower_bound import Power, Share, Stretches, rounded_up
 from roofdsl.bounds.partition import Partition, rational
 from roofdsl.bounds.pieces import Piece
-from roofdsl.formulas.sympy_forms import expression, parameter
 
 WIDEST = 16
 """Bytes of the largest element of the language. Values in registers are taken to be as large."""
 
 
-def partition_bytes(flow: Flow, partition: Partition, values: Mapping[str, int], held_bytes: int) -> int:
-    """Bytes that every order loads into a fast memory of `held_bytes` at these sizes; 0 where nothing is proven.
+def partition_bytes(flow: Flow, partition: Partition) -> Stretches | None:
+    """The argument in bytes, for a fast memory of so many bytes; None where nothing is proven.
 
     Interval products are left out: what they count for a value made on chip holds for elements of one size.
     """
     if any(a.piece.finished is not None for a in partition.parts):
-        return 0
-    numbers = {parameter(n): v for n, v in values.items()}
+        return None
     sizes = [_class_bytes(flow, a.piece) for a in partition.parts]
     largest = max(max(own.values()) for own in sizes)
-    power = rational(partition.parts[0].power)
-    room = sympy.Integer(held_bytes + partition.registers * WIDEST)
-    stretch = room / (power - 1)
-    held = room + stretch + largest
-    stretches: Any = sympy.Integer(0)
-    made: Any = sympy.Integer(0)
+    power = partition.parts[0].power
+    shares, made = [], []
     for allowed, own in zip(partition.parts, sizes, strict=True):
         constant = allowed.constant
         for slot, share in zip(allowed.piece.slots, allowed.exponents, strict=True):
             constant /= sympy.Integer(own[slot.group]) ** rational(share)
-        stretches += expression(allowed.piece.size) / (constant * held**power)
-        made += largest * sum(map(expression, allowed.piece.made))
-    found = stretch * (stretches - 1) - made
-    # a little less than its value in floating point: a bound may be too low, never too high
-    number = sympy.floor(sympy.N(found.subs(numbers), 30) * (1 - sympy.Rational(1, 10**12)))
-    return max(0, int(number))
+        shares.append(Share((allowed.piece.size,), (Power(rounded_up(constant), power),)))
+        made += [(largest, m) for m in allowed.piece.made]
+    ratio = Fraction(1) / (power - 1)
+    return Stretches(tuple(shares), ratio, False, partition.registers * WIDEST, largest, tuple(made), apart=True)
 
 
 def _class_bytes(flow: Flow, piece: Piece) -> dict[int, int]:

@@ -24,6 +24,7 @@ from roofdsl.bounds.counting import at_large_sizes, top_terms
 from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
+from roofdsl.bounds.lower_bound import Power, Share, Stretches, rounded_up
 from roofdsl.bounds.pieces import Piece, pieces, together
 from roofdsl.formulas.sympy_forms import expression, polynomial
 
@@ -47,6 +48,19 @@ class Partition:
     stretch: Any
     value: Any
     leading: Any
+
+    def numbers(self) -> Stretches:
+        """The same in exact arithmetic, for given sizes."""
+        power = self.parts[0].power
+        shares = tuple(Share((a.piece.size,), (Power(rounded_up(a.constant), power),)) for a in self.parts)
+        finished = [a.piece.finished for a in self.parts if a.piece.finished is not None]
+        made = [(1, m) for a in self.parts for m in a.piece.made] + [(FINISHED, m) for m in finished]
+        ratio = 1 / (power - 1)
+        # An interval product follows the values that one memory makes until they are done.
+        return Stretches(
+            shares, ratio, ratio.denominator != 1, self.registers, FINISHED - 1 if finished else 0, tuple(made),
+            apart=not finished,
+        )  # fmt: skip
 
 
 def rational(value: Fraction) -> Any:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -30,8 +31,10 @@ import sympy
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point
+from roofdsl.bounds.lower_bound import Power, Share, Stretches
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.sympy_forms import expression, polynomial
+from roofdsl.sets.cases import Cases
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,15 @@ class Staggered:
     free: Any
     value: Any
     leading: Any
+    registers: int
+    counts: tuple[Cases, ...]
+    at_edge: tuple[Cases, ...]
+
+    def numbers(self) -> Stretches:
+        """The same in exact arithmetic, for given sizes, from the counts of executions and of free reads."""
+        allowed = Power(Fraction(1, 3), Fraction(3, 2)), Power(Fraction(4), Fraction(1))
+        made = tuple((1, c) for c in self.at_edge)
+        return Stretches((Share(self.counts, allowed),), Fraction(2), False, self.registers, 0, made, apart=True)
 
 
 @dataclass
@@ -123,16 +135,20 @@ def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], li
     """Bound by stretches of T = 2 S arrivals, which include the reads at the boundary."""
     statements = {s.name: s for s in (vertex, *edges)}
     counts = [count(flow, s.domain) for s in statements.values()]
-    free = sum(_free(flow, statements, links), sympy.Integer(0))
+    at_edge = tuple(_free(flow, statements, links))
+    free = sum(map(expression, at_edge), sympy.Integer(0))
     total = sum((expression(c) for c in counts), sympy.Integer(0))
     room = size + flow.registers
     value = 2 * room * (total / most_executions(3 * room) - 1) - free
     main = sum((polynomial(at_large_sizes(flow, c)) for c in counts), sympy.Integer(0))
     leading = top_terms(main) * 2 * size / ((3 * size) ** sympy.Rational(3, 2) / 3)
-    return Staggered(vertex.name, (edges[0].name, edges[1].name), total, free, value, sympy.powsimp(leading))
+    return Staggered(
+        vertex.name, (edges[0].name, edges[1].name), total, free, value, sympy.powsimp(leading), flow.registers,
+        tuple(counts), at_edge,
+    )  # fmt: skip
 
 
-def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Iterator[Any]:
+def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Iterator[Cases]:
     """Counts of (execution, link) pairs that read a value neither made by the statements nor there before the first
     step.
 
@@ -152,4 +168,4 @@ def _free(flow: Flow, statements: Mapping[str, Statement], links: _Links) -> Ite
         if back == 1 and maker in own:
             for read in link.reads:
                 covered = covered.union(initial(statement, read, tuple(statements.values())))
-        yield expression(count(flow, statement.domain.reset_tuple_id().subtract(covered).coalesce()))
+        yield count(flow, statement.domain.reset_tuple_id().subtract(covered).coalesce())

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import islpy as isl
@@ -31,6 +32,7 @@ import sympy
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point, growth
+from roofdsl.bounds.lower_bound import Power, Share, Stretches, rounded_up
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.sets.cases import Cases
@@ -58,6 +60,16 @@ class Stencil:
     power: Any
     value: Any
     leading: Any
+    registers: int
+    counts: tuple[Cases, ...]
+    free: tuple[Cases, ...]
+
+    def numbers(self) -> Stretches:
+        """The same in exact arithmetic, for given sizes, from the counts of executions and of reads at the edge."""
+        m = self.dimensions
+        allowed = Power(rounded_up(self.constant), 1 + Fraction(1, m))
+        made = tuple((1, c) for c in self.free)
+        return Stretches((Share(self.counts, (allowed,)),), Fraction(m), False, self.registers, 0, made, apart=True)
 
 
 def stencil(flow: Flow, size: Any) -> Stencil | None:
@@ -170,7 +182,8 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
         return None
     c = c / shared
     constant = m / c / (sympy.Integer(m + 1) ** power if inner else m + 1)
-    total, edge = _sizes(flow, phases, links)
+    counts, free = _sizes(flow, phases, links)
+    total, edge = (sum(map(expression, own), sympy.Integer(0)) for own in (counts, free))
     room = size + flow.registers
     stretch = m * room
     value = stretch * (total / (constant * (room + stretch) ** power) - 1) - edge
@@ -178,17 +191,19 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
     leading = top_terms(main) * m * size / (constant * ((m + 1) * size) ** power)
     names = tuple(s.name for s in phases)
     offsets, inside = tuple(sorted(before[0])), tuple(sorted(within[0])) if inner else ()
-    return Stencil(names, m, offsets, inside, c, shared, total, edge, constant, power, value, sympy.powsimp(leading))
+    return Stencil(
+        names, m, offsets, inside, c, shared, total, edge, constant, power, value, sympy.powsimp(leading),
+        flow.registers, counts, free,
+    )  # fmt: skip
 
 
-def _sizes(flow: Flow, phases: Sequence[Statement], links: Sequence[Links]) -> tuple[Any, Any]:
-    """The number of executions, and of (execution, offset) pairs that read values no step computes."""
-    total: Any = sympy.Integer(0)
-    edge: Any = sympy.Integer(0)
+def _sizes(
+    flow: Flow, phases: Sequence[Statement], links: Sequence[Links]
+) -> tuple[tuple[Cases, ...], tuple[Cases, ...]]:
+    """The numbers of executions, and of (execution, offset) pairs that read values no step computes."""
+    counts, free = [], []
     for statement, each in zip(phases, links, strict=True):
         domain = statement.domain.reset_tuple_id()
-        executions: Cases = count(flow, domain)
-        total += expression(executions)
-        for where in each.values():
-            edge += expression(count(flow, domain.subtract(where).coalesce()))
-    return total, edge
+        counts.append(count(flow, domain))
+        free += [count(flow, domain.subtract(where).coalesce()) for where in each.values()]
+    return tuple(counts), tuple(free)

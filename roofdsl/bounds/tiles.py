@@ -65,7 +65,7 @@ def tiling(bound: Bound) -> Tiling:
     """The tiling of a kernel that is one perfect nest of a product. Raises NoTiling."""
     if bound.partition is None:
         raise NoTiling("its statements have no reuse that tiles could increase")
-    loops = _perfect(bound.plain)
+    loops = perfect_nest(bound.plain)
     allowed = bound.partition.parts[0]
     core = [
         loop.var for k, loop in enumerate(loops) if any(s.lost != () and _loses(s.lost, k) for s in allowed.piece.slots)
@@ -91,7 +91,8 @@ def tiling(bound: Bound) -> Tiling:
     return Tiling((*outer, stream, rows, columns), rows, columns, shape, 2 * total / shape + held_size, extents)
 
 
-def _perfect(kernel: Kernel) -> list[For]:
+def perfect_nest(kernel: Kernel) -> list[For]:
+    """The loops of a kernel that is one statement in three loops or more. Raises NoTiling for any other."""
     body: tuple[Node, ...] = kernel.body
     loops: list[For] = []
     while len(body) == 1 and isinstance(inner := body[0], For):

@@ -4,6 +4,9 @@ A *nursery* process is forked before anything else happens in the server. It has
 and does nothing but fork a child for each call, so a call costs a fork and not a start of Python. The child gives up
 what it must not do by an audit hook (PEP 578), which Python code cannot take back: it opens no file outside the root,
 roofdsl's own files and Python's, starts no program and opens no connection.
+
+What one call derives, later ones find: an on-disk cache (`roofdsl.store`) in a folder that lives as long as the
+nursery.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import multiprocessing
 import os
 import re
 import resource
+import shutil
 import signal
 import sys
 import tempfile
@@ -24,11 +28,15 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from roofdsl.lang.cache_folder import FOLDER
 from roofdsl.lang.record import Record
 from roofdsl.server.tools import GIVEN, Question
 
 Run = Callable[[list[str]], int]
 """Runs a command line of roofdsl and gives its exit status."""
+
+Places = tuple[Path | None, Path]
+"""The root, and the folder of what calls leave to later ones."""
 
 MOST_BYTES = 8 << 20
 """Of an answer."""
@@ -80,7 +88,9 @@ class Nursery:
         self._lock = threading.Lock()
         context = multiprocessing.get_context("fork")
         self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=((theirs, self._pipe), run, root, limits), daemon=False)
+        self._kept = Path(tempfile.mkdtemp(prefix="roofdsl-kept"))
+        given = (theirs, self._pipe), run, root, limits, self._kept
+        self._process = context.Process(target=_serve, args=given, daemon=False)
         self._process.start()
         theirs.close()
 
@@ -108,23 +118,24 @@ class Nursery:
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        shutil.rmtree(self._kept, ignore_errors=True)
 
 
-def _serve(ends: tuple[Connection, Connection], run: Run, root: Path | None, limits: Limits) -> None:
+def _serve(ends: tuple[Connection, Connection], run: Run, root: Path | None, limits: Limits, kept: Path) -> None:
     """The nursery's loop, until the server closes its end of the pipe, or is killed."""
     pipe, servers = ends
     servers.close()  # a copy of the server's end here would keep the pipe open after the server's end
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ[FOLDER] = str(kept)
     _import_what_calls_need()
-    while True:
-        try:
+    try:
+        while True:
             question = pipe.recv()
-        except (EOFError, OSError):
-            return
-        try:
-            pipe.send(_answered(question, run, root, limits))
-        except OSError:
-            return
+            pipe.send(_answered(question, run, (root, kept), limits))
+    except (EOFError, OSError):
+        return
+    finally:
+        shutil.rmtree(kept, ignore_errors=True)
 
 
 def _import_what_calls_need() -> None:
@@ -138,7 +149,7 @@ def _import_what_calls_need() -> None:
     import roofdsl.tell.sol  # noqa: F401
 
 
-def _answered(question: Question, run: Run, root: Path | None, limits: Limits) -> Answer:
+def _answered(question: Question, run: Run, places: Places, limits: Limits) -> Answer:
     """Fork, wait, and read what the child wrote."""
     with (
         tempfile.TemporaryDirectory(prefix="roofdsl") as folder,
@@ -149,7 +160,7 @@ def _answered(question: Question, run: Run, root: Path | None, limits: Limits) -
             (Path(folder) / GIVEN).write_text(question.text, encoding="utf-8", errors="replace")
         child = os.fork()
         if not child:
-            _answer(run, _command(question, limits), Path(folder), root, (out.fileno(), err.fileno()))
+            _answer(run, _command(question, limits), Path(folder), places, (out.fileno(), err.fileno()))
         status = _waited(child, limits.wall_s)
         return Answer(status, _read(out.fileno()), _read(err.fileno()))
 
@@ -177,10 +188,10 @@ def _read(file: int) -> str:
 def _command(question: Question, limits: Limits) -> list[str]:
     """The command line with the limits of a call."""
     budget = f"--budget={limits.seconds:g}s,{limits.memory_bytes >> 20}MiB"
-    return [budget, "--no-cache", *question.arguments]
+    return [budget, *question.arguments]
 
 
-def _answer(run: Run, arguments: list[str], folder: Path, root: Path | None, files: tuple[int, int]) -> None:
+def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files: tuple[int, int]) -> None:
     """The child: give up what is forbidden, run the command, and end the process."""
     status = 2
     try:
@@ -193,7 +204,7 @@ def _answer(run: Run, arguments: list[str], folder: Path, root: Path | None, fil
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
         resource.setrlimit(resource.RLIMIT_FSIZE, (2 * MOST_BYTES, 2 * MOST_BYTES))
-        _confine(folder, root)
+        _confine(folder, *places)
         try:
             status = run(arguments)
         except SystemExit as left:
@@ -207,19 +218,20 @@ def _answer(run: Run, arguments: list[str], folder: Path, root: Path | None, fil
         os._exit(status if isinstance(status, int) else 2)
 
 
-def _confine(folder: Path, root: Path | None) -> None:
+def _confine(folder: Path, root: Path | None, kept: Path) -> None:
     """From here on: no file outside, no program, no connection. It cannot be taken back."""
     package = Path(__file__).parents[1]
-    readable = [folder.resolve(), package, package.parent / "models", Path(sys.prefix), Path(sys.base_prefix)]
+    own = [folder.resolve(), kept.resolve()]
+    readable = [*own, package, package.parent / "models", Path(sys.prefix), Path(sys.base_prefix)]
     readable += [Path(p).resolve() for p in sys.path if p]
     if root is not None:
         readable.append(root)
     starts = tuple(f"{p}{os.sep}" for p in readable)
     system = ("/dev/null", "/dev/urandom", "/proc/self/", "/proc/meminfo", "/proc/cpuinfo", "/sys/devices/system/cpu")
-    writable = (f"{folder.resolve()}{os.sep}", "/dev/null")
+    writable = (*(f"{p}{os.sep}" for p in own), "/dev/null")
 
     def may_write(path: str) -> bool:
-        """In the call's own folder, and where numba keeps what it compiled."""
+        """In the call's own folder, in that of what is kept, and where numba keeps what it compiled."""
         compiled = path.startswith(f"{package}{os.sep}") and f"{os.sep}__pycache__{os.sep}" in f"{path}{os.sep}"
         return compiled or path.startswith(writable)
 

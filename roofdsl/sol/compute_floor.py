@@ -53,10 +53,25 @@ class ComputeFloor(Record):
     formula: str
 
 
-def operations_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Operations:
-    """All operations of one launch. Raises what counting raises."""
+class Executed(Record):
+    """A kernel, the same with its directives applied, the operations of each statement, and its executions."""
+
+    kernel: Kernel
+    plain: Kernel
+    counts: tuple[StatementOperations, ...]
+    executions: tuple[int, ...]
+
+
+def executed(kernel: Kernel, values: Mapping[str, int]) -> Executed:
+    """One launch of a kernel at its sizes. Raises what counting raises."""
     at = sized(kernel, values)
-    counts, executions = operation_counts(at.kernel), statement_executions(at.kernel, at.values)
+    executions = statement_executions(at.kernel, at.values)
+    return Executed(kernel, at.kernel, tuple(operation_counts(at.kernel)), tuple(executions))
+
+
+def operations_of(launch: Executed, machine: Machine) -> Operations:
+    """All operations of one launch."""
+    kernel, counts, executions = launch.kernel, launch.counts, launch.executions
     work = weighed(counts, executions)
     costs = tuple((name, Fraction(value)) for name, value in kernel.costs)
     unit = kernel.unit or fitting_unit(kernel, work, machine)
@@ -65,7 +80,7 @@ def operations_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -
         return Operations(work.total, parts, WorkAt({}, {}), costs, unit)
     matrix: list[ComputePart] = []
     rest = list(counts)
-    for one in sums_of_products(at.kernel):
+    for one in sums_of_products(launch.plain):
         own = counts[one.place]
         for type_name, pairs in own.fused_pairs.items():
             rate = _matrix_rate(type_name, one, machine)

@@ -7,8 +7,8 @@
   compulsory loads. Stores are the elements that the kernel leaves behind.
 - The launch.
 
-The capacity in front of a boundary counts the registers of all cores or multiprocessors, and all copies of all caches
-there together. Real machines hold less (caches contain copies of each other's lines), so the floor remains a floor.
+The capacity in front of a boundary counts registers and caches together (`capacity`). Real machines hold less, since
+caches contain copies of each other's lines, so the floor remains a floor.
 """
 
 from __future__ import annotations
@@ -26,16 +26,14 @@ from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
-from roofdsl.sol.compute_floor import Operations, compute_floor, operations_of
+from roofdsl.sol.capacity import Front, fronts
+from roofdsl.sol.compute_floor import Executed, Operations, compute_floor, executed, operations_of
+from roofdsl.store.memo import recall
 
 if TYPE_CHECKING:
-    from roofdsl.bounds.bound import Bound
+    from roofdsl.bounds.lower_bound import LowerBound
 
 COMPULSORY = "compulsory"
-REGISTER_BYTES = 4
-"""The size of a register of a multiprocessor."""
-CORE_REGISTERS_BYTES = 32 * 64
-"""The maximum size of a core's vector registers: 32 of 64 B, as in x86-64 with AVX-512."""
 KEPT = 256
 """The number of bounds that a long-running process keeps."""
 
@@ -81,16 +79,31 @@ class Floor(Record):
 
 
 @lru_cache(KEPT)
-def lower_bound(kernel: Kernel) -> Bound | None:
+def lower_bound(kernel: Kernel) -> LowerBound | None:
     """The lower bound on loads for symbolic sizes, found once; None for a kernel without arrays or without a form."""
-    from roofdsl.bounds.bound import bound
+
+    def found() -> LowerBound:
+        from roofdsl.bounds.bound import bound
+
+        return bound(kernel).numbers
 
     if all(a.is_scalar for a in kernel.arrays):
         return None
     try:
-        return bound(kernel)
+        return recall("bound", kernel, (), found)
     except (CommandError, InputError):
         return None
+
+
+class Needs(Record):
+    """What a kernel needs at its sizes on any machine. loads, stores: the bytes that must cross every boundary."""
+
+    kernel: Kernel
+    values: tuple[tuple[str, int], ...]
+    launch: Executed
+    loads: int
+    stores: int
+    bound: LowerBound | None
 
 
 def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Floor:
@@ -99,23 +112,35 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
     Raises InputError for an illegal kernel, CommandError for a missing parameter and for a type that the machine lacks,
     and what the analyses raise.
     """
+    return floor_on(machine, needs(kernel, parameters))
+
+
+def needs(kernel: Kernel, parameters: Mapping[str, int]) -> Needs:
+    """The part of a floor that is the same on all machines. Raises as `floor`."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import traffic_at
 
     require_legal(kernel)
     values = numbers(kernel, parameters)
-    operations = operations_of(kernel, values, machine)
+    launch = executed(kernel, values)
     kernel = ordinary(kernel)  # each datum moves once, past the caches or not
     once = traffic_at(kernel, values, None, None, "load_store")
-    found = lower_bound(kernel)
+    given = tuple(values.items())
+    return Needs(kernel, given, launch, once.loads_bytes or 0, once.stores_bytes or 0, lower_bound(kernel))
 
-    def needed(held_bytes: int) -> tuple[int, str]:
-        return (0, COMPULSORY) if found is None else found.bytes_at(values, held_bytes)
 
-    levels = level_terms(machine, (once.loads_bytes or 0, once.stores_bytes or 0), needed)
+def floor_on(machine: Machine, found: Needs) -> Floor:
+    """The floor on a machine. Raises CommandError for a type that it lacks."""
+    values, bound = dict(found.values), found.bound
+
+    def needed(front: Front) -> tuple[int, str]:
+        return (0, COMPULSORY) if bound is None else bound.bytes_at(values, front.bytes, front.memories)
+
+    operations = operations_of(found.launch, machine)
+    levels = level_terms(machine, (found.loads, found.stores), needed)
     terms = in_order([compute_term(operations, machine), *levels, launch_term(machine)])
     return Floor(
-        kernel.name, machine.name, tuple(values.items()), operations.work, terms, operations.unit, _notes(kernel),
+        found.kernel.name, machine.name, found.values, operations.work, terms, operations.unit, _notes(bound),
         operations.partly,
     )  # fmt: skip
 
@@ -136,40 +161,29 @@ def launch_term(machine: Machine) -> FloorTerm:
     return FloorTerm(LAUNCH, 1, launch_seconds(machine).at({LAUNCHES: 1}), "1 launch", "launches")
 
 
-def _notes(kernel: Kernel) -> tuple[str, ...]:
+def _notes(bound: LowerBound | None) -> tuple[str, ...]:
     """The reasons why the bound on the loads may be lower than the actual need."""
-    found = lower_bound(kernel)
-    if found is None:
+    if bound is None:
         return ("no lower bound on loads is known beyond the compulsory ones",)
-    return tuple(f"no further bound on loads: {note}" for note in found.notes)
+    return tuple(f"no further bound on loads: {note}" for note in bound.notes)
 
 
-def registers_bytes(machine: Machine) -> int:
-    """The bytes in the registers of all cores or multiprocessors; 2 KiB for each unless the machine states them."""
-    own = machine.multiprocessor
-    each = CORE_REGISTERS_BYTES if own is None or own.registers is None else own.registers * REGISTER_BYTES
-    return each * (machine.units or max((c.copies for c in machine.caches), default=1))
-
-
-def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[int], tuple[int, str]]) -> list[FloorTerm]:
+def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front], tuple[int, str]]) -> list[FloorTerm]:
     """A term for each boundary behind a cache, and for that of the memory on a machine without caches.
 
     once: bytes that must be loaded and stored across every boundary. needed: the bytes of loads that any order needs
-    with so many bytes in front of a boundary, and the argument for them.
+    with that in front of a boundary, and the argument for them.
     """
     loads, stores = once
-    levels = [(c.name, c.bandwidth_bytes_per_s, c.duplex) for c in machine.caches]
-    memory = machine.main_memory
-    levels.append((memory.name, memory.bandwidth_bytes_per_s, memory.duplex))
-    terms, held = [], registers_bytes(machine)
-    for k, (name, rate, duplex) in enumerate(levels):
+    terms = []
+    for at, front in zip(machine.hierarchy, fronts(machine), strict=True):
         least, argument = loads, COMPULSORY
-        if k:
-            held += machine.caches[k - 1].size_bytes * machine.caches[k - 1].copies
-            bytes_needed, why = needed(held)
+        if front is not None:
+            bytes_needed, why = needed(front)
             if bytes_needed > loads:
                 least, argument = bytes_needed, why
-        moved = max(least, stores) if duplex else least + stores
+        moved = max(least, stores) if at.duplex else least + stores
+        rate = at.bandwidth_bytes_per_s
         formula = f"{show_bytes(least)} loaded, {show_bytes(stores)} stored, at {show_bandwidth(rate)}"
-        terms.append(FloorTerm(name, moved, Fraction(moved) / rate, formula, argument))
+        terms.append(FloorTerm(at.name, moved, Fraction(moved) / rate, formula, argument))
     return terms

@@ -16,7 +16,8 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
-from roofdsl.sol.compute_floor import operations_of, together
+from roofdsl.sol.capacity import Front
+from roofdsl.sol.compute_floor import executed, operations_of, together
 from roofdsl.sol.floor import COMPULSORY, Floor, compute_term, in_order, launch_term, level_terms, lower_bound
 
 NOTE = "arrays of another type or another number of elements are taken to be other arrays"
@@ -58,16 +59,17 @@ def fused(at: ProgramAt, machine: Machine, once: tuple[int, int] | None = None) 
     arrays = [arrays_of(part) for part in at.launched]
     given = list(_given(at.launched, arrays))
     operations = together(
-        [(operations_of(part.kernel, dict(part.arguments), machine), part.times) for part in at.launched]
+        [(operations_of(executed(part.kernel, dict(part.arguments)), machine), part.times) for part in at.launched]
     )
     moved = once or (_loaded(at, arrays, given), _stored(at, arrays))
 
-    def needed(held_bytes: int) -> tuple[int, str]:
+    def needed(front: Front) -> tuple[int, str]:
         best = 0, COMPULSORY
         for part, own, passed in zip(at.launched, arrays, given, strict=True):
             bound = lower_bound(part.kernel)
             if bound is not None:
-                least, why = bound.bytes_at(numbers(part.kernel, dict(part.arguments)), held_bytes)
+                sizes = numbers(part.kernel, dict(part.arguments))
+                least, why = bound.bytes_at(sizes, front.bytes, front.memories)
                 best = max(best, (least - sum(a.loads for a in own if a.name in passed), why))
         return best
 

@@ -8,15 +8,16 @@ for each is what its block needs once.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import isqrt
 from typing import TYPE_CHECKING
 
-from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine, Multiprocessor
-from roofdsl.sol.floor import REGISTER_BYTES, lower_bound
+from roofdsl.sol.capacity import REGISTER_BYTES
 from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
 from roofdsl.sol.level_times import Moved, Times, level_times
 
@@ -30,6 +31,9 @@ CORE_REGISTERS_BYTES = 512
 
 MOST_REGISTERS = 255
 """Of a thread on NVIDIA's multiprocessors."""
+
+KEPT = 256
+"""The number of tilings that a long-running process keeps."""
 
 
 class Products(Record):
@@ -61,17 +65,28 @@ def products_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Prod
 
 
 def _nest(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> tuple[Bound, Tiling] | None:
-    from roofdsl.bounds.tiles import NoTiling, extents_at, tiling
+    from roofdsl.bounds.tiles import extents_at
 
-    bound = lower_bound(kernel)
-    if bound is None:
+    found = _plan(kernel)
+    if found is None or len(found[1].order) != 3 or None in extents_at(found[1], dict(parameters)):
         return None
+    return found
+
+
+@lru_cache(KEPT)
+def _plan(kernel: Kernel) -> tuple[Bound, Tiling] | None:
+    """The bound and the tiling of a product in three loops, found once. Only loops that may be one are bounded."""
+    from roofdsl.bounds.bound import bound
+    from roofdsl.bounds.tiles import NoTiling, perfect_nest, tiling
+    from roofdsl.bounds.untile import untiled
+    from roofdsl.loops.transform import apply
+
     try:
-        plan = tiling(bound)
-        extents = extents_at(plan, dict(parameters))
-    except (NoTiling, CommandError):
+        perfect_nest(untiled(apply(kernel)))
+        own = bound(kernel)
+        return own, tiling(own)
+    except (NoTiling, CommandError, InputError):
         return None
-    return None if None in extents or len(plan.order) != 3 else (bound, plan)
 
 
 def _of_nest(kernel: Kernel, nest: tuple[Bound, Tiling], parameters: tuple[tuple[str, int], ...]) -> Grouped | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record
@@ -11,6 +11,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.sol.answer import SpeedOfLight, speed_of_light
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.fused import Fused, arrays_of, fused
+from roofdsl.sol.fusing import FusedLaunches, fusions
 
 
 class Part(Record):
@@ -33,12 +34,16 @@ class Kept(Record):
 
 
 class ProgramLight(Record):
-    """The program as one launch (`fused`), its launches one by one, and arrays that stay in the last cache between."""
+    """The program as one launch (`fused`), its launches one by one, and arrays that stay in the last cache between.
+
+    together: launches that the best order found fuses; `kept` is about the others.
+    """
 
     fused: Fused
     parts: tuple[Part, ...]
     kept: tuple[Kept, ...]
     claim: Claim | None
+    together: tuple[FusedLaunches, ...] = ()
 
     @property
     def launches(self) -> int:
@@ -57,11 +62,12 @@ class ProgramLight(Record):
 
     @property
     def best_s(self) -> Fraction | None:
-        """The time of all launches in the best order found, with what stays in the last cache."""
-        found = [None if p.answer.best is None else p.times * p.answer.best.time_s for p in self.parts]
-        if None in found:
+        """The time of all launches in the best order found, fused or with what stays in the last cache."""
+        alone = [None if p.answer.best is None else p.answer.best.time_s for p in self.parts]
+        if None in alone:
             return None
-        return sum((t for t in found if t is not None), Fraction(0)) - sum((k.saved_s for k in self.kept), Fraction(0))
+        every = sum((p.times * (t or 0) for p, t in zip(self.parts, alone, strict=True)), Fraction(0))
+        return every - sum((k.saved_s for k in self.kept), Fraction(0)) - _gain(self.together, alone)
 
 
 def program_light(
@@ -73,7 +79,26 @@ def program_light(
     whole = fused(at, machine, once)
     parts = tuple(Part(p.times, speed_of_light(p.kernel, dict(p.arguments), machine)) for p in at.launched)
     claim = None if measured_s is None else judge(measured_s, whole.floor)
-    return ProgramLight(whole, parts, tuple(_kept(at, parts, machine)), claim)
+    kept = tuple(_kept(at, parts, machine))
+    alone = [None if p.answer.best is None else p.answer.best.time_s for p in parts]
+    together = tuple(fusions(at, alone, machine))
+    names = {at.launched[place].kernel.name for group in together for place in group.places}
+    left = tuple(k for k in kept if k.writer not in names and k.reader not in names)
+    lost = sum((k.saved_s for k in kept), Fraction(0)) - sum((k.saved_s for k in left), Fraction(0))
+    if _gain(together, alone) <= lost:
+        return ProgramLight(whole, parts, kept, claim)
+    return ProgramLight(whole, parts, left, claim, together)
+
+
+def _gain(together: Iterable[FusedLaunches], alone: Sequence[Fraction | None]) -> Fraction:
+    """The seconds by which fused launches are faster than one after the other."""
+    return sum(
+        (
+            g.times * (sum((alone[place] or Fraction(0) for place in g.places), Fraction(0)) - g.time_s)
+            for g in together
+        ),
+        Fraction(0),
+    )
 
 
 def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[Kept]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.prediction import Prediction
@@ -48,10 +48,15 @@ def best(kernel: Kernel, machine: Machine, floor: Floor, now: Prediction | None)
             levels = tuple((level.name, level.time_s) for level in now.levels)
             on = f"as written, on {floor.unit} units"
             candidates.append(Schedule(on, (f"unit {floor.unit}",), (*fixed, *levels)))
-    for found in (_of_products(kernel, machine, floor), _of_sweeps(kernel, machine, floor)):
-        if found is not None:
-            candidates.append(Schedule(found.what, found.lines, (*fixed, *_no_less(found.terms, floor)), found.text))
+    for found in in_tiles(kernel, machine, floor):
+        candidates.append(replace(found, terms=(*fixed, *_no_less(found.terms, floor))))
     return min(candidates, key=lambda s: s.time_s, default=None)
+
+
+def in_tiles(kernel: Kernel, machine: Machine, floor: Floor) -> list[Schedule]:
+    """The orders in tiles, with what the tiles move at each level as their only terms."""
+    found = _of_products(kernel, machine, floor), _of_sweeps(kernel, machine, floor)
+    return [schedule for schedule in found if schedule is not None]
 
 
 def _no_less(terms: Times, floor: Floor) -> Times:

@@ -18,7 +18,7 @@ from roofdsl.lang.record import Record
 Table = dict[str, Any]
 """{"classes": [[module, name, field, ...], ...], "nodes": [[kind, ...], ...], "root": child}; JSON values."""
 
-HOMES = ("roofdsl.counts.", "roofdsl.checks.", "roofdsl.formulas.", "roofdsl.sets.", "roofdsl.loops.", "roofdsl.lang.")
+HOMES = tuple(f"roofdsl.{stage}." for stage in ("bounds", "counts", "checks", "formulas", "sets", "loops", "lang"))
 """The packages in which the classes of results are defined."""
 
 

@@ -21,7 +21,7 @@ T = TypeVar("T")
 LEAST_S = 0.05
 """Results that took less processor time are not kept."""
 
-STAGES = ("lang", "loops", "sets", "formulas", "checks", "counts", "simulate", "store")
+STAGES = ("lang", "loops", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
 """The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
 
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")

@@ -62,6 +62,12 @@ def program_blocks(found: ProgramLight) -> list[Block]:
     if found.fused.passed:
         names = ", ".join(f"{p.array} of {p.reader} ({show_bytes(p.bytes)})" for p in found.fused.passed)
         parts += [Gap(), line(f"Need not be loaded, since an earlier launch may have written it: {names}.", 0)]
+    for group in found.together:
+        names = " and ".join(found.parts[place].answer.floor.kernel for place in group.places)
+        held = f"; {', '.join(group.arrays)} stay{'s' if len(group.arrays) == 1 else ''} in the last cache"
+        loops = f"{group.blocks:,} iterations of {', '.join(group.loops)}"
+        text = f"In the best order found, {names} are one launch, in {loops}{held if group.arrays else ''}."
+        parts += [Gap(), line(text, 0)]
     if found.kept:
         names = ", ".join(f"{k.array} from {k.writer} to {k.reader}" for k in found.kept)
         parts += [Gap(), line(f"In the best orders found, the last cache holds {names}.", 0)]
@@ -185,6 +191,17 @@ def program_document(found: ProgramLight) -> dict[str, Any]:
                     "saved_s": float(k.saved_s),
                 }
                 for k in found.kept
+            ],
+            "fused": [
+                {
+                    "kernels": [found.parts[place].answer.floor.kernel for place in group.places],
+                    "times": group.times,
+                    "loops": list(group.loops),
+                    "iterations": group.blocks,
+                    "arrays": list(group.arrays),
+                    "time_s": float(group.time_s),
+                }
+                for group in found.together
             ],
             "kernels": [{"launches": p.times, "light": document(p.answer)} for p in found.parts],
         },

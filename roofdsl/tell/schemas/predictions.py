@@ -198,6 +198,13 @@ SOL = record(
                 record({"array": TEXT, "writer": TEXT, "reader": TEXT, "bytes": BYTES, "saved_s": SECONDS}),
                 "arrays that stay in the last cache from one launch to the next",
             ),
+            "fused": many(
+                record({
+                    "kernels": many(TEXT), "times": COUNT, "loops": many(TEXT), "iterations": COUNT,
+                    "arrays": many(TEXT), "time_s": SECONDS,
+                }),
+                "launches that the best order found runs as one, and what then stays in the last cache",
+            ),
             "kernels": many(record({"launches": COUNT, "light": record(_SOL)})),
         }),
     },

@@ -1,0 +1,230 @@
+"""Launches of a program that run as one, block by block, so that what they pass on stays in the last cache.
+
+Launches that follow each other may be fused if they begin with the same loops, and if each iteration of these loops in
+one launch touches what the same iteration touches in the others. The fused launch does one iteration of the first
+launch, the same one of the second, and so on, and then goes on to the next iteration; inside a launch the order stays.
+What a launch moves for an iteration is counted with its data in the memory, except for arrays that an earlier launch
+wrote in the same iteration: the last cache holds everything that an iteration touches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import prod
+
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import accesses, statements
+from roofdsl.loops.integers import Const, Sym, add
+from roofdsl.loops.model import Assign, For, Kernel, Let
+from roofdsl.loops.numbers import numbers
+from roofdsl.loops.program_at import Launched, ProgramAt, RepeatedAt
+from roofdsl.machine.model import Machine
+from roofdsl.predict.time_model import LAUNCH
+from roofdsl.sol.answer import speed_of_light
+from roofdsl.sol.fused import Moved, arrays_of
+from roofdsl.sol.level_times import Times
+
+LONGEST = 4
+"""The most launches that are fused into one."""
+
+Place = tuple[tuple[int, int], ...]
+"""For loops by their depth, the dimension of an array that each of them counts."""
+
+
+class FusedLaunches(Record):
+    """Launches (indices into `ProgramAt.launched`) that run as one, `times` times.
+
+    loops: those of the first launch whose iterations are the blocks; arrays: what stays in the last cache. terms: the
+    time of one fused launch.
+    """
+
+    places: tuple[int, ...]
+    times: int
+    loops: tuple[str, ...]
+    blocks: int
+    arrays: tuple[str, ...]
+    terms: Times
+
+    @property
+    def time_s(self) -> Fraction:
+        return max(time for _, time in self.terms)
+
+
+def fusions(at: ProgramAt, best_s: Sequence[Fraction | None], machine: Machine) -> list[FusedLaunches]:
+    """Groups of launches that are faster as one than one after the other, no launch in two of them.
+
+    best_s: the time of each launch of `at` alone.
+    """
+    if machine.last_cache is None or machine.main_memory.duplex or at.exchanges:
+        return []
+    found = []
+    for sequence, times in _sequences(at.steps, 1):
+        begin = 0
+        while begin < len(sequence):
+            group = _longest(at, sequence[begin : begin + LONGEST], best_s, machine)
+            if group is not None:
+                found.append(replace(group, times=times))
+            begin += 1 if group is None else len(group.places)
+    return found
+
+
+def _sequences(steps: Sequence[int | RepeatedAt], times: int) -> Iterator[tuple[list[int], int]]:
+    """Launches that follow each other directly, and how often they do."""
+    own: list[int] = []
+    for step in steps:
+        if isinstance(step, int):
+            own.append(step)
+            continue
+        yield own, times
+        own = []
+        yield from _sequences(step.steps, times * step.times)
+    yield own, times
+
+
+def _longest(
+    at: ProgramAt, places: Sequence[int], best_s: Sequence[Fraction | None], machine: Machine
+) -> FusedLaunches | None:
+    """The longest group that begins with the first of these launches and is faster as one."""
+    for length in range(len(places), 1, -1):
+        own = tuple(places[:length])
+        alone = [best_s[place] for place in own]
+        group = None if None in alone else _fused(at, own, machine)
+        if group is not None and group.time_s < sum((t for t in alone if t is not None), Fraction(0)):
+            return group
+    return None
+
+
+def _fused(at: ProgramAt, places: tuple[int, ...], machine: Machine) -> FusedLaunches | None:
+    """These launches as one, in the largest blocks that the last cache holds; None if it is not known to be legal."""
+    launched = [at.launched[place] for place in places]
+    nests = [_nest(part) for part in launched]
+    most = 0
+    while all(len(nest) > most for nest in nests) and len({nest[most][1:] for nest in nests}) == 1:
+        most += 1
+    deepest = next((depth for depth in range(most, 0, -1) if _same_iterations(launched, nests, depth)), 0)
+    for depth in range(1, deepest + 1):
+        if any(_depends(part.kernel, nest[:depth]) for part, nest in zip(launched, nests, strict=True)):
+            return None
+        made = _in_blocks(at, places, nests, depth, machine)
+        if made is not None:
+            return made
+    return None
+
+
+Loop = tuple[str, int, int, int]
+"""The variable, start, stop and step of a loop, as numbers."""
+
+
+def _nest(part: Launched) -> tuple[Loop, ...]:
+    """The loops around everything that a launch does, from the outside in."""
+    values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
+    found = []
+    body = () if part.kernel.directives else part.kernel.body
+    while len(body) == 1 and isinstance(loop := body[0], For):
+        if (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) - values.keys():
+            break
+        found.append((loop.var, *(e.evaluate(values) for e in (loop.start, loop.stop, loop.step))))
+        body = loop.body
+    return tuple(found)
+
+
+def _depends(kernel: Kernel, nest: Sequence[Loop]) -> bool:
+    """Whether an inner loop runs differently from iteration to iteration of these."""
+    names = {name for name, *_ in nest}
+    around = {loop for placed in statements(kernel.body) for loop in placed.loops}
+    return any((loop.start.symbols() | loop.stop.symbols()) & names for loop in around)
+
+
+def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int) -> bool:
+    """Whether arrays that may be the same are touched by the same iterations in all launches, if one writes them."""
+    touched: dict[tuple[str, int], list[tuple[int, bool, Place | None, tuple[int, ...]]]] = {}
+    for number, (part, nest) in enumerate(zip(launched, nests, strict=True)):
+        values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
+        names = {name: k for k, (name, *_) in enumerate(nest[:depth])}
+        for placed in statements(part.kernel.body):
+            if not isinstance(placed.statement, Assign | Let):
+                return False
+            for access in accesses(placed.statement):
+                array = access.element.array
+                if array.is_scalar and access.is_write:
+                    return False
+                if array.intent == "temp" or array.is_scalar:
+                    continue
+                shape = tuple(d.evaluate(values) for d in array.dims)
+                where = {
+                    names[s.name]: k
+                    for k, s in enumerate(access.element.subscripts)
+                    if isinstance(s, Sym) and s.name in names
+                }
+                place = tuple(sorted(where.items())) if len(where) == depth else None
+                touched.setdefault((array.type.name, prod(shape)), []).append((number, access.is_write, place, shape))
+    for several in touched.values():
+        shared = len({number for number, *_ in several}) > 1 and any(write for _, write, *_ in several)
+        if shared and (len({(place, shape) for *_, place, shape in several}) > 1 or several[0][2] is None):
+            return False
+    return True
+
+
+def _in_blocks(
+    at: ProgramAt, places: tuple[int, ...], nests: Sequence[Sequence[Loop]], depth: int, machine: Machine
+) -> FusedLaunches | None:
+    """Blocks of one iteration of `depth` loops; None if they do not fit in the last cache, or a launch is not found."""
+    blocks = prod(max(0, -(-(stop - start) // step)) for _, start, stop, step in nests[0][:depth])
+    parts = [replace(p, kernel=_first(p.kernel, depth), times=1) for p in (at.launched[place] for place in places)]
+    moved = [arrays_of(part) for part in parts]
+    cache = machine.last_cache
+    assert cache is not None
+    touched = {(a.name, a.kind): max(a.loads, a.stores) for own in moved for a in own}
+    if not blocks or sum(touched.values()) > cache.size_bytes * cache.copies:
+        return None
+    passed = list(_passed(at, places, moved))
+    memory = machine.main_memory
+    terms: dict[str, Fraction] = {}
+    for part in parts:
+        try:
+            best = speed_of_light(part.kernel, dict(part.arguments), machine).best
+        except (CommandError, InputError):
+            return None
+        if best is None:
+            return None
+        for name, time in best.terms:
+            terms[name] = max(terms.get(name, time), time) if name == LAUNCH else terms.get(name, Fraction(0)) + time
+    saved = Fraction(sum(bytes_ for _, bytes_ in passed)) / memory.bandwidth_bytes_per_s
+    terms[memory.name] = max(Fraction(0), terms.get(memory.name, Fraction(0)) - saved)
+    times = tuple((name, time if name == LAUNCH else time * blocks) for name, time in terms.items())
+    names = tuple(dict.fromkeys(name for name, _ in passed))
+    return FusedLaunches(places, 1, tuple(name for name, *_ in nests[0][:depth]), blocks, names, times)
+
+
+def _first(kernel: Kernel, depth: int) -> Kernel:
+    """Only the first iteration of so many outer loops."""
+
+    def cut(loop: For, left: int) -> For:
+        inner = loop.body[0]
+        body = (cut(inner, left - 1),) if left > 1 and isinstance(inner, For) else loop.body
+        return replace(loop, stop=add(loop.start, Const(1)), body=body)
+
+    outer = kernel.body[0]
+    assert isinstance(outer, For)
+    return replace(kernel, body=(cut(outer, depth),))
+
+
+def _passed(at: ProgramAt, places: tuple[int, ...], moved: Sequence[Sequence[Moved]]) -> Iterator[tuple[str, int]]:
+    """Arrays that a launch of the group reads after another one wrote them, with the bytes that need not move.
+
+    What is written need not reach the memory if it is read in the group, and nowhere else in the program.
+    """
+    written: dict[tuple[str, object], Moved] = {}
+    outside = {a.kind for k, part in enumerate(at.launched) if k not in places for a in arrays_of(part) if a.loads}
+    read: set[tuple[str, object]] = set()
+    for own in moved:
+        for array in own:
+            key = array.name, array.kind
+            if array.loads and key in written:
+                yield array.name, array.loads
+                if key not in read and array.kind not in outside:
+                    yield array.name, written[key].stores
+                read.add(key)
+        written |= {(a.name, a.kind): a for a in own if a.stores}
