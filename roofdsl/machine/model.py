@@ -157,7 +157,8 @@ class Multiprocessor(Record):
 
     warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
     of one block; registers: number of 32-bit registers; shared_bytes: shared memory; schedulers: the partitions to
-    which registers and warps are assigned.
+    which registers and warps are assigned. tlb_bytes: the memory whose addresses its TLB holds; tlb_miss_s: what a
+    warp's request waits for another one. Only the times of library operators use these two.
     """
 
     warp: int
@@ -167,6 +168,8 @@ class Multiprocessor(Record):
     registers: int | None = None
     shared_bytes: int | None = None
     schedulers: int = 1
+    tlb_bytes: int | None = None
+    tlb_miss_s: Fraction | None = None
     source: str = ""
 
 

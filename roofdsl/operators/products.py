@@ -19,8 +19,9 @@ from math import ceil
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine, Multiprocessor
 from roofdsl.operators.bandwidth import stream_rate
-from roofdsl.operators.launch import multiprocessors
+from roofdsl.operators.launch import multiprocessors, resident_blocks
 from roofdsl.operators.operator import BYTES, Operator
+from roofdsl.operators.pages import pages_of, waiting_s
 
 VECTOR = 4
 """Elements of f32 in one access of a thread."""
@@ -29,6 +30,9 @@ UNROLLED = 8
 """Steps of k in one pass of the loop, which also takes LOOP instructions: barrier, addresses, branch."""
 
 LOOP = 6
+
+REGISTERS = 16
+"""Of a thread, for each row of its results: 128 for 8 x 8 of them, with operands and addresses."""
 
 MOST_OF_A_WARP = 24
 """Multiply-add units of a scheduler: with more, it needs one cycle for a warp of 32 threads, otherwise two or more."""
@@ -57,6 +61,10 @@ class Tile(Record):
     columns: int
     side: int
     sliced: int = 1
+
+    @property
+    def threads(self) -> int:
+        return self.rows * self.columns // self.side**2 * self.sliced
 
     @property
     def other_instructions(self) -> float:
@@ -136,9 +144,24 @@ def _with_tile(operator: Operator, machine: Machine, tile: Tile, split: int) -> 
     together = lanes * _own(machine).schedulers
     rate = _rate(machine, tile) * tile.efficiency(lanes, together, _port_bytes(machine)) / units
     each = 2 * tile.rows * tile.columns * (steps + FILL_STEPS) / rate
+    each += _waiting_s(operator, machine, tile, steps, tiles)
     moved = _moved(operator, machine)
     parts = 0.0 if split == 1 else BYTES * operator.elements * (split + 1) / _memory_rate(machine)
     return max(ceil(tiles / units) * each, moved) + parts
+
+
+def _waiting_s(operator: Operator, machine: Machine, tile: Tile, steps: float, tiles: int) -> float:
+    """Seconds that a tile waits for addresses: `linear` walks along the rows of both operands, `bmm` along those of the
+    first and down those of the second.
+    """
+    resident = resident_blocks(machine, tile.threads, REGISTERS * tile.side)
+    pages = pages_of(tile.rows, operator.k * BYTES)
+    if operator.name == "linear":
+        pages += pages_of(tile.columns, operator.k * BYTES)
+    else:
+        pages += pages_of(UNROLLED, operator.n * BYTES)
+    loaded = (tile.rows + tile.columns) * steps * BYTES
+    return waiting_s(machine, pages, loaded, resident, tiles / (resident * multiprocessors(machine)[0]))
 
 
 def _own(machine: Machine) -> Multiprocessor:

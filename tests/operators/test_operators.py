@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
+from math import ceil
 
 import pytest
 
@@ -14,6 +15,7 @@ from roofdsl.operators.bandwidth import rate_of_flow, stream_rate
 from roofdsl.operators.launch import resident_blocks
 from roofdsl.operators.normalizations import WAYS, _evicted
 from roofdsl.operators.operator import Operator
+from roofdsl.operators.pages import pages_of
 from roofdsl.operators.products import Tile, product_s
 from roofdsl.operators.time import operator_time
 
@@ -64,8 +66,8 @@ def test_blocks_are_limited_by_warps_blocks_and_registers() -> None:
 
 def test_a_tile_more_costs_a_whole_round() -> None:
     """80 tiles of 128 x 128 on 80 multiprocessors take one round; four more columns of tiles begin a second."""
-    one, two = (product_s(Operator("linear", m=1280, n=n, k=65536), V100) for n in (1024, 1088))
-    assert one == pytest.approx(2 * 1280 * 1024 * 65536 / 14.03e12, rel=0.05)
+    one, two = (product_s(Operator("linear", m=1280, n=n, k=8192), V100) for n in (1024, 1088))
+    assert one == pytest.approx(2 * 1280 * 1024 * 8192 / 14.03e12, rel=0.05)
     assert two > 1.04 * one
 
 
@@ -109,6 +111,32 @@ def test_within_a_power_limit_tiles_that_load_more_are_slower() -> None:
     assert slower == pytest.approx(clock / 0.85e9 * small.energy / large.energy, rel=0.01)
 
 
+@pytest.mark.parametrize("row_bytes", [4096, 18432, 40960, 200 << 10, 3 << 20])
+def test_the_pages_of_a_tile_are_those_that_its_bytes_lie_in(row_bytes: int) -> None:
+    """Counted for tiles of 32 rows, which begin at any multiple of their bytes."""
+    tile, page = 32 * row_bytes, 2 << 20
+    starts = range(0, 512 * tile, tile)
+    counted = sum((s + tile - 1) // page - s // page + 1 for s in starts) / len(starts)
+    assert pages_of(32, row_bytes) == pytest.approx(counted, rel=1e-3)
+
+
+def test_products_over_long_rows_wait_for_addresses() -> None:
+    """A multiprocessor of a P100 holds four blocks with tiles of 128 x 32 and the addresses of 16 pages.
+
+    With rows of 4096 elements, a tile has 1 and 0.25 pages of 2 MiB in use, so that no request waits. With rows of
+    65536, it has 16 and 4; four of them miss all but 16 of 80.
+    """
+    p100 = load_machine("p100_pcie")
+    known = replace(p100, multiprocessor=replace(p100.multiprocessor, tlb_bytes=None))
+    short, long = (Operator("linear", m=8192, n=4096, k=k) for k in (4096, 65536))
+    assert product_s(short, p100) == product_s(short, known)
+    waiting = product_s(long, p100) - product_s(long, known)
+    tiles, resident = 64 * 128, 4 * 56
+    requests = ceil(tiles / 56) * (128 + 32) * 65536 * 4 / 512
+    in_step = (tiles / resident) / (tiles / resident + 2)
+    assert waiting == pytest.approx(requests * 141e-9 * (1 - 16 / 80) * in_step, rel=0.01)
+
+
 def test_later_passes_wait_for_the_cache_that_has_the_row() -> None:
     """A row of 2048 is found in the first cache of a T4, with 4 blocks of 256 threads: three passes take little more
     than one. Rows of 16384 are not found in any cache: three loads and a store instead of one of each.
@@ -137,6 +165,8 @@ def test_a_stencil_takes_longer_for_each_neighbor_until_bandwidth_bounds_it() ->
         (Operator("linear", m=4096, n=4096, k=4096), "v100_pcie", 10.1594),
         (Operator("linear", m=2048, n=50272, k=1536), "p100_pcie", 45.63398),
         (Operator("linear", m=16384, n=10240, k=2560), "p100_pcie", 122.9166),
+        (Operator("linear", m=32768, n=1536, k=50272), "p100_pcie", 2317.653),  # rows of 200 KB
+        (Operator("linear", m=2048, n=8192, k=8192), "p100_pcie", 38.14256),
         (Operator("linear", m=2048, n=50272, k=1536), "t4", 77.33748),
         (Operator("linear", m=16384, n=10240, k=2560), "t4", 214.8743),
         (Operator("bmm", batch=2048, m=96, n=1024, k=1024), "t4", 160.3034),  # tiles of 32 x 128
