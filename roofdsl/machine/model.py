@@ -15,6 +15,7 @@ from roofdsl.lang.types import TYPES
 from roofdsl.machine.quantities import show_rate
 
 UNFUSED = "unfused"  # what `peak TYPE RATE` without a class states
+ONLY_STORED, COMPUTED_IN = ("f8",), "f32"  # types that ordinary units compute in another one
 DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction(8)}  # rule 12
 
 
@@ -339,7 +340,8 @@ class Machine(Record):
         """
         if unit is not None:
             return self.rate(type_name, unit)
-        return self.rate(type_name, "fma" if self.stated(type_name, "fma") else UNFUSED)
+        paired = self.stated(type_name, "fma") is not None or self._has_matrix_units_alone(type_name)
+        return self.rate(type_name, "fma" if paired else UNFUSED)
 
     def rate(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None = None) -> Rate:
         """Operations per second of `cls` on `type_name` (docs/rules.md, rule 12).
@@ -357,6 +359,8 @@ class Machine(Record):
             return Rate(stated.rate_per_s)
         if cls in MATRIX_CLASSES:
             raise self._missing(type_name, cls)
+        if self._has_matrix_units_alone(type_name):
+            return self._rate_beside_matrix_units(type_name, cls, costs)
         if cls == "fma":
             base = self.rate(type_name, UNFUSED)
             note = f"{type_name}: no fused multiply-add on this machine, so a pair runs as one add and one mul"
@@ -377,6 +381,19 @@ class Machine(Record):
             return base
         how = "at the unfused rate" if cost == 1 else f"at 1/{cost} of the unfused rate (the default cost)"
         return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
+
+    def _has_matrix_units_alone(self, type_name: str) -> bool:
+        """Whether a type that ordinary units nowhere compute in has a rate here, that of matrix units."""
+        own = {p.cls for p in self.peaks if p.type == type_name}
+        return type_name in ONLY_STORED and MATRIX_CLASSES[0] in own and own <= set(MATRIX_CLASSES)
+
+    def _rate_beside_matrix_units(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None) -> Rate:
+        """Pairs of multiplication and addition run on matrix units, everything else as code computes it: in f32."""
+        if cls == "fma":
+            unit = MATRIX_CLASSES[0]
+            return Rate(self.rate(type_name, unit).per_s, (f"{type_name}: sums of products on {unit} units",))
+        base = self.rate(COMPUTED_IN, cls, costs)
+        return Rate(base.per_s, (*base.assumptions, f"{type_name}: other operations at the rates of {COMPUTED_IN}"))
 
     def has_own_rate(self, type_name: str, function: str, costs: Mapping[str, Fraction] | None = None) -> bool:
         """Whether a special function has another rate than the class "special": by the `cost` of a kernel's file, or by
