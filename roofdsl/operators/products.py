@@ -17,7 +17,8 @@ from __future__ import annotations
 from math import ceil
 
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.operators.bandwidth import stream_rate
 from roofdsl.operators.launch import multiprocessors, resident_blocks
 from roofdsl.operators.operator import BYTES, Operator

@@ -15,7 +15,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.sol.floor import REGISTER_BYTES, lower_bound
 from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
 from roofdsl.sol.level_times import Moved, Times, level_times

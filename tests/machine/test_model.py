@@ -9,7 +9,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 
 
 def machine(lines: str) -> Machine:
