@@ -48,6 +48,11 @@ STREAMS = {
 }  # fmt: skip
 """Bytes that an element of each loop loads from and stores to the memory; stencils find their neighbors in a cache."""
 
+NEIGHBORS = {"3pt": 2, "5pt": 4}
+MISLABELED = {"1pt": "3pt", "3pt": "5pt"}
+"""The loops of a device whose table has the headings `1pt` and `3pt`. The program that printed them (gpu-benches,
+`cuda-stream/main.cu` until 2022) runs `stencil1d3pt` and `stencil1d5pt`; later versions print `3pt` and `5pt`."""
+
 RESIDENT = 2
 """Blocks of a stream resident on a multiprocessor."""
 
@@ -144,15 +149,18 @@ def operator_points(path: Path) -> list[OperatorPoint]:
 def stream_points(path: Path) -> list[StreamPoint]:
     """Our expected bandwidth of each row of a file of streams."""
     points = []
-    for row in rows_of(path, ("device", "loop", "threads_per_multiprocessor", "gb_per_s")):
+    rows = rows_of(path, ("device", "loop", "threads_per_multiprocessor", "gb_per_s"))
+    early = {row["device"] for row in rows if row["loop"] == "1pt"}
+    for row in rows:
         machine = machine_of(row["device"])
         if row["loop"] not in STREAMS:
             raise CommandError(f"there is no model of the loop `{row['loop']}`", f"there are {', '.join(STREAMS)}")
         loads, stores = STREAMS[row["loop"]]
+        loop = MISLABELED.get(row["loop"], row["loop"]) if row["device"] in early else row["loop"]
         resident = RESIDENT * int(row["threads_per_multiprocessor"])
         in_flight = resident * (machine.units or 1) * (loads + stores)
-        expected = stream_rate(machine, loads, stores, in_flight)
-        points.append(StreamPoint(row["device"], row["loop"], resident, float(row["gb_per_s"]) * 1e9, expected))
+        expected = stream_rate(machine, loads, stores, in_flight, NEIGHBORS.get(loop, 0))
+        points.append(StreamPoint(row["device"], loop, resident, float(row["gb_per_s"]) * 1e9, expected))
     return points
 
 

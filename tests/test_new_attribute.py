@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
-from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Multiprocessor, Peak, Sustained
+from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Peak, Sustained
+from roofdsl.machine.multiprocessor import Multiprocessor
 from tests.copied import ROOT, run_in_copy
 
 ROWS = """\
@@ -113,8 +114,8 @@ def test_four_more_attributes(tmp_path: Path) -> None:
         [
             "machine-option",
             "a memory has no `banks`",
-            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, `restart` and "
-            "`energy`",
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, "
+            "`restart` and `energy`",
         ]
     ]
 

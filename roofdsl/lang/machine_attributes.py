@@ -223,6 +223,14 @@ ATTRIBUTES = (
         example="32", shown="{number} schedulers",
     ),
     Attribute(
+        "tlb", _UNIT, "size", "tlb_bytes", "the memory whose addresses its TLB holds", example="32 MiB",
+        shown="TLB of {text}",
+    ),
+    Attribute(
+        "tlb_miss", _UNIT, "time", "tlb_miss_s", "what a request of a warp waits for an address that is not in the TLB",
+        example="100 ns", shown="{text} for a TLB miss",
+    ),
+    Attribute(
         "dispatch", _CORE, "count", "dispatch", "instructions that begin in a cycle",
         example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
     ),

@@ -14,10 +14,10 @@ from roofdsl.machine.model import (
     Link,
     Machine,
     Memory,
-    Multiprocessor,
     Peak,
     Sustained,
 )
+from roofdsl.machine.multiprocessor import Multiprocessor
 
 
 def lower(block: CheckedMachine) -> Machine:

@@ -12,9 +12,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import MATRIX_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.types import TYPES
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.machine.quantities import show_rate
 
 UNFUSED = "unfused"  # what `peak TYPE RATE` without a class states
+ONLY_STORED, COMPUTED_IN = ("f8",), "f32"  # types that ordinary units compute in another one
 DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction(8)}  # rule 12
 
 
@@ -151,24 +153,6 @@ class Link(Record):
     end: str
     bandwidth_bytes_per_s: Fraction
     both_ways: bool = False
-    source: str = ""
-
-
-class Multiprocessor(Record):
-    """What one of a machine's `units` can hold at a time; None for what the machine does not state.
-
-    warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
-    of one block; registers: number of 32-bit registers; shared_bytes: shared memory; schedulers: the partitions to
-    which registers and warps are assigned.
-    """
-
-    warp: int
-    warps: int | None = None
-    blocks: int | None = None
-    block_threads: int | None = None
-    registers: int | None = None
-    shared_bytes: int | None = None
-    schedulers: int = 1
     source: str = ""
 
 
@@ -338,7 +322,8 @@ class Machine(Record):
         """
         if unit is not None:
             return self.rate(type_name, unit)
-        return self.rate(type_name, "fma" if self.stated(type_name, "fma") else UNFUSED)
+        paired = self.stated(type_name, "fma") is not None or self._has_matrix_units_alone(type_name)
+        return self.rate(type_name, "fma" if paired else UNFUSED)
 
     def rate(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None = None) -> Rate:
         """Operations per second of `cls` on `type_name` (docs/rules.md, rule 12).
@@ -356,6 +341,8 @@ class Machine(Record):
             return Rate(stated.rate_per_s)
         if cls in MATRIX_CLASSES:
             raise self._missing(type_name, cls)
+        if self._has_matrix_units_alone(type_name):
+            return self._rate_beside_matrix_units(type_name, cls, costs)
         if cls == "fma":
             base = self.rate(type_name, UNFUSED)
             note = f"{type_name}: no fused multiply-add on this machine, so a pair runs as one add and one mul"
@@ -377,10 +364,22 @@ class Machine(Record):
         how = "at the unfused rate" if cost == 1 else f"at 1/{cost} of the unfused rate (the default cost)"
         return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
 
+    def _has_matrix_units_alone(self, type_name: str) -> bool:
+        """Whether a type that ordinary units nowhere compute in has a rate here, that of matrix units."""
+        own = {p.cls for p in self.peaks if p.type == type_name}
+        return type_name in ONLY_STORED and {MATRIX_CLASSES[0]} <= own <= set(MATRIX_CLASSES)
+
+    def _rate_beside_matrix_units(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None) -> Rate:
+        """Pairs of multiplication and addition run on matrix units, everything else as code computes it: in f32."""
+        if cls == "fma":
+            on = MATRIX_CLASSES[0]
+            return Rate(self.rate(type_name, on).per_s, (f"{type_name}: sums of products on {on} units",))
+        base = self.rate(COMPUTED_IN, cls, costs)
+        return Rate(base.per_s, (*base.assumptions, f"{type_name}: other operations at the rates of {COMPUTED_IN}"))
+
     def has_own_rate(self, type_name: str, function: str, costs: Mapping[str, Fraction] | None = None) -> bool:
         """Whether a special function has another rate than the class "special": by the `cost` of a kernel's file, or by
-        the machine's `peak` or `cost`. The `cost special` of a file applies to all functions for which the file has no
-        cost of their own.
+        the machine's `peak` or `cost`. The `cost special` of a file applies to all functions without their own cost.
         """
         given = costs or {}
         if function in given or "special" in given:

@@ -14,13 +14,28 @@ LATENCY_S = 700e-9
 """Of a round of requests where the machine does not state it: between those measured on a V100 and an A100."""
 
 
-def stream_rate(machine: Machine, loads_bytes: float, stores_bytes: float, in_flight_bytes: float) -> float:
+CLOCK_HZ = 1.4e9
+"""Of a machine that states none: between those of a V100 and an A100."""
+
+NEIGHBOR_CYCLES = 22
+"""What a round takes longer for each neighbor of an element that is also loaded, and found in the first cache: the way
+of the load through its port, and one more operation in the chain. From the stencils of gpu-benches on a V100."""
+
+
+def clock_hz(machine: Machine) -> float:
+    return float(machine.clock_hz or CLOCK_HZ)
+
+
+def stream_rate(
+    machine: Machine, loads_bytes: float, stores_bytes: float, in_flight_bytes: float, neighbors: int = 0
+) -> float:
     """Bytes per second of a stream from and to the memory.
 
-    in_flight_bytes: of all resident threads together, each with what it loads and stores in one round.
+    in_flight_bytes: of all resident threads together, each with what it loads and stores in one round. neighbors: how
+    many more loads a thread has that find their elements in the first cache, as those of a stencil do.
     """
-    flow = in_flight_bytes / latency_s(machine, loads_bytes, stores_bytes)
-    return rate_of_flow(machine, loads_bytes, stores_bytes, flow)
+    round_s = latency_s(machine, loads_bytes, stores_bytes) + neighbors * NEIGHBOR_CYCLES / clock_hz(machine)
+    return rate_of_flow(machine, loads_bytes, stores_bytes, in_flight_bytes / round_s)
 
 
 def latency_s(machine: Machine, loads_bytes: float = 1, stores_bytes: float = 1) -> float:
@@ -39,6 +54,18 @@ def rate_of_flow(machine: Machine, loads_bytes: float, stores_bytes: float, flow
         return min(flow, float(machine.main_memory.bandwidth_bytes_per_s))
     power = float(stated.exponent)
     return float((flow**-power + float(stated.bandwidth_bytes_per_s) ** -power) ** (-1 / power))
+
+
+def both_busy(machine: Machine, memory_s: float, other_s: float) -> float:
+    """Seconds of a kernel that keeps the memory busy for `memory_s` and something else for `other_s` at the same time.
+
+    The law is that of the bandwidth: if both are close to each other, each waits for the other at times.
+    """
+    stated = sustained(machine, 1, 1)
+    if stated is None or not min(memory_s, other_s):
+        return max(memory_s, other_s)
+    power = float(stated.exponent)
+    return float((memory_s**power + other_s**power) ** (1 / power))
 
 
 def sustained(machine: Machine, loads_bytes: float, stores_bytes: float) -> Sustained | None:

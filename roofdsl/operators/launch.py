@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.predict.occupancy import Block, occupancy
 
 DISPATCH_S = 13e-6

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from math import ceil, exp
 
+from roofdsl.lang.record import Record
 from roofdsl.machine.model import Cache, Machine
-from roofdsl.operators.bandwidth import latency_s, rate_of_flow
-from roofdsl.operators.launch import multiprocessors, resident_blocks
+from roofdsl.operators.bandwidth import both_busy, clock_hz, latency_s, rate_of_flow
+from roofdsl.operators.launch import instructions_per_s, multiprocessors, resident_blocks
 from roofdsl.operators.operator import BYTES, Operator
 
 NORM_THREADS = 128
@@ -20,38 +21,53 @@ IN_REGISTERS = 1024
 """The most elements of a row that PyTorch's softmax keeps in the registers of a warp."""
 
 VECTOR = 4
-REDUCTION_S = 1.9e-6
-"""Of the threads of a block through shared memory, with its barriers: about 2,600 cycles in PyTorch's kernels."""
+REDUCTION_CYCLES = 3500
+"""Of the threads of a block through shared memory, with its barriers: each lane of one warp adds up 32 values one after
+another, then one thread those of all warps. From softmax on a V100 and a T4, as is the next one."""
+
+CHAIN_CYCLES = 300
+"""From the values of a later round to the next round: an exponential and a division depend on each other."""
+
+INSTRUCTIONS = {"ln": (15, 5), "softmax": (3, 12, 30)}
+"""Of an element in each pass, as NVIDIA's compiler makes them: for the mean and the variance a division, for softmax an
+exponential in the second pass, and one and a division in the third."""
 
 WAYS = 16
 """Lines that compete for one place in a cache whose sets are hashed."""
 
 
 def row_s(operator: Operator, machine: Machine) -> float:
-    """Seconds of the kernel: the bytes of all passes that miss the caches, at the rate that resident blocks sustain."""
+    """Seconds of the kernel: the bytes of all passes that miss the caches, at the rate that resident blocks sustain,
+    beside the instructions of all elements.
+    """
     units, _ = multiprocessors(machine)
     threads = _threads(operator)
     resident = resident_blocks(machine, threads)
     again = _passes(operator) - 1
-    missed = again * missing(machine, resident * operator.width * BYTES) if again else 0.0
-    loads, stores = operator.loads_bytes * (1 + missed), operator.stores_bytes
+    missed = _missing(operator, machine, resident) if again else NOTHING
+    loads, stores = operator.loads_bytes * (1 + again * missed.memory), operator.stores_bytes
     row_bytes = (loads + stores) / operator.batch
     rows = resident * (threads // 32 if _in_registers(operator) else 1)
-    flow = units * rows * row_bytes / _row_latency_s(operator, machine, threads)
-    return (loads + stores) / rate_of_flow(machine, loads, stores, flow)
+    flow = units * rows * row_bytes / _row_latency_s(operator, machine, threads, missed)
+    moved = (loads + stores) / rate_of_flow(machine, loads, stores, flow)
+    issued = operator.elements * sum(INSTRUCTIONS[operator.name]) / instructions_per_s(machine)
+    return both_busy(machine, moved, issued)
 
 
-def _row_latency_s(operator: Operator, machine: Machine, threads: int) -> float:
+def _row_latency_s(operator: Operator, machine: Machine, threads: int, missed: Missing) -> float:
     """Seconds of one row in a device that does nothing else: its rounds of accesses, and a reduction between passes.
 
-    A round is one vector a thread. What is left of a row beyond whole rounds is loaded element by element.
+    A round is one vector a thread. What is left of a row beyond whole rounds is loaded element by element. The rounds
+    of the first pass wait for the memory, those of later passes for the level that has their lines.
     """
+    clock = clock_hz(machine)
     if _in_registers(operator):
-        return latency_s(machine) + REDUCTION_S
+        return latency_s(machine) + REDUCTION_CYCLES / clock
     whole, rest = divmod(operator.width, threads * VECTOR)
     rounds = whole + ceil(rest / threads if operator.name == "softmax" else rest / (threads * VECTOR))
-    passes = _passes(operator)
-    return passes * rounds * latency_s(machine) + (passes - 1) * REDUCTION_S
+    again = _passes(operator) - 1
+    waits = latency_s(machine) + again * (missed.latency_s(machine) + CHAIN_CYCLES / clock)
+    return rounds * waits + again * REDUCTION_CYCLES / clock
 
 
 def _in_registers(operator: Operator) -> bool:
@@ -76,19 +92,56 @@ def _threads(operator: Operator) -> int:
     return threads
 
 
-def missing(machine: Machine, rows_bytes: float) -> float:
-    """The share of a later pass that comes from memory.
+class Missing(Record):
+    """The shares of a later pass that miss the first cache, and that miss all caches."""
 
-    rows_bytes: of the rows in work on one multiprocessor. Between two accesses to a line, about all of them pass
-    through the multiprocessor's first cache, and 1.4 times as much (rows and results) through the last one.
+    first: float
+    memory: float
+
+    def latency_s(self, machine: Machine) -> float:
+        """Seconds that a load of a later pass waits for: that of the levels in their shares.
+
+        A level whose latency the machine does not state takes that of a round to the memory.
+        """
+        stated = {level: float(seconds) for level, seconds in machine.latencies}
+        far = latency_s(machine)
+        levels = [stated.get(cache.name, far) for cache in machine.caches]
+        near = levels[0] if len(levels) > 1 else far
+        last = levels[-1] if levels else far
+        return (1 - self.first) * near + (self.first - self.memory) * last + self.memory * far
+
+
+NOTHING = Missing(0.0, 0.0)
+
+
+def _missing(operator: Operator, machine: Machine, resident: int) -> Missing:
+    """What later passes find no more in the caches, with `resident` blocks on a multiprocessor.
+
+    Between two accesses to a line, about all rows in work on a multiprocessor pass through its first cache, and 1.4
+    times as much (rows and results) through the last one. Layer normalization also keeps a scale and a shift for each
+    column, which all rows use.
     """
+    rows_bytes = resident * operator.width * BYTES
+    columns_bytes = 2 * operator.width * BYTES if operator.name == "ln" else 0
     units, _ = multiprocessors(machine)
-    share = 1.0
+    first = 1.0
     if len(machine.caches) > 1:
-        share *= _evicted(rows_bytes / machine.caches[0].size_bytes)
+        first = _evicted((rows_bytes + columns_bytes) / _beside_shared(machine, resident * _threads(operator) * BYTES))
+    memory = first
     if machine.caches:
-        share *= _evicted(1.4 * units * rows_bytes / _seen(machine.caches[-1]))
-    return share
+        memory *= _evicted((1.4 * units * rows_bytes + columns_bytes) / _seen(machine.caches[-1]))
+    return Missing(first, memory)
+
+
+def _beside_shared(machine: Machine, used_bytes: int) -> int:
+    """The bytes of a first cache beside shared memory of which `used_bytes` are used.
+
+    Both are one memory where the cache is larger than the most that can be shared (Volta, A100, Hopper). On Turing, 32
+    KiB remain to be shared beside the largest cache.
+    """
+    first = machine.caches[0].size_bytes
+    _, own = multiprocessors(machine)
+    return first - used_bytes if first > (own.shared_bytes or 0) else first
 
 
 def _seen(cache: Cache) -> int:

@@ -7,7 +7,9 @@ model takes the one that is fastest by its own time.
 
 Not every cycle of a scheduler multiplies. Where its lanes take two cycles for the fused multiply-adds of a warp (Volta,
 Turing, A100), loads and addresses are issued in between. Where they take one cycle (Pascal, Ada, Hopper), every other
-instruction costs a cycle.
+instruction costs a cycle. In both cases, the operands of each step come from shared memory through the port of the
+multiprocessor: 128 B in a cycle, but 64 B on Turing. A thread with 4 x 4 results loads half as many values as it
+multiplies, one with 8 x 8 results a quarter, so the port is what makes small tiles slow.
 """
 
 from __future__ import annotations
@@ -16,9 +18,11 @@ from math import ceil
 
 from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.operators.bandwidth import stream_rate
-from roofdsl.operators.launch import multiprocessors
+from roofdsl.operators.launch import multiprocessors, resident_blocks
 from roofdsl.operators.operator import BYTES, Operator
+from roofdsl.operators.pages import pages_of, waiting_s
 
 VECTOR = 4
 """Elements of f32 in one access of a thread."""
@@ -28,8 +32,24 @@ UNROLLED = 8
 
 LOOP = 6
 
+REGISTERS = 16
+"""Of a thread, for each row of its results: 128 for 8 x 8 of them, with operands and addresses."""
+
 MOST_OF_A_WARP = 24
 """Multiply-add units of a scheduler: with more, it needs one cycle for a warp of 32 threads, otherwise two or more."""
+
+DELIVERED = 2 / 3
+"""Of the bytes that the threads of a warp load from shared memory, the share that its port delivers: threads in the
+same row or column of a tile load the same values, and the groups of eight threads that load together share some."""
+
+OVERLAP = 3
+"""The exponent of the law by which port and multiply-add units overlap; as for bandwidths, two that are equally busy
+delay each other. From the rates of tiles of 128 x 128 and 128 x 32 on a V100."""
+
+L2_BYTE = 7.5
+"""Operations in f32 that take the energy of a byte on its way from the last cache to a multiprocessor. On an A100, a
+byte from memory takes 118 pJ and an operation 5.2 pJ (models/machines/a100.roof); the last cache is taken to be at a
+third of the way."""
 
 
 class Tile(Record):
@@ -44,6 +64,10 @@ class Tile(Record):
     sliced: int = 1
 
     @property
+    def threads(self) -> int:
+        return self.rows * self.columns // self.side**2 * self.sliced
+
+    @property
     def other_instructions(self) -> float:
         """Of a thread in one step, besides side^2 multiply-adds: 2 side values from shared memory, four at a time; its
         part of the operands from memory, four at a time, and into shared memory, one by one; and the loop.
@@ -52,22 +76,37 @@ class Tile(Record):
         operands = (self.rows + self.columns) / threads
         return 2 * self.side / VECTOR + operands / VECTOR + operands + LOOP / UNROLLED
 
-    def efficiency(self, lanes: float) -> float:
+    @property
+    def energy(self) -> float:
+        """Energy of an operation and of what it loads through the last cache, in operations alone."""
+        return 1 + L2_BYTE * BYTES * (1 / self.rows + 1 / self.columns) / 2
+
+    def efficiency(self, lanes: float, lanes_together: float, port_bytes: float) -> float:
         """The share of the peak on schedulers with `lanes` multiply-add units each.
 
-        With half a warp of them, other instructions issue in between; loads from shared memory still occupy its ports.
+        lanes_together: of all schedulers of a multiprocessor. port_bytes: what its shared memory delivers in a cycle.
         """
         multiplies = self.side**2
+        issued = 1.0
         if lanes > MOST_OF_A_WARP:
-            return multiplies / (multiplies + self.other_instructions)
-        return multiplies / (multiplies + self.side / VECTOR) * (0.9 if self.sliced > 1 else 1.0)
+            issued = multiplies / (multiplies + self.other_instructions)
+        loading = DELIVERED * 2 * self.side * BYTES / port_bytes  # cycles of a thread's operands in one step
+        waiting = loading / (multiplies / lanes_together)
+        fed = float((1 + waiting**OVERLAP) ** (-1 / OVERLAP))
+        return issued * fed * (0.9 if self.sliced > 1 else 1.0)
 
+
+LARGE = Tile(128, 128, 8)
+"""The tile whose products hold the clock that a machine states as throttled."""
 
 TILES = (
-    Tile(128, 128, 8), Tile(64, 128, 8), Tile(128, 64, 8), Tile(64, 64, 8), Tile(128, 32, 4), Tile(32, 128, 4),
+    LARGE, Tile(64, 128, 8), Tile(128, 64, 8), Tile(64, 64, 8), Tile(128, 32, 4), Tile(32, 128, 4),
     Tile(64, 32, 4, 4), Tile(32, 64, 4, 4), Tile(32, 32, 4, 4),
 )  # fmt: skip
 """The tiles of cuBLAS's kernels for f32, by their names since Volta."""
+
+OF_BATCHES = (Tile(64, 128, 8), Tile(64, 64, 8), Tile(32, 128, 4), Tile(128, 32, 4))
+"""Those of batches where the largest is not used, by the names that a T4 and a V100 report."""
 
 BEFORE_VOLTA = {"linear": (Tile(128, 32, 4),), "bmm": (Tile(64, 128, 8),)}
 """The same on a GPU without matrix units, by the names that a P100 reports (`maxwell_sgemm_32x128_tn`, `128x64_nn`)."""
@@ -91,8 +130,9 @@ def _tiles(operator: Operator, machine: Machine) -> tuple[Tile, ...]:
     _, own = multiprocessors(machine)
     if not any(peak.cls == "tensor" for peak in machine.peaks):
         return BEFORE_VOLTA[operator.name]
-    largest = operator.batch > 1 and (own.shared_bytes or 0) >= TWO_LARGEST_BYTES
-    return TILES[:1] if largest else TILES
+    if operator.batch == 1:
+        return TILES
+    return TILES[:1] if (own.shared_bytes or 0) >= TWO_LARGEST_BYTES else OF_BATCHES
 
 
 def _with_tile(operator: Operator, machine: Machine, tile: Tile, split: int) -> float:
@@ -101,11 +141,45 @@ def _with_tile(operator: Operator, machine: Machine, tile: Tile, split: int) -> 
     if split > 1 and steps < 64:
         return float("inf")
     tiles = operator.batch * ceil(operator.m / tile.rows) * ceil(operator.n / tile.columns) * split
-    rate = _rate(machine) * tile.efficiency(_lanes(machine)) / units
+    lanes = _lanes(machine)
+    together = lanes * _own(machine).schedulers
+    rate = _rate(machine, tile) * tile.efficiency(lanes, together, _port_bytes(machine)) / units
     each = 2 * tile.rows * tile.columns * (steps + FILL_STEPS) / rate
+    each += _waiting_s(operator, machine, tile, steps, tiles)
     moved = _moved(operator, machine)
     parts = 0.0 if split == 1 else BYTES * operator.elements * (split + 1) / _memory_rate(machine)
     return max(ceil(tiles / units) * each, moved) + parts
+
+
+def _waiting_s(operator: Operator, machine: Machine, tile: Tile, steps: float, tiles: int) -> float:
+    """Seconds that a tile waits for addresses: `linear` walks along the rows of both operands, `bmm` along those of the
+    first and down those of the second.
+    """
+    resident = resident_blocks(machine, tile.threads, REGISTERS * tile.side)
+    pages = pages_of(tile.rows, operator.k * BYTES)
+    if operator.name == "linear":
+        pages += pages_of(tile.columns, operator.k * BYTES)
+    else:
+        pages += pages_of(UNROLLED, operator.n * BYTES)
+    loaded = (tile.rows + tile.columns) * steps * BYTES
+    return waiting_s(machine, pages, loaded, resident, tiles / (resident * multiprocessors(machine)[0]))
+
+
+def _own(machine: Machine) -> Multiprocessor:
+    return multiprocessors(machine)[1]
+
+
+def _port_bytes(machine: Machine) -> float:
+    """Bytes that the shared memory of a multiprocessor delivers in a cycle.
+
+    Since Volta, it is one memory with the first cache, whose bandwidth the machine states. Before, and where nothing is
+    stated, it is a word for each thread of a warp.
+    """
+    units, own = multiprocessors(machine)
+    word = float(own.warp * BYTES)
+    if machine.clock_hz is None or len(machine.caches) < 2:
+        return word
+    return min(word, float(machine.caches[0].bandwidth_bytes_per_s / (units * machine.clock_hz)))
 
 
 def _lanes(machine: Machine) -> float:
@@ -116,12 +190,16 @@ def _lanes(machine: Machine) -> float:
     return float(machine.peak("f32").per_s / (2 * machine.clock_hz * units * own.schedulers))
 
 
-def _rate(machine: Machine) -> float:
-    """Operations per second of f32 at the clock that the machine holds under load."""
+def _rate(machine: Machine, tile: Tile) -> float:
+    """Operations per second of f32 at the clock that the machine holds under load.
+
+    Within a power limit, the clock falls as far as the energy of an operation rises. Smaller tiles load more bytes for
+    each operation, so they run slower than the large ones whose clock the machine states.
+    """
     peak = float(machine.peak("f32").per_s)
     if machine.clock_hz is None or machine.throttled_clock_hz is None:
         return peak
-    return peak * float(machine.throttled_clock_hz / machine.clock_hz)
+    return min(peak, peak * float(machine.throttled_clock_hz / machine.clock_hz) * LARGE.energy / tile.energy)
 
 
 def _moved(operator: Operator, machine: Machine) -> float:

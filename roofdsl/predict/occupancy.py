@@ -11,7 +11,8 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import BandwidthCeiling, Machine, Multiprocessor
+from roofdsl.machine.model import BandwidthCeiling, Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.machine.quantities import show_bytes
 
 REGISTERS_AT_A_TIME = 8

@@ -16,7 +16,8 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.sol.capacity import REGISTER_BYTES
 from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
 from roofdsl.sol.level_times import Moved, Times, level_times

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import published
-from benchmarks.published import OperatorPoint, answer, machine_of, operator_errors, rows_of
+from benchmarks.published import OperatorPoint, answer, machine_of, operator_errors, rows_of, stream_points
 from roofdsl.lang.diagnostics import CommandError
 
 OPERATORS = """op,device,batch,m,n,k,width,time_ms,kernel,grid,block
@@ -48,6 +48,16 @@ def test_the_document_has_the_errors_of_each_device(files: tuple[Path, Path]) ->
     assert linear["median_error"] < 0.08 and norm["median_error"] < 0.1
     (read,) = document["streams"]
     assert (read["device"], read["loop"], read["rows"]) == ("v100", "read", 2) and read["mean_error"] < 0.04
+
+
+def test_early_tables_call_their_stencils_by_too_few_points(tmp_path: Path) -> None:
+    """The program that printed `1pt` and `3pt` (gpu-benches, cuda-stream/main.cu) ran stencils of 3 and 5 points."""
+    path = tmp_path / "s.csv"
+    heading = "device,loop,threads_per_multiprocessor,gb_per_s\n"
+    path.write_text(heading + "mi210,1pt,64,244\nmi210,3pt,64,230\nv100,3pt,64,230\nv100,5pt,64,224\n")
+    points = stream_points(path)
+    assert [f"{p.device} {p.loop}" for p in points] == ["mi210 3pt", "mi210 5pt", "v100 3pt", "v100 5pt"]
+    assert points[1].expected_per_s < points[0].expected_per_s
 
 
 def test_errors_are_medians_and_the_ninetieth_percentile() -> None:

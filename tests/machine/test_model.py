@@ -9,7 +9,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import Machine, Multiprocessor
+from roofdsl.machine.model import Machine
+from roofdsl.machine.multiprocessor import Multiprocessor
 
 
 def machine(lines: str) -> Machine:
@@ -123,5 +124,5 @@ def test_every_kind_of_line_arrives_in_plain_units() -> None:
 def test_a_multiprocessor_and_latencies() -> None:
     path = Path(__file__).parents[1] / "lang" / "good" / "multiprocessor.roof"
     found = machine_of(load_file(path), None)
-    assert found.multiprocessor == Multiprocessor(32, 64, 32, 1024, 65536, 96 * 1024, 4, "guide")
+    assert found.multiprocessor == Multiprocessor(32, 64, 32, 1024, 65536, 96 * 1024, 4, source="guide")
     assert found.latencies == (("HBM", Fraction(4, 10**7)), ("L1", Fraction(2, 10**8)))

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import OrderedDict
+from math import ceil
 
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
 from roofdsl.operators.bandwidth import rate_of_flow, stream_rate
 from roofdsl.operators.launch import resident_blocks
 from roofdsl.operators.normalizations import WAYS, _evicted
 from roofdsl.operators.operator import Operator
+from roofdsl.operators.pages import pages_of
 from roofdsl.operators.products import Tile, product_s
 from roofdsl.operators.time import operator_time
 
@@ -63,8 +66,8 @@ def test_blocks_are_limited_by_warps_blocks_and_registers() -> None:
 
 def test_a_tile_more_costs_a_whole_round() -> None:
     """80 tiles of 128 x 128 on 80 multiprocessors take one round; four more columns of tiles begin a second."""
-    one, two = (product_s(Operator("linear", m=1280, n=n, k=65536), V100) for n in (1024, 1088))
-    assert one == pytest.approx(2 * 1280 * 1024 * 65536 / 14.03e12, rel=0.05)
+    one, two = (product_s(Operator("linear", m=1280, n=n, k=8192), V100) for n in (1024, 1088))
+    assert one == pytest.approx(2 * 1280 * 1024 * 8192 / 14.03e12, rel=0.05)
     assert two > 1.04 * one
 
 
@@ -79,8 +82,77 @@ def test_a_tile_more_costs_a_whole_round() -> None:
 )
 def test_instructions_that_do_not_multiply_cost_time_where_a_warp_takes_one_cycle(tile: Tile, others: float) -> None:
     products = tile.side**2
-    assert tile.efficiency(32) == pytest.approx(products / (products + others))
-    assert tile.efficiency(16) > tile.efficiency(32)
+    wide = 1e9  # bytes in a cycle: a port that never delays
+    assert tile.efficiency(32, 64, wide) == pytest.approx(products / (products + others))
+    assert tile.efficiency(16, 64, wide) == pytest.approx(1)
+
+
+def test_the_port_of_shared_memory_delays_small_tiles() -> None:
+    """A thread with 4 x 4 results loads 8 values of 4 B in a step; 64 lanes multiply for it in 16 / 64 of a cycle.
+
+    Two thirds of these bytes cross the port: 2/3 * 32 / 128 = 1/6 of a cycle at 128 B a cycle, 1/3 at 64 B. These are
+    2/3 and 4/3 of the multiplying, which overlap by the law with exponent 3.
+    """
+    small, large = Tile(128, 32, 4), Tile(128, 128, 8)
+    assert small.efficiency(16, 64, 128) == pytest.approx((1 + (2 / 3) ** 3) ** (-1 / 3))
+    assert small.efficiency(16, 64, 64) == pytest.approx((1 + (4 / 3) ** 3) ** (-1 / 3))
+    assert large.efficiency(16, 64, 64) == pytest.approx((1 + (2 / 3) ** 3) ** (-1 / 3))
+
+
+def test_within_a_power_limit_tiles_that_load_more_are_slower() -> None:
+    """A tile of 64 x 128 loads 1/64 + 1/128 values for two operations, one of 128 x 128 2/128, each of 4 B."""
+    large, small = Tile(128, 128, 8), Tile(64, 128, 8)
+    assert (large.energy - 1) / (small.energy - 1) == pytest.approx(2 / 3)
+    product = Operator("bmm", batch=64, m=2048, n=2048, k=2048)
+    t4 = load_machine("t4")
+    clock = float(t4.clock_hz or 0)
+    free = replace(t4, throttled_clock_hz=None)
+    slower = product_s(product, t4) / product_s(product, free)
+    assert slower == pytest.approx(clock / 0.85e9 * small.energy / large.energy, rel=0.01)
+
+
+@pytest.mark.parametrize("row_bytes", [4096, 18432, 40960, 200 << 10, 3 << 20])
+def test_the_pages_of_a_tile_are_those_that_its_bytes_lie_in(row_bytes: int) -> None:
+    """Counted for tiles of 32 rows, which begin at any multiple of their bytes."""
+    tile, page = 32 * row_bytes, 2 << 20
+    starts = range(0, 512 * tile, tile)
+    counted = sum((s + tile - 1) // page - s // page + 1 for s in starts) / len(starts)
+    assert pages_of(32, row_bytes) == pytest.approx(counted, rel=1e-3)
+
+
+def test_products_over_long_rows_wait_for_addresses() -> None:
+    """A multiprocessor of a P100 holds four blocks with tiles of 128 x 32 and the addresses of 16 pages.
+
+    With rows of 4096 elements, a tile has 1 and 0.25 pages of 2 MiB in use, so that no request waits. With rows of
+    65536, it has 16 and 4; four of them miss all but 16 of 80.
+    """
+    p100 = load_machine("p100_pcie")
+    known = replace(p100, multiprocessor=replace(p100.multiprocessor, tlb_bytes=None))
+    short, long = (Operator("linear", m=8192, n=4096, k=k) for k in (4096, 65536))
+    assert product_s(short, p100) == product_s(short, known)
+    waiting = product_s(long, p100) - product_s(long, known)
+    tiles, resident = 64 * 128, 4 * 56
+    requests = ceil(tiles / 56) * (128 + 32) * 65536 * 4 / 512
+    in_step = (tiles / resident) / (tiles / resident + 2)
+    assert waiting == pytest.approx(requests * 141e-9 * (1 - 16 / 80) * in_step, rel=0.01)
+
+
+def test_later_passes_wait_for_the_cache_that_has_the_row() -> None:
+    """A row of 2048 is found in the first cache of a T4, with 4 blocks of 256 threads: three passes take little more
+    than one. Rows of 16384 are not found in any cache: three loads and a store instead of one of each.
+    """
+    t4 = load_machine("t4")
+    near, far = (Operator("softmax", batch=2**31 // width, width=width) for width in (2048, 16384))
+    stream = (near.loads_bytes + near.stores_bytes) / stream_rate(t4, 1, 1, 1e12)
+    assert operator_time(near, t4).kernel_s < 1.15 * stream
+    assert operator_time(far, t4).kernel_s == pytest.approx(2 * stream, rel=0.01)
+
+
+def test_a_stencil_takes_longer_for_each_neighbor_until_bandwidth_bounds_it() -> None:
+    few, many = 1e4, 1e12
+    alone, neighbors = (1 / stream_rate(V100, 8, 8, few, n) for n in (0, 4))
+    assert (neighbors - alone) * few == pytest.approx(4 * 22 / 1.37e9, rel=1e-3)
+    assert stream_rate(V100, 8, 8, many, 4) == pytest.approx(stream_rate(V100, 8, 8, many), rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +165,15 @@ def test_instructions_that_do_not_multiply_cost_time_where_a_warp_takes_one_cycl
         (Operator("linear", m=4096, n=4096, k=4096), "v100_pcie", 10.1594),
         (Operator("linear", m=2048, n=50272, k=1536), "p100_pcie", 45.63398),
         (Operator("linear", m=16384, n=10240, k=2560), "p100_pcie", 122.9166),
+        (Operator("linear", m=32768, n=1536, k=50272), "p100_pcie", 2317.653),  # rows of 200 KB
+        (Operator("linear", m=2048, n=8192, k=8192), "p100_pcie", 38.14256),
+        (Operator("linear", m=2048, n=50272, k=1536), "t4", 77.33748),
+        (Operator("linear", m=16384, n=10240, k=2560), "t4", 214.8743),
+        (Operator("bmm", batch=2048, m=96, n=1024, k=1024), "t4", 160.3034),  # tiles of 32 x 128
+        (Operator("bmm", batch=256, m=256, n=3072, k=3072), "t4", 330.9674),
+        (Operator("softmax", batch=786432, width=2048), "t4", 51.6359),
+        (Operator("softmax", batch=65536, width=10240), "v100_pcie", 13.6906),
+        (Operator("softmax", batch=131072, width=12288), "a100_40_pcie", 14.8469),
         (Operator("bmm", batch=768, m=2048, n=2048, k=128), "p100_pcie", 104.0348),
         (Operator("bmm", batch=32, m=96, n=3072, k=3072), "p100_pcie", 8.860843),
     ],

@@ -4,9 +4,11 @@ from fractions import Fraction
 
 import pytest
 
+from roofdsl.counts.traffic_at import work_at
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.machine.find import load_machine
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import load_machine, shipped
 from roofdsl.machine.model import ComputeCeiling
 from roofdsl.page.rates import rates_of
 from roofdsl.predict.compute import check_unit, compute_time
@@ -96,6 +98,28 @@ def test_matrix_units_take_all_operations_of_a_contraction() -> None:
     assert found.peak_per_s == 1979 * 10**12
     with pytest.raises(CommandError, match="matrix units only"):
         compute_time(counts, guide)
+
+
+def test_pairs_in_8_bits_run_on_matrix_units_in_any_kernel() -> None:
+    """FlashAttention in 8 bits: only its scores S are sums of products in f8. The rest is that of the f16 version."""
+    sizes = {"n": 512, "dh": 64, "bq": 64, "bk": 64}
+    h100 = load_machine("h100_sxm")
+    checked = load_file(shipped("kernels")["flash_attention"])
+    narrow, wide = (
+        compute_time(work_at(kernel(checked, name), sizes), h100) for name in ("flash_attention_f8", "flash_attention")
+    )
+    scores = 2 * 512**2 * 64
+    assert sum(p.operations for p in narrow.parts if p.type == "f8") == scores
+    assert float(narrow.time_s) == pytest.approx(float(wide.time_s) - scores / 133.8e12 + scores / 1978.9e12, rel=1e-9)
+    assert "f8: sums of products on tensor units" in narrow.assumptions
+
+
+def test_other_operations_in_8_bits_have_the_rates_of_f32() -> None:
+    h100 = load_machine("h100_sxm")
+    found = compute_time(WorkAt({("f8", "add"): 3, ("f8", "mul"): 2}, {"f8": 1}), h100)
+    assert float(found.time_s) == pytest.approx(2 / 1978.9e12 + 3 / (66.9e12 / 2))
+    with pytest.raises(CommandError, match="no peak for f8"):
+        compute_time(WorkAt({("f8", "add"): 1}, {}), load_machine("v100"))
 
 
 def test_matrix_units_are_for_contractions() -> None:

@@ -1,0 +1,28 @@
+"""What one multiprocessor of a GPU can hold at a time."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roofdsl.lang.record import Record
+
+
+class Multiprocessor(Record):
+    """What one of a machine's `units` can hold at a time; None for what the machine does not state.
+
+    warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
+    of one block; registers: number of 32-bit registers; shared_bytes: shared memory; schedulers: the partitions to
+    which registers and warps are assigned. tlb_bytes: the memory whose addresses its TLB holds; tlb_miss_s: what a
+    warp's request waits for another one. Only the times of library operators use these two.
+    """
+
+    warp: int
+    warps: int | None = None
+    blocks: int | None = None
+    block_threads: int | None = None
+    registers: int | None = None
+    shared_bytes: int | None = None
+    schedulers: int = 1
+    tlb_bytes: int | None = None
+    tlb_miss_s: Fraction | None = None
+    source: str = ""
