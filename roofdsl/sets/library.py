@@ -199,6 +199,18 @@ def first_images(relation: Any) -> Any:
     return _in_child("the first accesses", relation.lexmin, isl.Map)
 
 
+def last_images(relation: Any) -> Any:
+    """isl.Map: the lexicographically last of the images of each point, as `lexmax`. Raises TooHard.
+
+    The same holds as for `first_images`, but a map from accesses to earlier ones has the floors of both. An answer that
+    takes long usually has even more floors, which are too many to be counted. So the child gets only a part of the
+    limit.
+    """
+    if _most_floors(relation.get_basic_maps()) <= FLOORS_AT_ONCE:
+        return relation.lexmax()
+    return _in_child("the previous accesses", relation.lexmax, isl.Map, ONE_OF_MANY)
+
+
 def _in_child(what: str, compute: Callable[[], Any], read: Callable[[str], Any], share: float = 1) -> Any:
     """The result of `compute` in a child process, within a time that stands for the operation limit.
 
@@ -228,6 +240,9 @@ def _most_floors(parts: Sequence[Any]) -> int:
 
 MANY_FLOORS = 12
 """First images of sets with at most this many floors, in all basic sets together, are found in this process."""
+
+FLOORS_AT_ONCE = 5
+"""Last images of sets with at most this many floors in any basic set are found in this process."""
 
 MANY = 12
 """From this many counts on, several processes are worth their start-up time."""

@@ -5,11 +5,13 @@ See docs/rules.md, step S2.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
+from roofdsl.sets.library import last_images
 
 
 class NotCertified(Exception):
@@ -51,27 +53,36 @@ class Claim(Record):
     candidates: Any = field(compare=False)
     latest: Any = field(compare=False)
 
+    @cached_property
+    def merged(self) -> Any:
+        """`latest` in as few parts as possible: the certificate looks at every pair of parts."""
+        return self.latest.coalesce()
+
     def certified(self) -> Any:
-        """The certified map. Tries other methods, which avoid known errors of the library, where it is wrong.
+        """The certified map: `merged`, or where that is wrong, what other methods find, which avoid known errors of the
+        library.
 
         Raises NotCertified if all fail.
         """
         failure = NotCertified("no way tried")
         for way in (None, _coalesced, _reparsed, _by_parts):
-            previous = self.latest if way is None else way(self.candidates)
+            previous = self.merged if way is None else way(self.candidates).coalesce()
             try:
                 certify_previous(previous, self.candidates)
             except NotCertified as error:
                 failure = error
                 continue
-            return previous.coalesce()
+            return previous
         raise failure
 
 
 def claimed_previous(touch: Any) -> Claim:
-    """The library's answer, before its certificate, which may take seconds: a caller may have no use for the map."""
+    """The library's answer, before its certificate, which may take seconds: a caller may have no use for the map.
+
+    Raises TooHard.
+    """
     candidates = earlier_on_same_line(touch)
-    return Claim(candidates, candidates.lexmax())
+    return Claim(candidates, last_images(candidates))
 
 
 def previous_access(touch: Any) -> Any:

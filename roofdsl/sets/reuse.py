@@ -314,8 +314,7 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
     # Those of all arrays are looked at before the first is certified: some have too many floors to be counted.
     claims = {name: _claimed(refs, touch[name]) for name, refs in groups.items()}
     for name, refs in groups.items():
-        claim = claims[name]
-        previous = claim.certified() if isinstance(claim, Claim) else claim
+        previous, distance = _with_distance(claims[name], touched)
         everything = touch[name].domain()
         found.append(
             ArrayReuse(
@@ -327,11 +326,22 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
                 _union([r.domain for r in refs if r.reads_first], everything),
                 previous,
                 everything.subtract(previous.domain()),
-                _pieces(reuse_distance(previous, touched)),
+                _pieces(distance),
                 _end_distances(touch[name], touched) if refs[0].array.intent == "temp" else None,
             )
         )
     return tuple(found)
+
+
+def _with_distance(claim: Any, touched: Touched) -> tuple[Any, Any]:
+    """The certified map from each access to the previous one, and the reuse distance. Raises TooHard, NotCertified."""
+    if not isinstance(claim, Claim):
+        return claim, reuse_distance(claim, touched)
+    # Windows with many floors are too hard to count, which is seen in less time than a certificate takes. The distances
+    # are used only if the certificate is for the map that they were counted for.
+    distance = reuse_distance(claim.merged, touched)
+    previous = claim.certified()
+    return previous, distance if previous is claim.merged else reuse_distance(previous, touched)
 
 
 def _claimed(references: Sequence[Reference], touch: Any) -> Any:
