@@ -14,7 +14,7 @@ from roofdsl.bounds.flow import Flow, NotExact, flow
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
-from roofdsl.bounds.untile import untiled
+from roofdsl.checks.untile import untiled
 from roofdsl.formulas.sympy_forms import expression, parameter, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
