@@ -16,7 +16,7 @@ from roofdsl.bounds.lower_bound import LowerBound, Stretches
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
-from roofdsl.bounds.untile import untiled
+from roofdsl.checks.untile import untiled
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.streams import ordinary

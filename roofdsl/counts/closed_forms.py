@@ -49,11 +49,11 @@ class ClosedForms(KernelSets):
 
     @settled
     def _executions(self) -> list[Any]:
-        return self.guard(lambda: [cardinality(d.executions) for d in self.stream.domains], WORK)
+        return self.guard(lambda: [cardinality(d.executions) for d in self.executed.domains], WORK)
 
     def weighted(self, weights: Iterable[int]) -> Cases:
         """The sum over statements (textual order) of executions times weight."""
-        stream = self.stream
+        stream = self.executed
 
         def total() -> Cases:
             found: Any = None
@@ -99,7 +99,7 @@ class ClosedForms(KernelSets):
 
     def compulsory(self, convention: Traffic) -> Bytes:
         """The traffic of an unbounded cache."""
-        stream = self.line_stream
+        stream = self.touched
 
         def total() -> Bytes:
             return self._bytes(stream, self.residencies, convention, {}, self.facts(stream, 1))
@@ -108,7 +108,7 @@ class ClosedForms(KernelSets):
 
     def by_array(self) -> dict[str, Cases]:
         """The bytes of the distinct lines of each array (of its distinct elements if no line size is given)."""
-        stream = self.line_stream
+        stream = self.touched
         lines = self.residencies
 
         def forms() -> dict[str, Cases]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from roofdsl.counts.check_cache import check_cache
-from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, form_within, settled
+from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, NoClosedForm, form_within, settled
 from roofdsl.counts.operations import StatementOperations, operation_counts
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, Sym
@@ -63,9 +63,39 @@ class KernelSets:
         return self.guard(lambda: build(self.kernel, self.given, self.line_bytes), "the instances")
 
     @settled
+    def executed(self) -> Stream:
+        """`stream`, or the same accesses in the order without tile loops, if those have no sets."""
+        try:
+            return self.stream
+        except NoClosedForm as error:
+            return self._without_tiles(None, error)
+
+    @settled
+    def touched(self) -> Stream:
+        """`line_stream`, or the same accesses in the order without tile loops, if those have no sets."""
+        if self.line_bytes is None:
+            return self.executed
+        try:
+            return self.line_stream
+        except NoClosedForm as error:
+            return self._without_tiles(self.line_bytes, error)
+
+    def _without_tiles(self, line_bytes: int | None, error: NoClosedForm) -> Stream:
+        """The accesses in the order without tile loops, if that is another legal order; raises `error` if not.
+
+        W and the compulsory traffic are the same in all of them.
+        """
+        from roofdsl.checks.untile import untiled
+
+        plain = untiled(self.kernel)
+        if plain is self.kernel:
+            raise error
+        return self.guard(lambda: build(plain, self.given, line_bytes), "the instances")
+
+    @settled
     def residencies(self) -> tuple[Residencies, ...]:
         """The loads and stores of each array with an unbounded cache."""
-        return self.guard(lambda: compulsory(self.line_stream), COMPULSORY)
+        return self.guard(lambda: compulsory(self.touched), COMPULSORY)
 
     @cached_property
     def least(self) -> int:

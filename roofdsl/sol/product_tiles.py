@@ -79,7 +79,7 @@ def _plan(kernel: Kernel) -> tuple[Bound, Tiling] | None:
     """The bound and the tiling of a product in three loops, found once. Only loops that may be one are bounded."""
     from roofdsl.bounds.bound import bound
     from roofdsl.bounds.tiles import NoTiling, perfect_nest, tiling
-    from roofdsl.bounds.untile import untiled
+    from roofdsl.checks.untile import untiled
     from roofdsl.loops.transform import apply
 
     try:

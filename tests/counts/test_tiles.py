@@ -8,9 +8,10 @@ import pytest
 
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Quantity
-from roofdsl.counts.traffic_at import convention_totals, lines_by_simulation
+from roofdsl.counts.traffic_at import convention_totals, lines_by_simulation, work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
+from roofdsl.loops.transform import apply
 from roofdsl.sets.facts import CACHE
 from tests.counts.exact import meets
 from tests.oracle import lru
@@ -53,6 +54,26 @@ PRODUCT = """kernel product(n, b):
 """
 
 
+RAGGED = """kernel ragged(n, b):
+    in A: f64[n, n]
+    out B: f64[n, n]
+    for ii in range(1, n - 1, b), jj in range(1, n - 1, b):
+        for i in range(ii, min(ii + b, n - 1)), j in range(jj, min(n - 1, jj + b)):
+            B[i, j] = A[i, j] + A[i - 1, j] + A[i + 1, j] + A[i, j - 1] + A[i, j + 1]
+"""
+"""Tiles that are cut off at the end, of any size."""
+
+SUMS = """kernel sums(n, m, b):
+    tile i, j by b
+    in A: f32[n, m]
+    inout y: f64[n]
+    out z: f64[n, m]
+    for i in range(n), j in range(m):
+        y[i] += A[i, j]
+        z[i, j] = y[i] * A[i, j]
+"""
+
+
 def _simulated(kernel: Kernel, at: dict[str, int], cache: int, line: int | None, convention: str) -> int:
     exact = sized(kernel, at)
     return convention_totals(exact.kernel, lines_by_simulation(exact, cache, line), convention)[2]  # type: ignore[arg-type]
@@ -73,6 +94,23 @@ def test_compulsory_traffic_of_tiles_beyond_a_multiple(b: int, tiles: int) -> No
     assert _value(d.work.total, at) == 4 * (b * tiles) ** 2
     want = lru.cost(kernel, lru.residencies(kernel, at, None, None), "load_store").bytes
     assert _value(d.compulsory.bytes, at) == want
+
+
+@pytest.mark.parametrize("text", [RAGGED, SUMS])
+@pytest.mark.parametrize("line", [None, 16])
+def test_work_and_compulsory_traffic_of_tiles_that_are_cut_off(text: str, line: int | None) -> None:
+    """In any legal order, the same is executed and touched; at b = 1, the tiles are iterations."""
+    kernel = apply(kernel_of(text))
+    d, compared = derive(kernel, line_bytes=line, plateaus=False), 0
+    for n, m, b in ((6, 6, 3), (8, 9, 3), (11, 7, 4), (5, 4, 9), (7, 5, 1), (10, 8, 2)):
+        at = {p.name: {"n": n, "m": m, "b": b}[p.name] for p in kernel.parameters}
+        assert _value(d.work.total, at) == work_at(kernel, at).total
+        want = lru.cost(kernel, lru.residencies(kernel, at, None, line), d.convention).bytes
+        have = _value(d.compulsory.bytes, at)
+        if have is not None:
+            assert have == want, at
+            compared += 1
+    assert compared > 1
 
 
 def test_traffic_of_tiles_beyond_a_multiple() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.bounds.untile import untiled
+from roofdsl.checks.untile import untiled
 from roofdsl.loops.model import For
 from tests.oracle.loading import kernel_of
 
