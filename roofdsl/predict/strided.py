@@ -31,6 +31,10 @@ MOST_ACCESSES = 100_000_000
 """Sets are simulated up to this many accesses (two seconds); beyond, a column fits as a whole or not at all."""
 
 
+FEW_SETS = 8
+"""Stores to lines in fewer sets wait for each other. Strided walks that are measured go through as many sets."""
+
+
 class Lines(Record):
     """Bytes of lines across a level's boundary, nearest first: those loaded and stored by strided accesses."""
 
@@ -50,10 +54,10 @@ class Tight(Record):
     def lost(self, buffers: int) -> Fraction:
         """The share of their loads that do not find them after all.
 
-        LRU loses all of them. Caches replace lines less strictly (`machine.kept`), and as many lines as there are
-        `buffers` are found on their way in.
+        LRU loses all of them, and so do caches if many sets overflow. In few sets they replace lines less strictly
+        (`machine.kept`), and as many lines as there are `buffers` are found on their way in.
         """
-        if not self.lines:
+        if not self.lines or self.sets >= FEW_SETS:
             return Fraction(1)
         return 1 - Fraction(found_again(self.lines, self.sets * self.ways + buffers)).limit_denominator(10_000)
 
@@ -122,7 +126,7 @@ def walks_of(
     try:
         if not few:
             raise CommandError(f"{access_count(at):,} accesses are too many to simulate")
-        crowded = _beyond(plain, _in_sets(at, machine, plain, warm) if tight.arrays else plain)
+        crowded = _beyond(plain, _in_sets(at, machine, plain, warm))
         pages = _pages(at, machine, warm) if strided else 0
         notes: tuple[str, ...] = ()
     except CommandError as error:
@@ -197,10 +201,6 @@ def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
         for share, load, store in ((walks.even, loads, stores), (1 - walks.even, odd, odd_stores)):
             total += share * (loaded / load + (stored / store if store else 0))
     return total
-
-
-FEW_SETS = 8
-"""Stores to lines in fewer sets wait for each other. Strided walks that are measured go through as many sets."""
 
 
 def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
