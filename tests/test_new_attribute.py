@@ -113,8 +113,8 @@ def test_four_more_attributes(tmp_path: Path) -> None:
         [
             "machine-option",
             "a memory has no `banks`",
-            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, `restart` "
-            "and `energy`",
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, "
+            "`restart` and `energy`",
         ]
     ]
 

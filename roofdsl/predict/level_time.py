@@ -21,7 +21,8 @@ class LevelTime(Record):
     stores that bypass the cache do without, so only the expected time has it (`with_allocated`). begun_bytes: the lines
     of a cache that stores begin, where the machine states how stored and loaded lines share it (`written_loads`).
     streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s: their bandwidth,
-    where the machine states one. A core may store faster so than it loads: the bound takes the faster of the two bandwidths for them.
+    where the machine states one. A core may store faster so than it loads: the bound takes the faster of the two
+    bandwidths for them.
     """
 
     name: str
