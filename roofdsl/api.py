@@ -254,7 +254,7 @@ def measure(
 ) -> Measurement:
     """Generate, verify and time a kernel, or the launches of a program, on this processor (`roofdsl measure`).
 
-    variant: loops, parallel or library; kernels of a program without this variant run as loops.
+    variant: loops, grouped, parallel or library; kernels of a program without this variant run as loops.
     """
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 

@@ -29,7 +29,7 @@ from roofdsl.store.atomic import check_writable
 from roofdsl.tell.measurement import blocks
 from roofdsl.validate.run import Backend, How, Run, measure_run
 
-_CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
+_CPU, _GPU = ("loops", "grouped", "parallel", "library"), ("naive", "tiled", "library")
 
 
 @click.command()
@@ -42,7 +42,7 @@ _CPU, _GPU = ("loops", "parallel", "library"), ("naive", "tiled", "library")
     "variants",
     multiple=True,
     metavar="NAME",
-    help="On the CPU: loops, parallel or library; on a GPU: naive, tiled or library (repeatable).",
+    help="On the CPU: loops, grouped, parallel or library; on a GPU: naive, tiled or library (repeatable).",
 )
 @click.option(
     "--compiler",

@@ -47,7 +47,7 @@ from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.compare_points import PointCheck, compare_points, points_held
 from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
 
-VARIANTS = {"cpu": ("loops", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
+VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
 
 
 @click.command()

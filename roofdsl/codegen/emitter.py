@@ -39,6 +39,7 @@ class Emitter(Expressions):
 
     source: the file whose lines are quoted above the code they became. headers: loops (by identity) that are not opened
     as ordinary serial loops. places: assignments (by identity) that store to another place than their own for now.
+    held: arrays that the function declares for itself.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Emitter(Expressions):
         self.parameters = frozenset(parameters)
         self.headers: dict[int, LoopHeader] = {}
         self.places: dict[int, Text] = {}
+        self.held: Sequence[Array] = ()
         self._declared: dict[str, Computed] = {}
         self._sums: dict[str, int] = {}
         self._quoted = 0

@@ -9,10 +9,12 @@ from typing import ClassVar, Literal
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import LoopId, arguments, positions
 from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.grouped_sums import Grouped, grouped
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.loops.model import For, Kernel, Node
 
 
@@ -44,14 +46,19 @@ class Target(Syntax):
 
 
 class OneFunction(Target):
-    """A target in which a kernel becomes one function; `parallel` shares the outermost free loops among cores."""
+    """A target in which a kernel becomes one function; `parallel` shares the outermost free loops among cores, and
+    `grouped` computes neighboring sums together.
+    """
 
-    variants: ClassVar[tuple[str, ...]] = ("loops", "parallel")
+    variants: ClassVar[tuple[str, ...]] = ("loops", "parallel", "grouped")
     emitter: ClassVar[type[Emitter]] = Emitter
 
     @abstractmethod
     def source(self, kernel: Kernel, emitter: Emitter, function: str, variant: str) -> str:
-        """The complete text: headers, helpers, and the function with the body that the emitter writes."""
+        """The complete text: headers, helpers, and the function with the body that the emitter writes.
+
+        `emitter.held` are arrays that the function has for itself.
+        """
 
     def parallel_loop(self, out: Lines, var: str, start: Text, stop: Text, step: Text) -> None:
         """Open a loop whose iterations are shared among cores. A language without such loops has no such variant."""
@@ -64,8 +71,15 @@ class OneFunction(Target):
         if variant == "parallel" and not parallel:
             message = f"kernel {kernel.name} has no loop whose iterations are known to be independent"
             raise CommandError(message, "use the variant `loops`")
-        names = renamed(kernel, self)
+        names, together = renamed(kernel, self), Grouped(kernel.body, (), ())
+        if variant == "grouped":
+            together = grouped(kernel, free)
+            if not together.loops:
+                message = f"kernel {kernel.name} has no sums whose terms lie against the rows, which could be grouped"
+                raise CommandError(message, "use the variant `loops`")
+            kernel = replace(kernel, body=together.body)
         emitter = self.emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
+        emitter.held = together.held
         emitter.headers = {id(loop): self.parallel_loop for loop in parallel}
         function = emitter.name(kernel.name)
         source = self.source(kernel, emitter, function, variant)

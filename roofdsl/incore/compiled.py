@@ -22,10 +22,15 @@ _ARRAYS, _NUMBERS = 3, 1
 """The arguments of the launch whose time a machine states: see `measure.microkernels.nothing`."""
 
 
-def in_core(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, code: str = "numba", math: Math = "relaxed"
+def in_core(  # noqa: PLR0917
+    kernel: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    code: str = "numba",
+    math: Math = "relaxed",
+    variant: str = "loops",
 ) -> InCore:
-    """The in-core time of one launch of the variant `loops`, from the assembly of `code` ("numba" or "cc").
+    """The in-core time of one launch of a variant (`loops`, `grouped`), from the assembly of `code` ("numba" or "cc").
 
     values: of all parameters. math: what the compiler may do. Raises NoInCore if the machine states no instructions or
     no clock, if the code cannot be made or read, and if its time depends on data.
@@ -33,7 +38,7 @@ def in_core(
     rates = rates_of(machine)
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock")
-    native = native_code(kernel, code, math)
+    native = native_code(kernel, code, math, variant)
     walked = walked_through(native, kernel, values, rates)
     if rates.forgets(walked.totals.calls):
         rates.unlearned = True
@@ -44,10 +49,11 @@ def in_core(
     return scaled(found, even_rows(kernel, values))
 
 
-def native_code(kernel: Kernel, code: str, math: Math = "relaxed") -> Native:
+def native_code(kernel: Kernel, code: str, math: Math = "relaxed", variant: str = "loops") -> Native:
     """The compiled code; that of C for stores that bypass the caches. Raises NoInCore if there is none."""
     try:
-        return by_numba(kernel, math) if code == "numba" and not has_streams(kernel) else by_cc(kernel, math)
+        by = by_numba if code == "numba" and not has_streams(kernel) else by_cc
+        return by(kernel, math, variant)
     except CommandError as error:
         raise NoInCore(str(error)) from None
     except ImportError as error:

@@ -33,14 +33,14 @@ class Native(Record):
     convention: str
 
 
-def by_numba(kernel: Kernel, math: Math = "relaxed") -> Native:
-    """The native code of the variant `loops` as numba compiles it, for arrays as `measure` passes them."""
+def by_numba(kernel: Kernel, math: Math = "relaxed", variant: str = "loops") -> Native:
+    """The native code of the variant `loops` or `grouped` as numba compiles it, for arrays as `measure` passes them."""
     import numba
 
     from roofdsl.codegen.generate import generate
     from roofdsl.codegen.load import load_python
 
-    generated = generate(kernel, "python", "loops", math=math)
+    generated = generate(kernel, "python", variant, free=_free(kernel, variant), math=math)
     dispatcher = load_python(generated)
     dispatcher.compile(tuple(_numba_type(a) for a in generated.arguments))
     signature = dispatcher.signatures[0]
@@ -127,8 +127,15 @@ def _size(argument: Argument) -> int:
     return int(np.dtype(STORAGE[argument.type.name]).itemsize)
 
 
-def by_cc(kernel: Kernel, math: Math = "relaxed") -> Native:
-    """The assembly of the variant `loops` from the system's C compiler, with the flags that `measure` uses.
+def _free(kernel: Kernel, variant: str) -> Mapping[tuple[int, ...], int]:
+    """The loops whose iterations are independent, if the variant needs them."""
+    from roofdsl.checks.parallel import parallel_loops
+
+    return {} if variant == "loops" else parallel_loops(kernel)
+
+
+def by_cc(kernel: Kernel, math: Math = "relaxed", variant: str = "loops") -> Native:
+    """The assembly of the variant `loops` or `grouped` from the C compiler, with the flags that `measure` uses.
 
     Raises CommandError if there is no compiler or it fails.
     """
@@ -136,7 +143,7 @@ def by_cc(kernel: Kernel, math: Math = "relaxed") -> Native:
     from roofdsl.codegen.compiler import compiler_version, find_compiler
     from roofdsl.codegen.generate import generate
 
-    generated = generate(kernel, "c", "loops")
+    generated = generate(kernel, "c", variant, free=_free(kernel, variant))
     compiler = find_compiler(WITHOUT)
     text = assembly(compiler, flags_for(math), generated.source)
     return Native(text, generated.function, compiler_version(compiler), generated.arguments, "c")

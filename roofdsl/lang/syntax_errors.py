@@ -16,7 +16,7 @@ from roofdsl.lang.syntax_hints import of_character, of_line, of_token
 
 _OPERATORS = frozenset(("PLUS", "MINUS", "STAR", "SLASH", "FLOORDIV", "PERCENT", "POWER", "COMPARE", "AND", "OR"))
 _OPERAND = frozenset(("NAME", "NUMBER", "LPAR", "MINUS", "PLUS", "NOT"))
-_ITEMS = "NAME IN OUT INOUT TEMP ASSUME TRAFFIC TILE ORDER UNIT COMPUTE FOR PARALLEL IF LET COUNT DEDENT"
+_ITEMS = "NAME IN OUT INOUT TEMP ASSUME TRAFFIC TILE ORDER UNIT COMPUTE FOR PARALLEL IF LET COUNT STREAM DEDENT"
 _STATEMENT = frozenset(_ITEMS.split())
 _TOP = ("`kernel`, `machine`, `program`, `use`, `traffic` or `cost`",)
 _MACHINE = ("a line of a machine (`peak`, `cache`, `memory`, `ceiling`, `link`, `launch`, `clock`, `units`, ...)",)

@@ -47,21 +47,19 @@ class Cache(Record):
     at the bandwidth. `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther
     levels, whose times then add to its own; None where it delivers as if they did not. The bound never takes less than
     the bandwidth for it, since one after the other is always possible. `beside_updates_bytes_per_s`: the same for bytes
-    that are loaded and stored again. `beside_far_bytes_per_s`: the same while lines come from farther than the next
-    level, where it was measured apart; the other one is then that beside the next level.
+    that are loaded and stored again. `beside_far_bytes_per_s`: the same beside lines from farther than the next level.
     `energy_j_per_byte`: of a byte across the boundary to the nearer level, beside the constant power.
 
     Only expected times use what follows. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of
-    loads. `written_bytes_per_s`: the rate of stored lines, however little is loaded beside them;
-    `written_loads_bytes_per_s`: the rate at which loaded lines, those that stores begin among them, add to their time
-    (without it, nothing). `holds_bytes`: what code keeps of it beside others that use it too (`machine.kept`).
-    `fill_bytes_per_s`: the rate at which lines come in while the core's loads and stores wait; None where they do not.
-    `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from the one before to be
-    fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time.
-    `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines apart,
-    so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall into one set
-    of the nearer cache. `buffers`: the lines that loads find on their way into it. `restart_s`: what a stream from it
-    loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    loads. `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded lines,
+    those that stores begin among them, add to their time (without it, nothing). `holds_bytes`: what code keeps of it
+    beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in while the core's
+    loads and stores wait. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from
+    the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the
+    time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines
+    apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall into
+    one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `restart_s`: what a stream
+    from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str
@@ -105,8 +103,7 @@ class Cache(Record):
 class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    `duplex`, the rates of stores and of strided accesses, `restart_s` and the energy are as for caches.
-    `streamed_bytes_per_s`: the rate of stores that bypass the caches; only the expected time uses it.
+    Its rates are as for caches; `streamed_bytes_per_s` is that of stores that bypass the caches.
     """
 
     name: str

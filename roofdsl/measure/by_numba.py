@@ -63,7 +63,7 @@ def generate_for(kernel: Kernel, target: Any, variant: str, math: Math = "relaxe
         return generate(kernel, target, "loops", math=math)
     from roofdsl.checks.parallel import parallel_loops
 
-    return generate(kernel, target, "parallel", free=parallel_loops(kernel), math=math)
+    return generate(kernel, target, variant, free=parallel_loops(kernel), math=math)
 
 
 def _threads() -> int:

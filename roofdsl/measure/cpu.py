@@ -26,7 +26,7 @@ from roofdsl.measure.timed_arrays import Restorer, aligned, total_bytes
 from roofdsl.measure.timing import DEFAULT, Call, Plan, pinned, time_calls, usable_cores
 from roofdsl.measure.verify import verify
 
-VARIANTS = ("loops", "parallel", "library")
+VARIANTS = ("loops", "grouped", "parallel", "library")
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ def _check_cores(cores: int, variant: str) -> None:
         raise CommandError(
             f"{cores} cores were requested, but this process can use only {usable}", f"give at most {usable}"
         )
-    if variant == "library" or (variant == "loops") != (cores == 1):
+    if variant == "library" or (variant in ("loops", "grouped")) != (cores == 1):
         raise CommandError(
             f"the variant `{variant}` does not run on {cores} cores", "one core runs `loops`, several `parallel`"
         )

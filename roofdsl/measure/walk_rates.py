@@ -280,6 +280,8 @@ def _odd_rates(even: float, load: float | None, store: float | None, per_cycle: 
     if load is None or store is None or load > even / 1.1:
         return None, None
     return per_cycle / load, per_cycle / (store - load) if store > 1.1 * load else None
+
+
 def _in_memory(walks: Sequence[Span], capacities: Sequence[tuple[str, int]]) -> bool:
     return bool(walks) and walks[-1].level == capacities[-1][0]
 

@@ -23,11 +23,15 @@ llvm-mca, osaca: that tool on the innermost loops of the compiled code, where it
 
 
 class Code(Record):
-    """The code whose in-core time is wanted: the source of that time, and the compiler, with what it may do."""
+    """The code whose in-core time is wanted: the source of that time, and the compiler, with what it may do.
+
+    variant: of the generated code.
+    """
 
     model: Model = "auto"
     compiler: Literal["numba", "cc"] = "numba"
     math: Math = "relaxed"
+    variant: Literal["loops", "grouped"] = "loops"
 
 
 RELAXED = "--math relaxed"
@@ -89,7 +93,11 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
     if code.model == "compiled" or (code.model == "auto" and is_here(machine)):
         from roofdsl.incore import compiled
 
-        return compiled.in_core(kernel, values, machine, code.compiler, code.math)
+        return compiled.in_core(kernel, values, machine, code.compiler, code.math, code.variant)
+    if code.variant != "loops":
+        raise NoInCore(
+            f"the variant `{code.variant}` is modeled only from compiled code, on the machine's own processor"
+        )
     if code.model in ("llvm-mca", "osaca"):
         from roofdsl.incore import tools
 

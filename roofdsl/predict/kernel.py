@@ -32,6 +32,7 @@ from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
+from roofdsl.predict.variants import in_its_order
 from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
@@ -108,7 +109,8 @@ def predict(
     require_legal(kernel)
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
-    values = numbers(kernel, parameters)
+    values, written = numbers(kernel, parameters), kernel
+    kernel = in_its_order(kernel, options.code)
     boundary = memory_boundary(kernel, machine, options.traffic)
     resident, latency = _occupancy(machine, options)
     work = work_at(kernel, values)
@@ -145,17 +147,20 @@ def predict(
         assumptions=(*dict.fromkeys(assumed + crossing.in_sets), *values_given(kernel)),
         warnings=warnings,
     )
-    return _with_wanted(found, kernel, values, machine, options)
+    return _with_wanted(found, kernel, values, machine, options, written)
 
 
-def _with_wanted(
-    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options
+def _with_wanted(  # noqa: PLR0917
+    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, written: Kernel
 ) -> Prediction:
-    """The prediction with its expected time and its energy, as far as the options ask for them."""
+    """The prediction with its expected time and its energy, as far as the options ask for them.
+
+    written: the kernel whose code is made; `kernel` has the accesses of this code in their order.
+    """
     if options.code is not None:
         moving = partial(_moving, found, kernel, values, machine, options)
         compiled = options.accesses == "compiled"
-        found = with_expected(found, kernel, values, machine, options.code, as_compiled=compiled, moving=moving)
+        found = with_expected(found, written, values, machine, options.code, as_compiled=compiled, moving=moving)
     return with_energy(found, machine) if options.energy else found
 
 

@@ -197,10 +197,12 @@ def _predicted(
 
 def _code(measured: Measurement) -> Code:
     """What ran, as far as in-core times are modeled."""
-    if measured.backend != "cpu" or (measured.variant != "loops" and CORES not in measured.details):
+    known = measured.variant in ("loops", "grouped") or CORES in measured.details
+    if measured.backend != "cpu" or not known:
         return Code("none")
     compiler: Literal["numba", "cc"] = "numba" if measured.compiler.startswith("numba") else "cc"
-    return Code("auto", compiler, "strict" if measured.details.get(MATH) == "strict" else "relaxed")
+    math: Math = "strict" if measured.details.get(MATH) == "strict" else "relaxed"
+    return Code("auto", compiler, math, "grouped" if measured.variant == "grouped" else "loops")
 
 
 def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> str | None:

@@ -58,6 +58,8 @@ class C(CLike, OneFunction):
             out.add(f"// {described(array)}")
         name_extents(emitter, kernel.body, self.integer_type)
         load_scalars(kernel, emitter, "*{}")
+        for array in emitter.held:
+            out.add(f"{self.storage[array.type.name]} {array.name}[{array.dims[0]}];")
         emitter.block(kernel.body)
         if "lines_stored" in self.helpers:
             out.add("lines_stored();")

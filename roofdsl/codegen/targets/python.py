@@ -149,6 +149,8 @@ class Python(OneFunction):
             if array.is_scalar and array.intent == "in" and array.type.name in REDUCED:
                 out.add(f"{emitter.name(array.name)} = np.float32({emitter.name(array.name)})")
         load_scalars(kernel, emitter, "{}[0]")
+        for array in emitter.held:
+            out.add(f"{array.name} = np.empty({array.dims[0]}, np.{_KINDS[array.type.name]})")
         emitter.block(kernel.body)
         store_scalars(kernel, emitter, "{}[0]")
         body, helpers = "\n".join(out.lines), self.definitions()
