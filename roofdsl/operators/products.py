@@ -84,14 +84,15 @@ class Tile(Record):
     def efficiency(self, lanes: float, lanes_together: float, port_bytes: float) -> float:
         """The share of the peak on schedulers with `lanes` multiply-add units each.
 
-        lanes_together: of all schedulers of a multiprocessor. port_bytes: what its shared memory delivers in a cycle.
+        lanes_together: of all schedulers of a multiprocessor, 0 where they are not known; then nothing waits for the
+        port. port_bytes: what the shared memory of a multiprocessor delivers in a cycle.
         """
         multiplies = self.side**2
         issued = 1.0
         if lanes > MOST_OF_A_WARP:
             issued = multiplies / (multiplies + self.other_instructions)
         loading = DELIVERED * 2 * self.side * BYTES / port_bytes  # cycles of a thread's operands in one step
-        waiting = loading / (multiplies / lanes_together)
+        waiting = loading * lanes_together / multiplies
         fed = float((1 + waiting**OVERLAP) ** (-1 / OVERLAP))
         return issued * fed * (0.9 if self.sliced > 1 else 1.0)
 

@@ -185,6 +185,22 @@ def test_expected_times_are_near_published_ones(operator: Operator, machine: str
     assert found.bound_s < published_ms / 1000
 
 
+@pytest.mark.parametrize("name", ["a100_80", "h100_pcie", "mi210", "mi300x", "l4", "p4"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        Operator("linear", m=4096, n=4096, k=32768), Operator("bmm", batch=64, m=512, n=512, k=96),
+        Operator("softmax", batch=65536, width=5120), Operator("ln", batch=65536, width=1024),
+        Operator("gelu", batch=65536, width=1024),
+    ],
+    ids=lambda o: o.name,
+)  # fmt: skip
+def test_machines_that_state_less_are_predicted_too(operator: Operator, name: str) -> None:
+    """Without a clock, caches, latencies or a TLB; never below the bound, nor far from it for these sizes."""
+    found = operator_time(operator, load_machine(name))
+    assert found.bound_s < found.expected_s < 5 * found.bound_s
+
+
 def test_what_cannot_be_predicted_says_why() -> None:
     with pytest.raises(CommandError, match="no model of the operator `sort`"):
         operator_time(Operator("sort", batch=1, width=8), V100)
