@@ -16,6 +16,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
+from roofdsl.store.memo import recall
 
 LoopId = tuple[int, ...]
 OPERATIONS = 20_000_000
@@ -33,6 +34,11 @@ def parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> di
     directive fits no loops, and CommandError for a kernel with index arrays.
     """
     require_affine(kernel, "code with parallel loops")
+    given = None if sizes is None else tuple(sizes.items())
+    return recall("parallel", kernel, (given,), lambda: _parallel_loops(kernel, sizes))
+
+
+def _parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None) -> dict[LoopId, int]:
     plain = apply(kernel)
     if sizes:
         plain = with_numbers(plain, sizes)

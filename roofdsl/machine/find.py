@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import roofdsl
@@ -22,6 +22,9 @@ GROUPS = ("kernels", "polybench")
 
 SIZES = ("mini", "small", "medium", "large", "extralarge")
 """The standard sizes of PolyBench 4.2."""
+
+MOST_FILES = 256
+"""The most shipped files that a process keeps."""
 
 _PACKAGE = Path(roofdsl.__file__).parent
 _DEFINITION = re.compile(r"^(?:kernel|machine|program)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
@@ -177,9 +180,18 @@ def checked_file(path: str, name: str | None = None) -> CheckedFile:
     reader = READERS.get(os.path.splitext(path)[1])
     if reader is not None:
         return reader(path, name)
-    if path != "-":
-        return load_file(path)
-    return load_file(standard_input())
+    if path == "-":
+        return load_file(standard_input())
+    if path.startswith(f"{models_folder()}{os.sep}"):
+        about = os.stat(path)
+        return _shipped_file(path, about.st_mtime_ns, about.st_size)
+    return load_file(path)
+
+
+@lru_cache(MOST_FILES)
+def _shipped_file(path: str, _changed: int, _bytes: int) -> CheckedFile:
+    """A shipped file, checked once by a process that answers many questions."""
+    return load_file(path)
 
 
 def _has(names: tuple[str, ...]) -> str:

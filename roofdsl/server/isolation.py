@@ -30,6 +30,7 @@ from typing import Any
 
 from roofdsl.lang.cache_folder import FOLDER
 from roofdsl.lang.record import Record
+from roofdsl.server.preparations import preparations
 from roofdsl.server.tools import GIVEN, Question
 
 Run = Callable[[list[str]], int]
@@ -127,26 +128,17 @@ def _serve(ends: tuple[Connection, Connection], run: Run, root: Path | None, lim
     servers.close()  # a copy of the server's end here would keep the pipe open after the server's end
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ[FOLDER] = str(kept)
-    _import_what_calls_need()
+    left = preparations()
     try:
         while True:
+            while not pipe.poll() and next(left, False):
+                pass
             question = pipe.recv()
             pipe.send(_answered(question, run, (root, kept), limits))
     except (EOFError, OSError):
         return
     finally:
         shutil.rmtree(kept, ignore_errors=True)
-
-
-def _import_what_calls_need() -> None:
-    """Everything that the tools import when they run, so that children have it."""
-    import roofdsl.advise.advise
-    import roofdsl.bounds.bound
-    import roofdsl.checks.deep
-    import roofdsl.counts.traffic_at
-    import roofdsl.simulate.lru_traffic
-    import roofdsl.sol.answer
-    import roofdsl.tell.sol  # noqa: F401
 
 
 def _answered(question: Question, run: Run, places: Places, limits: Limits) -> Answer:

@@ -1,10 +1,10 @@
 """Launches of a program that run as one, block by block, so that what they pass on stays in the last cache.
 
 Launches that follow each other may be fused if they begin with the same loops, and if each iteration of these loops in
-one launch touches what the same iteration touches in the others. The fused launch does one iteration of the first
-launch, the same one of the second, and so on, and then goes on to the next iteration; inside a launch the order stays.
-What a launch moves for an iteration is counted with its data in the memory, except for arrays that an earlier launch
-wrote in the same iteration: the last cache holds everything that an iteration touches.
+one launch touches what the same iteration touches in the others. The fused launch does a block of iterations of the
+first launch, the same ones of the second, and so on, and then goes on to the next block; inside a launch the order
+stays. What a launch moves for a block is counted with its data in the memory, except for arrays that an earlier launch
+wrote in the same block: the last cache holds everything that a block touches.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from math import prod
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses, statements
+from roofdsl.loops.affine import minimum
 from roofdsl.loops.integers import Const, Sym, add
 from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
-from roofdsl.predict.time_model import LAUNCH
+from roofdsl.predict.time_model import LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.fused import Moved, arrays_of
 from roofdsl.sol.level_times import Times
+from roofdsl.sol.schedule import Schedule
 
 LONGEST = 4
 """The most launches that are fused into one."""
@@ -52,18 +54,20 @@ class FusedLaunches(Record):
         return max(time for _, time in self.terms)
 
 
-def fusions(at: ProgramAt, best_s: Sequence[Fraction | None], machine: Machine) -> list[FusedLaunches]:
+def fusions(at: ProgramAt, best: Sequence[Schedule | None], machine: Machine) -> list[FusedLaunches]:
     """Groups of launches that are faster as one than one after the other, no launch in two of them.
 
-    best_s: the time of each launch of `at` alone.
+    best: the best order of each launch of `at` alone. Only what is one launch on the machine is fused.
     """
     if machine.last_cache is None or machine.main_memory.duplex or at.exchanges:
         return []
+    once = launch_seconds(machine).at({LAUNCHES: 1})
+    alone = [None if one is None or dict(one.terms).get(LAUNCH, once) > once else one.time_s for one in best]
     found = []
     for sequence, times in _sequences(at.steps, 1):
         begin = 0
         while begin < len(sequence):
-            group = _longest(at, sequence[begin : begin + LONGEST], best_s, machine)
+            group = _longest(at, sequence[begin : begin + LONGEST], alone, machine)
             if group is not None:
                 found.append(replace(group, times=times))
             begin += 1 if group is None else len(group.places)
@@ -84,12 +88,12 @@ def _sequences(steps: Sequence[int | RepeatedAt], times: int) -> Iterator[tuple[
 
 
 def _longest(
-    at: ProgramAt, places: Sequence[int], best_s: Sequence[Fraction | None], machine: Machine
+    at: ProgramAt, places: Sequence[int], alone_s: Sequence[Fraction | None], machine: Machine
 ) -> FusedLaunches | None:
     """The longest group that begins with the first of these launches and is faster as one."""
     for length in range(len(places), 1, -1):
         own = tuple(places[:length])
-        alone = [best_s[place] for place in own]
+        alone = [alone_s[place] for place in own]
         group = None if None in alone else _fused(at, own, machine)
         if group is not None and group.time_s < sum((t for t in alone if t is not None), Fraction(0)):
             return group
@@ -146,10 +150,10 @@ def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop
         for placed in statements(part.kernel.body):
             if not isinstance(placed.statement, Assign | Let):
                 return False
+            if isinstance(placed.statement, Assign) and placed.statement.target.array.is_scalar:
+                return False  # a sum over all iterations
             for access in accesses(placed.statement):
                 array = access.element.array
-                if array.is_scalar and access.is_write:
-                    return False
                 if array.intent == "temp" or array.is_scalar:
                     continue
                 shape = tuple(d.evaluate(values) for d in array.dims)
@@ -170,15 +174,19 @@ def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop
 def _in_blocks(
     at: ProgramAt, places: tuple[int, ...], nests: Sequence[Sequence[Loop]], depth: int, machine: Machine
 ) -> FusedLaunches | None:
-    """Blocks of one iteration of `depth` loops; None if they do not fit in the last cache, or a launch is not found."""
-    blocks = prod(max(0, -(-(stop - start) // step)) for _, start, stop, step in nests[0][:depth])
-    parts = [replace(p, kernel=_first(p.kernel, depth), times=1) for p in (at.launched[place] for place in places)]
-    moved = [arrays_of(part) for part in parts]
+    """Blocks of iterations of the last of `depth` loops, as many as fit in the last cache; None if not even one does,
+    or if no order of a launch is found.
+    """
+    trips = [max(0, -(-(stop - start) // step)) for _, start, stop, step in nests[0][:depth]]
+    launched = [at.launched[place] for place in places]
     cache = machine.last_cache
-    assert cache is not None
-    touched = {(a.name, a.kind): max(a.loads, a.stores) for own in moved for a in own}
-    if not blocks or sum(touched.values()) > cache.size_bytes * cache.copies:
+    touched = _touched([arrays_of(part) for part in _first(launched, nests, depth, 1)])
+    if cache is None or not all(trips) or touched > cache.size_bytes * cache.copies:
         return None
+    together = max(1, min(trips[-1], cache.size_bytes * cache.copies // max(1, touched)))
+    blocks = prod(trips[:-1]) * -(-trips[-1] // together)
+    parts = _first(launched, nests, depth, together)
+    moved = [arrays_of(part) for part in parts]
     passed = list(_passed(at, places, moved))
     memory = machine.main_memory
     terms: dict[str, Fraction] = {}
@@ -198,17 +206,25 @@ def _in_blocks(
     return FusedLaunches(places, 1, tuple(name for name, *_ in nests[0][:depth]), blocks, names, times)
 
 
-def _first(kernel: Kernel, depth: int) -> Kernel:
-    """Only the first iteration of so many outer loops."""
+def _touched(moved: Sequence[Sequence[Moved]]) -> int:
+    """Bytes of everything that launches touch; arrays with the same name and size are the same."""
+    return sum({(a.name, a.kind): max(a.loads, a.stores) for own in moved for a in own}.values())
 
-    def cut(loop: For, left: int) -> For:
-        inner = loop.body[0]
-        body = (cut(inner, left - 1),) if left > 1 and isinstance(inner, For) else loop.body
-        return replace(loop, stop=add(loop.start, Const(1)), body=body)
 
-    outer = kernel.body[0]
-    assert isinstance(outer, For)
-    return replace(kernel, body=(cut(outer, depth),))
+def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int, together: int) -> list[Launched]:
+    """Launches of the first block alone: the first iteration of the outer loops, and the first ones of the last."""
+
+    def cut(loop: For, own: Sequence[Loop]) -> For:
+        inner, many = loop.body[0], (together if len(own) == 1 else 1) * own[0][3]
+        body = (cut(inner, own[1:]),) if len(own) > 1 and isinstance(inner, For) else loop.body
+        return replace(loop, stop=minimum(loop.stop, add(loop.start, Const(many))), body=body)
+
+    found = []
+    for part, nest in zip(launched, nests, strict=True):
+        outer = part.kernel.body[0]
+        assert isinstance(outer, For)
+        found.append(replace(part, kernel=replace(part.kernel, body=(cut(outer, nest[:depth]),)), times=1))
+    return found
 
 
 def _passed(at: ProgramAt, places: tuple[int, ...], moved: Sequence[Sequence[Moved]]) -> Iterator[tuple[str, int]]:

@@ -81,9 +81,9 @@ def program_light(
     claim = None if measured_s is None else judge(measured_s, whole.floor)
     kept = tuple(_kept(at, parts, machine))
     alone = [None if p.answer.best is None else p.answer.best.time_s for p in parts]
-    together = tuple(fusions(at, alone, machine))
+    together = tuple(fusions(at, [p.answer.best for p in parts], machine))
     names = {at.launched[place].kernel.name for group in together for place in group.places}
-    left = tuple(k for k in kept if k.writer not in names and k.reader not in names)
+    left = tuple(k for k in kept if k.reader not in names)
     lost = sum((k.saved_s for k in kept), Fraction(0)) - sum((k.saved_s for k in left), Fraction(0))
     if _gain(together, alone) <= lost:
         return ProgramLight(whole, parts, kept, claim)

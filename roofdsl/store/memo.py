@@ -24,6 +24,9 @@ LEAST_S = 0.05
 STAGES = ("lang", "loops", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
 """The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
 
+MOST_MEANINGS = 32
+"""Kernels whose meaning is not written anew."""
+
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
 
 CLOCK_S = 24 * 3600
@@ -44,7 +47,7 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
     if root is None or made_by is None:
         return compute()
     try:
-        meant = "\n".join((made_by, what, meaning(options), meaning(kernel)))
+        meant = "\n".join((made_by, what, meaning(options), _meaning(kernel)))
     except (NotStorable, RecursionError):
         return compute()
     known: dict[str, object] = {"kernel": kernel}
@@ -59,6 +62,20 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
         until = time.time() + CLOCK_S if decided.clock else None
         _keep(root, key, {"meaning": meant, "until": until}, result, known)
     return result
+
+
+_meant: dict[int, tuple[Record, str]] = {}
+"""The meanings of the last kernels, by their identity; the kernels are kept, so that no other takes it."""
+
+
+def _meaning(kernel: Record) -> str:
+    """`meaning`, written once for the same object: a command asks for several results of one kernel."""
+    found = _meant.get(id(kernel))
+    if found is None:
+        if len(_meant) >= MOST_MEANINGS:
+            del _meant[next(iter(_meant))]
+        found = _meant[id(kernel)] = kernel, meaning(kernel)
+    return found[1]
 
 
 def _found(content: object, meant: str, known: dict[str, object]) -> tuple[object] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -63,15 +63,20 @@ def program_blocks(found: ProgramLight) -> list[Block]:
         names = ", ".join(f"{p.array} of {p.reader} ({show_bytes(p.bytes)})" for p in found.fused.passed)
         parts += [Gap(), line(f"Need not be loaded, since an earlier launch may have written it: {names}.", 0)]
     for group in found.together:
-        names = " and ".join(found.parts[place].answer.floor.kernel for place in group.places)
-        held = f"; {', '.join(group.arrays)} stay{'s' if len(group.arrays) == 1 else ''} in the last cache"
-        loops = f"{group.blocks:,} iterations of {', '.join(group.loops)}"
-        text = f"In the best order found, {names} are one launch, in {loops}{held if group.arrays else ''}."
-        parts += [Gap(), line(text, 0)]
+        names = _listed([found.parts[place].answer.floor.kernel for place in group.places])
+        one = len(group.arrays) == 1
+        held = f"; {_listed(group.arrays)} stay{'s' if one else ''} in the last cache" if group.arrays else ""
+        loops = f"{group.blocks:,} block{'s' if group.blocks > 1 else ''} of the iterations of {_listed(group.loops)}"
+        parts += [Gap(), line(f"In the best orders found, {names} are one launch, in {loops}{held}.", 0)]
     if found.kept:
         names = ", ".join(f"{k.array} from {k.writer} to {k.reader}" for k in found.kept)
         parts += [Gap(), line(f"In the best orders found, the last cache holds {names}.", 0)]
     return parts + _end(floor, found.claim)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), *names[-1:]])
 
 
 def _head(floor: Floor) -> list[Block]:
@@ -197,7 +202,7 @@ def program_document(found: ProgramLight) -> dict[str, Any]:
                     "kernels": [found.parts[place].answer.floor.kernel for place in group.places],
                     "times": group.times,
                     "loops": list(group.loops),
-                    "iterations": group.blocks,
+                    "blocks": group.blocks,
                     "arrays": list(group.arrays),
                     "time_s": float(group.time_s),
                 }

@@ -200,7 +200,7 @@ SOL = record(
             ),
             "fused": many(
                 record({
-                    "kernels": many(TEXT), "times": COUNT, "loops": many(TEXT), "iterations": COUNT,
+                    "kernels": many(TEXT), "times": COUNT, "loops": many(TEXT), "blocks": COUNT,
                     "arrays": many(TEXT), "time_s": SECONDS,
                 }),
                 "launches that the best order found runs as one, and what then stays in the last cache",

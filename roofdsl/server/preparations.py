@@ -1,0 +1,64 @@
+"""What a server does while nobody asks, so that calls find it done: imports, shipped files, an example of an answer.
+
+Processes that answer are forked, and share what was done before the fork.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+EXAMPLE = "matmul", {"n": 20}, "v100"
+"""A kernel, its sizes and a machine: an answer about them imports what analyses import when they run."""
+
+
+def preparations() -> Iterator[bool]:
+    """Does a step whenever it is asked for the next one, and yields True. A step takes a second at most."""
+    for step in _steps():
+        with suppress(Exception):  # a call that needs it will say what is wrong
+            step()
+        gc.freeze()  # what is there stays: looking for garbage in it would copy it to every call's process
+        yield True
+
+
+def _steps() -> Iterator[Callable[[], object]]:
+    from roofdsl.machine.find import checked_file, shipped
+
+    yield _import_analyses
+    yield _load_simulator
+    yield _answer_example
+    for kind in ("machines", "kernels", "polybench"):
+        for path in shipped(kind).values():
+            yield lambda path=path: checked_file(str(path))
+
+
+def _import_analyses() -> None:
+    import roofdsl.advise.advise
+    import roofdsl.bounds.bound
+    import roofdsl.checks.deep
+    import roofdsl.counts.traffic_at
+    import roofdsl.sol.answer
+    import roofdsl.tell.sol  # noqa: F401
+    from roofdsl.store.memo import environment
+
+    environment()
+
+
+def _load_simulator() -> None:
+    """Compiled code is read from its own cache."""
+    from roofdsl.loops.load import kernel
+    from roofdsl.machine.find import checked_file, find_model
+    from roofdsl.simulate.lru_traffic import simulate_lru
+
+    target = find_model(EXAMPLE[0])
+    simulate_lru(kernel(checked_file(target.path), target.name), EXAMPLE[1], 1024, 64)
+
+
+def _answer_example() -> None:
+    from roofdsl.loops.load import kernel
+    from roofdsl.machine.find import checked_file, find_model, load_machine
+    from roofdsl.sol.answer import speed_of_light
+
+    target = find_model(EXAMPLE[0])
+    speed_of_light(kernel(checked_file(target.path), target.name), EXAMPLE[1], load_machine(EXAMPLE[2]))
