@@ -210,6 +210,10 @@ class Rates:
         """Whether a launch with these calls makes more than the core learns the branches of."""
         return self.learned is not None and sum(calls.values()) > self.learned
 
+    def repeats(self, branches: int) -> bool:
+        """Whether so many branches that data decide go as in the launch before, for all that the core knows."""
+        return self.learned is not None and branches <= self.learned
+
 
 def _ports(stated: Instruction) -> tuple[int, ...]:
     return tuple(k for k, used in enumerate((stated.p0, stated.p1, stated.p2, stated.p3)) if used)

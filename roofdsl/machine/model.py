@@ -60,8 +60,9 @@ class Cache(Record):
     fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the time.
     `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines apart,
     so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall into one set
-    of the nearer cache. `buffers`: the lines that loads find on their way into it. `restart_s`: what a stream from it
-    loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    of the nearer cache. `buffers`: the lines that loads find on their way into it. `random_bytes_per_s`,
+    `random_stores_bytes_per_s`: as the strided ones, for lines in no order. `restart_s`: what a stream from it loses at
+    each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str
@@ -87,6 +88,8 @@ class Cache(Record):
     strided_odd_stores_bytes_per_s: Fraction | None = None
     crowded_stores_bytes_per_s: Fraction | None = None
     buffers: int = 0
+    random_bytes_per_s: Fraction | None = None
+    random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     source: str = ""
@@ -105,7 +108,7 @@ class Cache(Record):
 class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    `duplex`, the rates of stores and of strided accesses, `restart_s` and the energy are as for caches.
+    `duplex`, the rates of stores and of strided and random accesses, `restart_s` and the energy are as for caches.
     `streamed_bytes_per_s`: the rate of stores that bypass the caches; only the expected time uses it.
     """
 
@@ -117,6 +120,8 @@ class Memory(Record):
     stores_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
+    random_bytes_per_s: Fraction | None = None
+    random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     streamed_bytes_per_s: Fraction | None = None
