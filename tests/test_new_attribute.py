@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
-from roofdsl.machine.model import Cache, Core, Instruction, Machine, Memory, Peak, Sustained
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Cache, Core, Machine, Memory, Peak, Sustained
 from roofdsl.machine.multiprocessor import Multiprocessor
 from tests.copied import ROOT, run_in_copy
 
@@ -23,7 +24,9 @@ CACHE = "    beside_bytes_per_s: Fraction | None = None\n"
 MEMORY = (
     "    line_bytes: int | None = None\n    duplex: bool = False\n    stores_bytes_per_s: Fraction | None = None\n"
     "    strided_bytes_per_s: Fraction | None = None\n"
-    "    strided_stores_bytes_per_s: Fraction | None = None\n    restart_s: Fraction | None = None\n"
+    "    strided_stores_bytes_per_s: Fraction | None = None\n"
+    "    random_bytes_per_s: Fraction | None = None\n    random_stores_bytes_per_s: Fraction | None = None\n"
+    "    restart_s: Fraction | None = None\n"
     "    energy_j_per_byte: Fraction | None = None\n    streamed_bytes_per_s: Fraction | None = None\n    source"
 )
 MACHINE = "    clock_hz: Fraction | None = None\n"
@@ -115,7 +118,7 @@ def test_four_more_attributes(tmp_path: Path) -> None:
             "machine-option",
             "a memory has no `banks`",
             "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, "
-            "`restart` and `energy`",
+            "`random`, `random_stores`, `restart` and `energy`",
         ]
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from roofdsl.checks.legality import find_carried
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.accesses import PlacedStatement, statements
-from roofdsl.loops.indirect import require_affine
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
@@ -30,10 +30,11 @@ def parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> di
     d: executions that agree in the d outermost loops and differ in this one never touch one element that one of them
     writes. If d is the loop's own depth, its iterations may run at the same time; if it is 0, the loop may be moved
     outside all others around it. sizes: numbers for parameters; the answer then has to hold for these alone. Loops that
-    cannot be decided are left out; so is a loop that the kernel calls parallel without a proof. Raises InputError if a
-    directive fits no loops, and CommandError for a kernel with index arrays.
+    cannot be decided are left out; so is a loop that the kernel calls parallel without a proof. Nothing is
+    proven of a kernel with index arrays. Raises InputError if a directive fits no loops.
     """
-    require_affine(kernel, "code with parallel loops")
+    if is_indirect(kernel):
+        return {}  # `codegen.data_threads` finds from the text what CUDA can run in threads
     given = None if sizes is None else tuple(sizes.items())
     return recall("parallel", kernel, (given,), lambda: _parallel_loops(kernel, sizes))
 

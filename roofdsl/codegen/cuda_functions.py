@@ -20,6 +20,7 @@ from roofdsl.codegen.block_sums import (
     sums_of,
 )
 from roofdsl.codegen.clike import CLike
+from roofdsl.codegen.data_threads import DataThreads, data_threads, updated_together
 from roofdsl.codegen.emitter import Emitter, LoopHeader
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.identifiers import renamed
@@ -28,6 +29,7 @@ from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
 from roofdsl.lang.record import Record
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Count, For, If, Kernel, Let, Node, ScalarRef
 
 
@@ -106,7 +108,8 @@ class Around(Record):
     """The frame of a function's statements: comments above it, headers of loops that are spread, and a thread's
     numbers.
 
-    makes: scalars of which it stores parts instead; joins: the function that stored parts, and the scalars.
+    makes: scalars of which it stores parts instead; joins: the function that stored parts, and the scalars. atomic: the
+    updates, by identity, that threads make of the same elements.
     """
 
     comments: Sequence[str] = ()
@@ -114,6 +117,7 @@ class Around(Record):
     ranks: Sequence[str] = ()
     makes: Sums = NOTHING
     joins: tuple[str, Sums] | None = None
+    atomic: frozenset[int] = frozenset()
 
 
 class _Builder:
@@ -121,7 +125,9 @@ class _Builder:
 
     def __init__(self, syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
         self.kernel = kernel
-        self.free = free
+        over_data = data_threads(kernel) if is_indirect(kernel) else DataThreads(NOTHING, frozenset())
+        self.free = {**over_data.free, **free}
+        self.private, self.by_data = over_data.private, is_indirect(kernel)
         self.place_of = {id(loop): position for position, loop in positions(kernel.body)}
         self.syntax = syntax
         self.names = renamed(kernel, self.syntax)
@@ -211,7 +217,9 @@ class _Builder:
     def _spread(self, nest: Nest, root: For, variables: tuple[str, ...]) -> Call:
         name = self._function()
         headers = {id(s.loop): header_of(s, self.syntax) for s in nest.spread}
-        self._write(name, variables, (nest.root,), Around((), headers, self._ranks(nest)))
+        spread = [s.loop.var for s in nest.spread]
+        atomic = updated_together(nest.root, spread) if self.by_data else frozenset[int]()
+        self._write(name, variables, (nest.root,), Around((), headers, self._ranks(nest), atomic=atomic))
         return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), nodes=(root,))
 
     @staticmethod
@@ -248,7 +256,7 @@ class _Builder:
         out = Lines(list(around.comments))
         parameters = [p.name for p in self.kernel.parameters]
         emitter = Emitter(self.syntax, out, self.names, self.kernel.source, parameters)
-        emitter.headers = dict(around.headers)
+        emitter.headers, emitter.atomic = dict(around.headers), around.atomic
         extra = [f"index_t {emitter.name(v)}" for v in variables]
         extra += ["index_t parts"] if around.joins else []
         parameters = [*signature(self.kernel, self.syntax, self.names, temp=True), *extra]
@@ -265,12 +273,14 @@ class _Builder:
             self.syntax.condition(out, "thread == 0")
         used, assigned = scalars(nodes)
         summed = around.joins[1] if around.joins else NOTHING
-        load_scalars(self.kernel, emitter, "*{}", (used | summed.keys()) - around.makes.keys(), temp=True)
+        load_scalars(self.kernel, emitter, "", used & self.private)  # each thread has its own
+        kept = around.makes.keys() | self.private
+        load_scalars(self.kernel, emitter, "*{}", (used | summed.keys()) - kept, temp=True)
         start_parts(emitter, around.makes)
         emitter.block(nodes)
         leave_parts(self.syntax, emitter, name, around.makes)
         add_whole(emitter, summed, wholes)
-        store_scalars(self.kernel, emitter, "*{}", (assigned | summed.keys()) - around.makes.keys(), temp=True)
+        store_scalars(self.kernel, emitter, "*{}", (assigned | summed.keys()) - kept, temp=True)
         if around.joins:
             self.syntax.close(out)
         out.depth -= 1

@@ -39,7 +39,8 @@ class Emitter(Expressions):
 
     source: the file whose lines are quoted above the code they became. headers: loops (by identity) that are not opened
     as ordinary serial loops. places: assignments (by identity) that store to another place than their own for now.
-    held: arrays that the function declares for itself.
+    as ordinary serial loops. atomic: updates (by identity) that other threads make of the same elements. held:
+    arrays that the function declares for itself.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Emitter(Expressions):
         self.headers: dict[int, LoopHeader] = {}
         self.places: dict[int, Text] = {}
         self.held: Sequence[Array] = ()
+        self.atomic: frozenset[int] = frozenset()
         self._declared: dict[str, Computed] = {}
         self._sums: dict[str, int] = {}
         self._quoted = 0
@@ -118,6 +120,10 @@ class Emitter(Expressions):
             self.update_register(self.name(array.name), computed(array.type), node.op, node.value)
             return
         place = self.places.get(id(node)) or self.place(node.target)
+        if id(node) in self.atomic:
+            kind = computed(array.type)
+            self.out.add(self.syntax.end(self.syntax.atomic(place, node.op, self.value(node.value, kind), array)))
+            return
         kind = self._of_update(array, node.value) if node.op != "=" else self._of(node.value, array)
         if node.op == "=":
             value = self.syntax.stored(self.value(node.value, kind), kind, array)
@@ -190,7 +196,7 @@ class Emitter(Expressions):
         if len(leaf) != 1 or not isinstance(leaf[0], Assign) or any(id(loop) in self.headers for loop in chain):
             return None
         update = leaf[0]
-        if update.op == "=" or not isinstance(update.target, Element):
+        if update.op == "=" or not isinstance(update.target, Element) or id(update) in self.atomic:
             return None
         variables = {loop.var for loop in chain}
         if any(s.symbols() & variables for s in update.target.subscripts):

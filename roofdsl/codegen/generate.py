@@ -51,7 +51,7 @@ def generate(
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
         raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(syntax.variants)}")
-    if target == "cuda" or chosen != "loops":
+    if chosen not in ("loops", "naive"):
         require_affine(kernel, f"the variant `{chosen}` of {target}")
     plain_kernel = apply(kernel)
     require_lines(plain_kernel)

@@ -30,13 +30,19 @@ def independent(loop: For) -> bool:
             uses.setdefault(node.target.array.name, []).append(node.target)
             written.add(node.target.array.name)
     inside = set(_variables(loop.body))
-    return all(_own(uses[name], loop.var, inside) for name in written)
+    return all(own_places(uses[name], loop.var, inside) is not None for name in written)
 
 
-def _own(uses: Sequence[Element], var: str, inside: set[str]) -> bool:
-    dimensions = range(len(uses[0].subscripts))
-    return any(len({_rest(e, d, var, inside) for e in uses} - {None}) == 1 and
-               all(_rest(e, d, var, inside) is not None for e in uses) for d in dimensions)  # fmt: skip
+def own_places(uses: Sequence[Element], var: str, inside: set[str]) -> frozenset[str] | None:
+    """The symbols of what all subscripts in one dimension add to a loop's variable; None if there is no dimension in
+    which they are the variable plus the same rest. inside: the variables that vary in an iteration of the loop.
+    """
+    for d in range(len(uses[0].subscripts)):
+        rests = {_rest(e, d, var, inside) for e in uses}
+        rest = rests.pop()
+        if rest is not None and not rests:
+            return frozenset(rest.hidden() | rest.coefficients().keys())
+    return None
 
 
 def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | None:

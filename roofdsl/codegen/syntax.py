@@ -102,6 +102,10 @@ class Syntax(ABC):
 
     # ---- values ----
 
+    def atomic(self, place: Text, op: str, value: Text, array: Array) -> str:
+        """An update of an element that other threads update at the same time, in a language that has such."""
+        raise TypeError(f"{self.name} has no atomic updates")
+
     @abstractmethod
     def literal(self, value: float, kind: Computed) -> Text: ...
 

@@ -1,9 +1,12 @@
 """Counts at given sizes of a kernel whose index arrays have values.
 
-How often its statements run follows from the sizes (`loops.summed`); what they load and store is simulated.
+How often its statements run follows from the sizes (`loops.summed`) or from the data; what they load and store is
+simulated.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.indirect_groups import Counted
@@ -11,36 +14,53 @@ from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.operations import work_at as weigh
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, scalar_bytes
 from roofdsl.loops.sized import Sized
-from roofdsl.loops.summed import Nest
+
+
+class _Executed(Record):
+    """How often a statement runs, or what the bounds of a loop read (`is_bound`), and what it accesses each time."""
+
+    times: int
+    accesses: Sequence[Access]
+    is_bound: bool
 
 
 def work_of_data(at: Sized) -> WorkAt:
-    """Operation counts. Raises CommandError where executions in sum are not known."""
-    return weigh(operation_counts(at.kernel), [times for nest, times in _executions(at) if not nest.bound])
+    """Operation counts. Raises CommandError for a kernel that runs too long to be gone through."""
+    return weigh(operation_counts(at.kernel), [e.times for e in _executions(at) if not e.is_bound])
 
 
 def accesses_of_data(at: Sized) -> int:
     """The number of array accesses, those of index arrays included. Raises as `work_of_data`."""
-    return sum(times * len(nest.accesses()) for nest, times in _executions(at))
+    return sum(e.times * len(e.accesses) for e in _executions(at))
 
 
 def register_bytes_of_data(at: Sized) -> tuple[int, int]:
     """(loaded, stored) bytes between the registers and the nearest cache (rule 10). Raises as `work_of_data`."""
     loaded, stored = scalar_bytes(at.kernel)
-    touched: list[tuple[Access, int]] = [(a, times) for nest, times in _executions(at) for a in nest.accesses()]
-    for access, times in touched:
-        size = access.element.array.type.bytes * times
-        loaded, stored = (loaded, stored + size) if access.is_write else (loaded + size, stored)
+    for executed in _executions(at):
+        for access in executed.accesses:
+            size = access.element.array.type.bytes * executed.times
+            loaded, stored = (loaded, stored + size) if access.is_write else (loaded + size, stored)
     return loaded, stored
 
 
-def _executions(at: Sized) -> list[tuple[Nest, int]]:
-    """How often each nest of the kernel runs."""
-    counted = Counted(at.kernel, at.values, None)
+def _executions(at: Sized) -> list[_Executed]:
+    """The executions of all statements, in the order of the text: in closed form, or by going through the data."""
     try:
+        counted = Counted(at.kernel, at.values, None)
         forms = [counted.closed.weighted([int(other is nest) for other in counted.nests]) for nest in counted.nests]
-    except NoClosedForm as error:
-        raise CommandError(f"how often the statements of kernel {at.name} run is not known: {error}") from None
-    return [(nest, int(form.evaluate(at.values))) for nest, form in zip(counted.nests, forms, strict=True)]
+    except (CommandError, NoClosedForm):
+        return _unfolded(at)
+    pairs = zip(counted.nests, forms, strict=True)
+    return [_Executed(int(form.evaluate(at.values)), nest.accesses(), nest.bound) for nest, form in pairs]
+
+
+def _unfolded(at: Sized) -> list[_Executed]:
+    """Every iteration, with the data given. Raises CommandError."""
+    from roofdsl.matrices.points import touching, unfolded
+
+    found = touching(at.kernel)
+    return [_Executed(unfolded(at, t.placed).number, t.accesses, t.is_bound) for t in found]

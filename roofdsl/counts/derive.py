@@ -60,12 +60,11 @@ def derive(
     if is_indirect(kernel):
         from roofdsl.counts.indirect import derive_indirect
 
-        if steps or any_cache:
-            what = "a derivation step by step" if steps else "Q(Z) with Z a symbol"
-            require_affine(kernel, what)
+        if steps:
+            require_affine(kernel, "a derivation step by step")
         require_legal(kernel)
         check_cache(kernel, cache_bytes, line_bytes)
-        return derive_indirect(kernel, given, convention, cache_bytes, line_bytes)
+        return derive_indirect(kernel, given, convention, cache_bytes, line_bytes, any_cache=any_cache)
 
     def found() -> Derivation:
         wanted = _Wanted(plateaus, steps, any_cache)

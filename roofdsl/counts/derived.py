@@ -322,6 +322,11 @@ class Derivation(Shown):
     """What the compulsory traffic depends on besides the sizes."""
     cache_shares: tuple[Share, ...] = ()
     """What the traffic at the cache size depends on besides the sizes."""
+    any_shares: tuple[Share, ...] = ()
+    """What `any_cache` depends on besides the sizes, in any cache of at least `any_from_bytes`."""
+    any_from_bytes: int | None = None
+    any_whole: Quantity | None = None
+    """The size from which on a cache holds everything, so that its traffic is the compulsory one."""
 
     def interval(self, q: Quantity, shares: Sequence[Share]) -> tuple[Fraction, Fraction] | None:
         """The least and the most that a traffic in terms of `shares` can be.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derived import Derivation, Quantity, Share, Traffics, combined, quantity
@@ -27,11 +28,17 @@ NO_PLATEAUS = "which accesses find their element in a cache depends on the data 
 
 
 def derive_indirect(
-    kernel: Kernel, values: Mapping[str, int], convention: Traffic, cache_bytes: int | None, line_bytes: int | None
+    kernel: Kernel,
+    values: Mapping[str, int],
+    convention: Traffic,
+    cache_bytes: int | None,
+    line_bytes: int | None,
+    *,
+    any_cache: bool = False,
 ) -> Derivation:
     """W, Q and I of a kernel with index arrays; exact values if these have values.
 
-    Raises CommandError where its trips in sum are not known.
+    any_cache: also between what Q(Z) lies for every Z. Raises CommandError where its trips in sum are not known.
     """
     given = numbers(kernel, values, complete=False)
     counted = Counted(kernel, given, line_bytes)
@@ -56,7 +63,29 @@ def derive_indirect(
         () if kernel.data is None else tuple(f"values of {text}" for text in kernel.data.about),
         shares=compulsory.shares,
         cache_shares=() if cache_bytes is None else at_cache.shares,
+        **(_any_cache(counted, convention) if any_cache else {}),
     )
+
+
+def _any_cache(counted: Counted, convention: Traffic) -> dict[str, Any]:
+    """Q(Z) for every Z that holds a line for each access of an iteration: the bounds of alpha in the smallest one.
+
+    A larger LRU cache of whole lines misses nowhere else (Mattson et al., 1970), so what is the most there is the most
+    in all of them. The least is moved once, whatever the cache.
+    """
+    smallest = sum(len(nest.accesses()) for nest in counted.nests) * _longest_line(counted)
+    unknown = ExactTraffic(replace(counted.kernel, data=None), counted.given, counted.line_bytes)
+    found = _moved(counted, unknown, convention, smallest)
+    whole = counted.number(0)
+    for group in counted.groups:
+        whole = combined(whole, counted.whole(group.array), 1)
+    return {
+        "any_cache": found.traffics, "any_shares": found.shares, "any_from_bytes": smallest, "any_whole": whole,
+    }  # fmt: skip
+
+
+def _longest_line(counted: Counted) -> int:
+    return counted.line_bytes or max(group.array.type.bytes for group in counted.groups)
 
 
 class _Moved(Record):

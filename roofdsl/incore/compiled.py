@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.assembly import read
 from roofdsl.incore.causes import steps_of
-from roofdsl.incore.even_rows import even_rows, scaled
+from roofdsl.incore.data_branches import OverData
 from roofdsl.incore.model import InCore, NoInCore
 from roofdsl.incore.native import Native, by_cc, by_numba, entered
 from roofdsl.incore.rates import Rates, rates_of
+from roofdsl.incore.sampled_data import SampledData, sampled_data, scaled
 from roofdsl.incore.state import State
 from roofdsl.incore.walk import Walked, walk
 from roofdsl.lang.diagnostics import CommandError
@@ -39,14 +40,15 @@ def in_core(  # noqa: PLR0917
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock")
     native = native_code(kernel, code, math, variant)
-    walked = walked_through(native, kernel, values, rates)
+    data = sampled_data(kernel, values)
+    walked = walked_through(native, kernel, values, rates, data)
     if rates.forgets(walked.totals.calls):
         rates.unlearned = True
-        walked = walked_through(native, kernel, values, rates)
+        walked = walked_through(native, kernel, values, rates, data)
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
     found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions)
-    return scaled(found, even_rows(kernel, values))
+    return scaled(found, data)
 
 
 def native_code(kernel: Kernel, code: str, math: Math = "relaxed", variant: str = "loops") -> Native:
@@ -60,12 +62,15 @@ def native_code(kernel: Kernel, code: str, math: Math = "relaxed", variant: str 
         raise NoInCore(f"numba cannot be imported ({error})") from None
 
 
-def walked_through(native: Native, kernel: Kernel, values: Mapping[str, int], rates: Rates) -> Walked:
-    """One launch at these sizes. Raises NoInCore."""
+def walked_through(
+    native: Native, kernel: Kernel, values: Mapping[str, int], rates: Rates, data: SampledData | None = None
+) -> Walked:
+    """One launch at these sizes, with its data or pieces of them. Raises NoInCore."""
     text = read(native.text)
     state = State(text.data)
-    entered(native, kernel, values, state)
-    return walk(text, native.function, state, rates)
+    data = data or sampled_data(kernel, values)
+    entered(native, kernel, values, data, state)
+    return walk(text, native.function, state, rates, OverData(data.iterations, 1.0 if data.whole else data.scale))
 
 
 def launch_seconds(native: Native, machine: Machine) -> float | None:

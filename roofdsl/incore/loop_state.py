@@ -73,6 +73,7 @@ class Active:
     begun: int = 0  # instructions before the first sample
     sampled: int = 0
     first: tuple[object, ...] = ()  # the path of the first iteration
+    looked_up: int = 0  # how often index arrays had been read when the loop was entered
     into: int = 0  # the iterations of the present part that were walked before its sample
 
 

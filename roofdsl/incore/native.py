@@ -8,8 +8,8 @@ from typing import Any
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.storage import STORAGE
-from roofdsl.incore.even_rows import even_rows, placed_at
 from roofdsl.incore.model import NoInCore
+from roofdsl.incore.sampled_data import SampledData, numbers_at
 from roofdsl.incore.state import STACK, STACK_BYTES, State
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
@@ -65,19 +65,20 @@ def _numba_type(argument: Argument) -> Any:
     return types.Array(from_dtype(np.dtype(stored)), max(dims, 1), layout)
 
 
-def entered(native: Native, kernel: Kernel, values: Mapping[str, int], state: State) -> None:
+def entered(native: Native, kernel: Kernel, values: Mapping[str, int], data: SampledData, state: State) -> None:
     """Put the arguments of one launch where the function expects them (System V ABI of x86-64).
 
-    Arrays lie as `measure` lays them: each at a page's start plus five lines times its place among the arrays.
+    Arrays lie as `measure` lays them: each at a page's start plus five lines times its place among the arrays. values:
+    the sizes that they have there; data: the sizes of the launch, and the values of index arrays.
     """
     integers: list[int | None] = []
     floats: list[int | None] = []
     if native.convention == "numba":
         integers += [STACK + 64, STACK + 128]  # the places of the result and of an exception
     at = places(kernel, values, _ARRAYS)
-    state.even += placed_at(even_rows(kernel, values), kernel, at, values)
+    state.numbers += numbers_at(data, kernel, at)
     for argument in native.arguments:
-        whole, real = _words(argument, at, values, native.convention)
+        whole, real = _words(argument, at, data.values, native.convention)
         integers += whole
         floats += real
     top = STACK + STACK_BYTES - (1 << 14)

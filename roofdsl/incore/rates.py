@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.model import NoInCore
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Core, Instruction, Machine
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Core, Machine
 
 LINE, PAGE = 64, 4096
 
@@ -209,6 +210,10 @@ class Rates:
     def forgets(self, calls: Mapping[str, int]) -> bool:
         """Whether a launch with these calls makes more than the core learns the branches of."""
         return self.learned is not None and sum(calls.values()) > self.learned
+
+    def repeats(self, branches: int) -> bool:
+        """Whether so many branches that data decide go as in the launch before, for all that the core knows."""
+        return self.learned is not None and branches <= self.learned
 
 
 def _ports(stated: Instruction) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ everything computed from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from roofdsl.incore.assembly import Immediate, Memory, Operand, Register
 
@@ -30,14 +30,12 @@ Effect = Callable[[], None]
 """The effect of an instruction on a state."""
 
 
-class Even(NamedTuple):
-    """Integers in memory from `begin` up to `end`, each of `size` bytes, that rise by `step` from `first` on."""
+class Numbers(NamedTuple):
+    """Integers in memory from `begin` on, each of `size` bytes: an index array, as a numpy array of one dimension."""
 
     begin: int
-    end: int
     size: int
-    first: int
-    step: int
+    values: Any
 
 
 class State:
@@ -55,7 +53,8 @@ class State:
         self.addresses: dict[str, int] = {}
         self.outside: dict[int, str] = {}
         self.blocks: dict[int, bytes] = {}
-        self.even: list[Even] = []  # arrays of integers whose values are known
+        self.numbers: list[Numbers] = []  # arrays of integers whose values are known
+        self.looked_up = 0  # how often one of them was read
         at = DATA
         for name, block in data.items():
             self.addresses[name] = at
@@ -85,9 +84,11 @@ class State:
             for begin, block in self.blocks.items():
                 if begin <= at and at + size <= begin + len(block):
                     return int.from_bytes(block[at - begin : at - begin + size], "little")
-        for even in self.even:
-            if even.begin <= at and at + size <= even.end:
-                return even.first + (at - even.begin) // even.size * even.step if size == even.size else None
+        for numbers in self.numbers:
+            if 0 <= at - numbers.begin < numbers.size * len(numbers.values):
+                self.looked_up += 1
+                k, rest = divmod(at - numbers.begin, numbers.size)
+                return int(numbers.values[k]) if size == numbers.size and not rest else None
         return None
 
     def store(self, at: int | None, size: int, value: int | None) -> None:

@@ -9,21 +9,21 @@ each row and their positions in lines come out as on the machine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from roofdsl.incore.assembly import Code, Instruction, Memory
+from roofdsl.incore.assembly import Code
+from roofdsl.incore.block_plan import Planned, planned
 from roofdsl.incore.classes import Work, work_of
+from roofdsl.incore.data_branches import ALL, DataBranches, OverData
 from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
-from roofdsl.incore.integers import effect
 from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
 from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
-from roofdsl.incore.state import Effect, State, holds, plain_condition
-from roofdsl.incore.window import Clock, Step
+from roofdsl.incore.state import State, holds
+from roofdsl.incore.window import Clock
 
 MOST_INSTRUCTIONS, AIM = 800_000, 400_000
 """A walk is given up after this many instructions; samples of an outermost loop are reduced to fit."""
@@ -56,24 +56,15 @@ class Walked:
     assumptions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Planned:
-    """A block ready to run: the effect, costs and address of each instruction."""
-
-    items: tuple[tuple[Effect, Step | None, Callable[[], int | None] | None, int, str], ...]
-    last: Instruction
-    condition: str
-    leaves: tuple[int, ...]  # the loops that its jump may leave
-
-
-def walk(code: Code, function: str, state: State, rates: Rates) -> Walked:
+def walk(code: Code, function: str, state: State, rates: Rates, over_data: OverData = ALL) -> Walked:
     """One launch of a function from the state that its caller sets up. Raises NoInCore if its time cannot be found."""
-    return _Walk(code, function, state, rates).run()
+    return _Walk(code, function, state, rates, over_data).run()
 
 
 class _Walk:
-    def __init__(self, code: Code, function: str, state: State, rates: Rates) -> None:
+    def __init__(self, code: Code, function: str, state: State, rates: Rates, over_data: OverData) -> None:
         self.code, self.state, self.rates = code, state, rates
+        self.scale, self.branches = over_data.scale, DataBranches(rates.repeats(over_data.iterations))
         self.flow = flow_of(code, function)
         self.works: dict[int, Work] = {}
         for block in self.flow.blocks.values():
@@ -83,7 +74,7 @@ class _Walk:
         self.live = live_registers(self.flow, code, self.works)
         self.clock = Clock(rates, list(self.works.values()))
         self.totals = Totals()
-        self.plans: dict[int, _Planned] = {}
+        self.plans: dict[int, Planned] = {}
         self.active: list[Active] = []
         self.trips: dict[int, int] = {}
         self.paces: dict[int, Pace] = {}
@@ -104,30 +95,14 @@ class _Walk:
 
     # ---- one block ----
 
-    def _plan(self, block: Block) -> _Planned:
-        items = []
-        for k in range(block.start, block.stop):
-            instruction, work = self.code.instructions[k], self.works[k]
-            memory = work.load or work.store
-            address = self.state.address(memory) if isinstance(memory, Memory) else None
-            call = instruction.target or "*" if instruction.name.startswith("call") else ""
-            quiet = instruction.name.startswith(("nop", "endbr", "vzero", "prefetch", "ret"))
-            step = None if quiet or call else self.clock.step(work)
-            items.append((effect(instruction, self.state), step, address, k, call))
-        last = self.code.instructions[block.stop - 1]
-        leaves: tuple[int, ...] = ()
-        if len(block.successors) == 2:
-            around = self.flow.nests[block.start]
-            leaves = tuple(n for n in around if any(n not in self.flow.nests[s] for s in block.successors))
-        jump = last.name.startswith("j") and last.name != "jmp"
-        return _Planned(tuple(items), last, plain_condition(last.name[1:]) if jump else "", leaves)
-
     def _block(self, at: int) -> int | None:
         """Runs a block; returns the start of the next one, or None at the end of the function."""
         block = self.flow.blocks[at]
         plan = self.plans.get(at)
         if plan is None:
-            plan = self.plans[at] = self._plan(block)
+            plan = self.plans[at] = planned(
+                block, self.flow, self.code, self.works, state=self.state, clock=self.clock
+            )
         self.totals.blocks[at] += 1
         issue, splits = self.clock.issue, self.totals.splits
         for run, step, address, k, call in plan.items:
@@ -151,7 +126,7 @@ class _Walk:
             self.clock.jumped()
         return block.successors[0 if taken else 1]
 
-    def _decide(self, block: Block, plan: _Planned) -> bool:
+    def _decide(self, block: Block, plan: Planned) -> bool:
         flags = self.state.flags
         taken = holds(plan.condition, flags)
         if taken is None:
@@ -174,6 +149,8 @@ class _Walk:
                     active.exits[block.start] = Exit(plan.condition, flags, taken)
         if self.active:
             self.active[-1].path.append(taken)
+            if not plan.leaves and self._follows_data(self.active[-1]) and self.branches.branched(block.start, taken):
+                self.clock.mispredicted()
         return taken
 
     def _call(self, target: str, k: int) -> None:
@@ -209,7 +186,7 @@ class _Walk:
         entered = nest[len(self.active) :]
         for number in entered:
             self.totals.entries[number] += 1
-            self.active.append(Active(number, written=self.state.written))
+            self.active.append(Active(number, written=self.state.written, looked_up=self.state.looked_up))
             self.state.written = set()
             self.active[-1].boundaries.append(self._boundary(self.active[-1]))
         if self.active and not entered and self.flow.loops[self.active[-1].number].header == at:
@@ -220,11 +197,15 @@ class _Walk:
         self.totals.iterations[loop.number] += 1
         before = self.trips.get(loop.number)
         limit = self.rates.predicted if before in (None, total) else self.rates.varied
-        if total <= limit:
-            self.clock.left(total)
-        else:
+        wrong = int(total > limit)
+        if self._follows_data(loop):
+            wrong = self.branches.left(loop.number, total, limit)
+            self._scaled(loop)
+        for _ in range(wrong):
             self.clock.mispredicted()
-            self.totals.mispredicted[loop.number] += 1
+        if not wrong:
+            self.clock.left(total)
+        self.totals.mispredicted[loop.number] += wrong
         self.trips[loop.number] = total
         self.state.written |= loop.written
         if self.active:
@@ -250,7 +231,9 @@ class _Walk:
         if loop.total == 1:
             loop.first = loop.boundaries[-1].path
         innermost = self.flow.loops[loop.number].innermost
-        if loop.parts:
+        if self._follows_data(loop):
+            del loop.boundaries[1:-1]  # every iteration may be another one
+        elif loop.parts:
             if loop.since >= SAMPLE:
                 self._sampled(loop)
         elif innermost:
@@ -361,6 +344,15 @@ class _Walk:
         loop.into = max(0, (loop.parts[0] - SAMPLE) // 2)
         self._move(loop, behind + loop.into)
 
+    def _follows_data(self, loop: Active) -> bool:
+        """Whether an iteration of a loop, or a loop inside it, read an index array."""
+        return self.state.looked_up != loop.looked_up
+
+    def _scaled(self, loop: Active) -> None:
+        """Lets an outermost loop over pieces of the data stand for all of them."""
+        if self.scale != 1 and not self.active and len(loop.boundaries) > 1:
+            self._stand_for(loop, (self.scale - 1) * (loop.total + 1) / loop.total, 1)
+
     def _left(self, loop: Active) -> int:
         """The iterations until the loop ends or one of its jumps turns, extrapolated from the last three."""
         three = [b.exits for b in loop.boundaries[-3:]]
@@ -373,7 +365,7 @@ class _Walk:
         loop.total += count
         self._move(loop, count)
 
-    def _stand_for(self, loop: Active, count: int, steady: int) -> None:
+    def _stand_for(self, loop: Active, count: float, steady: int) -> None:
         """Lets the last `steady` iterations stand for `count` others, in time and in work."""
         if count <= 0:
             return

@@ -202,6 +202,8 @@ class Clock:
         if step.stores and address is not None:
             for part in range(address >> 3, (address + step.bytes + 7) >> 3):
                 self.stores[part] = (address, step.bytes, done, self.retired)
+            if step.bytes < 8:  # its neighbor may be stored to before it is loaded: a place of its own, below 0
+                self.stores[~address] = (address, step.bytes, done, self.retired)
         if step.write >= 0:
             ready[step.write] = done
 
@@ -225,7 +227,7 @@ class Clock:
         """The cycle in which a store on its way to the cache hands its data to a load; 0 if there is none."""
         found = 0.0
         stores = self.stores
-        for part in (address >> 3, (address + step.bytes - 1) >> 3):
+        for part in (address >> 3, (address + step.bytes - 1) >> 3, ~address):
             store = stores.get(part)
             if store is None:
                 continue

@@ -184,6 +184,16 @@ ATTRIBUTES = (
         example="60 GB/s", shown="stores of odd strides {text}",
     ),
     Attribute(
+        "random", _LEVELS, "bandwidth", "random_bytes_per_s",
+        "the rate of loads in no order, each from another line, as data choose them",
+        example="40 GB/s", shown="random {text}",
+    ),
+    Attribute(
+        "random_stores", _LEVELS, "bandwidth", "random_stores_bytes_per_s",
+        "what a store to such a line adds to its load, as a rate",
+        example="40 GB/s", shown="random stores {text}",
+    ),
+    Attribute(
         "restart", _LEVELS, "time", "restart_s",
         "the time that a stream from it loses at each page of 4 KiB, if the core computes meanwhile",
         example="100 ns", shown="{text} at each page",

@@ -12,6 +12,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import MATRIX_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.types import TYPES
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.machine.quantities import show_rate
 
@@ -58,8 +59,9 @@ class Cache(Record):
     the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the
     time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines
     apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall into
-    one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `restart_s`: what a stream
-    from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `random_bytes_per_s`,
+    `random_stores_bytes_per_s`: as the strided ones, for lines in no order. `restart_s`: what a stream from it loses at
+    each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str
@@ -85,6 +87,8 @@ class Cache(Record):
     strided_odd_stores_bytes_per_s: Fraction | None = None
     crowded_stores_bytes_per_s: Fraction | None = None
     buffers: int = 0
+    random_bytes_per_s: Fraction | None = None
+    random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     source: str = ""
@@ -114,6 +118,8 @@ class Memory(Record):
     stores_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
+    random_bytes_per_s: Fraction | None = None
+    random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     streamed_bytes_per_s: Fraction | None = None
@@ -150,36 +156,6 @@ class Link(Record):
     end: str
     bandwidth_bytes_per_s: Fraction
     both_ways: bool = False
-    source: str = ""
-
-
-class Instruction(Record):
-    """What one instruction of a class costs a core, in cycles, if its data are in the nearest cache.
-
-    cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
-    latency: from the operands to the result; throughput: from one instruction to the next if nothing waits.
-    p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
-    unpredicted: of a call, the throughput where the branches inside it depend on data and are not learned.
-    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
-    none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
-    that a load, a store or arithmetic beside them takes of what all of these share.
-    """
-
-    cls: str
-    type: str
-    bits: int
-    latency: Fraction | None = None
-    throughput: Fraction | None = None
-    split: Fraction | None = None
-    page: Fraction | None = None
-    apart: Fraction | None = None
-    mixed: Fraction | None = None
-    forward: Fraction | None = None
-    unpredicted: Fraction | None = None
-    p0: bool = False
-    p1: bool = False
-    p2: bool = False
-    p3: bool = False
     source: str = ""
 
 

@@ -7,7 +7,8 @@ no unit idle: a core with three such units does 1.5 times what either class reac
 from __future__ import annotations
 
 from roofdsl.lang.types import TYPES
-from roofdsl.machine.model import Instruction, Machine
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Machine
 
 Units = frozenset[int]
 

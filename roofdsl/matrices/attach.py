@@ -22,19 +22,26 @@ from roofdsl.loops.integers import IntExpr, Sym
 from roofdsl.loops.model import Array, Kernel, Rises, Takes
 from roofdsl.matrices.files import read_file
 from roofdsl.matrices.generate import generated, is_generated
-from roofdsl.matrices.matrix import Ints, Matrix, ell, sell
+from roofdsl.matrices.matrix import Ints, Matrix, ell, sell, transposed
 
 
 class Source(Record):
-    """One `--data` text: the arrays, and the file or generator; sigma: the window in which SELL-C sorts rows."""
+    """One `--data` text: the arrays, and the file or generator; sigma: the window in which SELL-C sorts rows.
+
+    transposed: whether columns become rows.
+    """
 
     names: tuple[str, ...]
     text: str
     sigma: int = 1
+    transposed: bool = False
 
 
 def parse_source(text: str) -> Source:
-    """`rowptr,col=A.mtx`; `chunk,col=A.mtx+sigma=128` sorts rows. Raises CommandError for another form."""
+    """`rowptr,col=A.mtx`; `+transposed` swaps rows and columns, `chunk,col=A.mtx+sigma=128` sorts rows.
+
+    Raises CommandError for another form.
+    """
     names, equals, what = text.partition("=")
     arrays = tuple(n.strip() for n in names.split(","))
     if not equals or not what or not all(n.isidentifier() for n in arrays):
@@ -43,7 +50,8 @@ def parse_source(text: str) -> Source:
     what, plus, window = what.partition("+sigma=")
     if plus and not (window.isascii() and window.isdigit() and int(window)):
         raise CommandError(f"`--data {text}`: sigma is a number of rows, such as +sigma=128")
-    return Source(arrays, what, int(window) if plus else 1)
+    shorter = what.removesuffix("+transposed")
+    return Source(arrays, shorter, int(window) if plus else 1, shorter != what)
 
 
 def with_data(kernel: Kernel, texts: Sequence[str], settings: Mapping[str, int]) -> tuple[Kernel, dict[str, int]]:
@@ -82,13 +90,18 @@ class _Attach:
                 raise CommandError(f"`{name}` is given values twice")
         found = generated(source.text) if is_generated(source.text) else read_file(Path(source.text), source.names[0])
         arrays = [self.arrays[n] for n in source.names]
+        turned = ""
         if isinstance(found, Matrix):
+            if source.transposed:
+                found, turned = transposed(found), ", transposed"
             self._matrix(found, arrays, source)
-            shape = f"{found.rows} x {found.columns}, {found.entries} entries"
+            shape = f"{found.rows} x {found.columns}, {found.entries} entries{self._fill(found, arrays)}"
         else:
+            if source.transposed:
+                raise CommandError(f"`{source.text}` is a list of integers, which `+transposed` does not change")
             self._list(found, arrays, source)
             shape = f"{found.size} integers"
-        self.about.append(f"{', '.join(source.names)}: {source.text} ({shape})")
+        self.about.append(f"{', '.join(source.names)}: {source.text} ({shape}{turned})")
 
     def _matrix(self, matrix: Matrix, arrays: list[Array], source: Source) -> None:
         ranks = [len(a.dims) for a in arrays]
@@ -119,6 +132,11 @@ class _Attach:
                 )
                 raise CommandError(f"`{source.text}` is a matrix, and {_listed(arrays)} cannot hold it", help)
         self._size(arrays[-1].below, matrix.columns)
+
+    def _fill(self, matrix: Matrix, arrays: list[Array]) -> str:
+        """How much of a padded format are entries: beta of Kreutzer et al. (SIAM J. Sci. Comput. 36(5), 2014)."""
+        stored = self.values[arrays[-1].name].size
+        return f", beta {matrix.entries / stored:.3g}" if len(arrays[-1].dims) == 2 and stored else ""
 
     def _list(self, found: Ints, arrays: list[Array], source: Source) -> None:
         if len(arrays) != 1:

@@ -1,8 +1,9 @@
 """Generated data: `banded:n=1000,w=3`, `random:n=1000,row=8,seed=1`, `powerlaw:n=1000,count=5000,seed=1`.
 
 With `row`, the result is a matrix of n rows and m columns (n unless given), from that many draws a row; equal draws
-become one entry. With `count`, it is a list of so many integers from 0 to n - 1. The draws are the doubles of numpy's
-PCG64 with the seed, so that a text stands for the same data everywhere. Imports numpy.
+become one entry. `routing` draws different columns, such as the experts that serve a token. With `count`, it is a list
+of so many integers from 0 to n - 1. The draws are the doubles of numpy's PCG64 with the seed, so that a text stands for
+the same data everywhere. Imports numpy.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ _OPTIONS = {
     "banded": ("n", "m", "w"),
     "random": ("n", "m", "row", "count", "seed"),
     "powerlaw": ("n", "m", "row", "count", "seed", "exponent"),
+    "routing": ("n", "m", "row", "seed", "exponent"),
 }
 EXAMPLES = {
     "banded": "banded:n=1000,w=3",
     "random": "random:n=1000,row=8,seed=1",
     "powerlaw": "powerlaw:n=1000,row=8,exponent=1.5,seed=1",
+    "routing": "routing:n=512,m=16,row=2,seed=1",
 }
 
 
@@ -51,6 +54,8 @@ def generated(text: str) -> Matrix | Ints:
             raise CommandError(f"`{text}`: `count` makes a list of integers, `row` and `m` are for matrices")
         return _chooser(text, given, n)(_numbers(text, _whole(text, given, "count")), draw)
     row = _whole(text, given, "row")
+    if kind == "routing":
+        return _routing(n, m, row, _exponent(text, given, "0"), draw, text)
     column = _chooser(text, given, m)(_numbers(text, n * row), draw)
     return matrix(n, m, np.repeat(np.arange(n, dtype=np.int64), row), column, text)
 
@@ -68,15 +73,35 @@ def _chooser(text: str, given: Mapping[str, str], n: int) -> Callable[[int, Call
     """Integers below n from draws: all alike, or k with a chance in proportion to (k + 1)**-exponent."""
     if not text.startswith("powerlaw"):
         return lambda number, draw: np.minimum((draw(number) * n).astype(np.int64), n - 1)
+    exponent = _exponent(text, given, "1")
+    _numbers(text, n)
+    chance = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
+    return lambda number, draw: np.minimum(np.searchsorted(chance, draw(number) * chance[-1], side="right"), n - 1)
+
+
+def _exponent(text: str, given: Mapping[str, str], otherwise: str) -> float:
     try:
-        exponent = float(given.get("exponent", "1"))
+        exponent = float(given.get("exponent", otherwise))
     except ValueError:
         exponent = -1.0
     if not 0 <= exponent <= 100:
         raise CommandError(f"`{text}`: the exponent is a number from 0 to 100, such as exponent=1.5")
-    _numbers(text, n)
-    chance = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
-    return lambda number, draw: np.minimum(np.searchsorted(chance, draw(number) * chance[-1], side="right"), n - 1)
+    return exponent
+
+
+def _routing(  # noqa: PLR0917
+    n: int, m: int, row: int, exponent: float, draw: Callable[[int], np.ndarray], text: str
+) -> Matrix:
+    """`row` different columns in each row: those of the largest u**(1 / w) for a draw u and the weight w of a column,
+    which chooses without replacement (Efraimidis, Spirakis, "Weighted random sampling with a reservoir", 2006).
+    """
+    if row > m:
+        raise CommandError(f"`{text}`: a row of {row} different columns needs more than m={m} columns")
+    _numbers(text, n * m)
+    weights = np.arange(1, m + 1, dtype=np.float64) ** -exponent
+    keys = np.log(draw(n * m).reshape(n, m)) / weights
+    column = np.argpartition(-keys, row - 1, axis=1)[:, :row]
+    return matrix(n, m, np.repeat(np.arange(n, dtype=np.int64), row), column.reshape(-1).astype(np.int64), text)
 
 
 def _options(kind: str, rest: str) -> dict[str, str]:

@@ -48,6 +48,12 @@ def matrix(rows: int, columns: int, row: Ints, column: Ints, about: str) -> Matr
     return Matrix(rows, columns, place // columns, place % columns, about)
 
 
+def transposed(of: Matrix) -> Matrix:
+    """Rows as columns and columns as rows."""
+    order = np.lexsort((of.row, of.column))
+    return Matrix(of.columns, of.rows, of.column[order], of.row[order], of.about)
+
+
 def ell(of: Matrix) -> Ints:
     """The columns in ELLPACK: rows x the longest row; shorter rows repeat their last column, empty ones take 0."""
     return _padded(of, np.arange(of.rows), np.diff(of.offsets()))

@@ -15,7 +15,7 @@ from typing import Any
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.machine.model import Instruction
+from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.assembled import Stopwatch, loops
 from roofdsl.measure.shared_core import undisturbed
 from roofdsl.measure.timing import is_time

@@ -8,8 +8,8 @@ is what can be reached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
@@ -24,6 +24,7 @@ from roofdsl.measure.microkernels import nothing, stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, Rate, rate, rate_in_pieces
 from roofdsl.measure.other_load import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import DTYPES, Peak, at_least_one_core, confirmed, measure_peak, misfits_of, settled, wanted
+from roofdsl.measure.random_lines import RandomRates, random_rates
 from roofdsl.measure.timing import MOST_SPREAD, pinned, time_calls, usable_cores
 from roofdsl.measure.walk_rates import WalkRates, walk_rates
 
@@ -41,7 +42,8 @@ class Characterization:
 
     disturbed: a message about the processor time that other programs took meanwhile; empty if it is little or unknown.
     facts: the costs of instructions on one core; None if this processor's are unknown. walks: the costs on one core of
-    lines that it takes one by one. energy: of all cores together, if it was requested and could be read.
+    lines that it takes one by one; random: of lines in no order, by level. energy: of all cores together, if it was
+    requested and could be read.
     """
 
     cpu: Cpu
@@ -59,6 +61,7 @@ class Characterization:
     facts: CoreFacts | None = None
     walks: WalkRates | None = None
     energy: MachineEnergy | None = None
+    random: Mapping[str, RandomRates] = field(default_factory=dict)
 
     def peak(self, type_name: str, cls: str) -> Peak | None:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
@@ -110,6 +113,7 @@ def characterize_cpu(
     with pinned(team[:1]):
         tell(0.97, "strided walks")
         walks = _walks(levels, buffers.blocks[0], quick)
+        random = _random(levels, buffers.blocks[0], quick)
         tell(0.98, "instructions")
         facts = core_facts(quick)
     energies, why_not = None, ""
@@ -124,7 +128,7 @@ def characterize_cpu(
     peaks_found = _at_least_as_called(at_least_one_core(checked), facts)
     return Characterization(
         cpu, software(), now(), len(team), quick, peaks_found, levels, alone, together, call_s, notes, disturbed, facts,
-        walks, energies,
+        walks, energies, random,
     )  # fmt: skip
 
 
@@ -159,6 +163,12 @@ def _walks(levels: Sequence[Level], block: Any, quick: bool) -> WalkRates | None
     first = levels[0].reported
     way_bytes = first.size_bytes // first.ways if first is not None and first.ways else None
     return walk_rates(capacities, block.ctypes.data, block.nbytes, quick, way_bytes=way_bytes)
+
+
+def _random(levels: Sequence[Level], block: Any, quick: bool) -> Mapping[str, RandomRates]:
+    """Lines in no order, of one core in all levels, in the same block."""
+    capacities = [(level.name, level.kept_bytes(1)) for level in levels]
+    return random_rates(capacities, block.ctypes.data, block.nbytes, quick)
 
 
 def _call_s() -> float:

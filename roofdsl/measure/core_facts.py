@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.machine.model import Core, Instruction
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Core
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches
 from roofdsl.measure.instruction_rates import RUNS, measure_core

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from roofdsl.machine.attribute_text import written
-from roofdsl.machine.model import Core, Instruction
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Core
 from roofdsl.machine.quantities import show_time
 from roofdsl.measure.core_facts import CoreFacts
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.machine.model import Core, Instruction
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Core
 from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
 from roofdsl.measure.instruction_bench import REPEATS, ROTATED, SINGLES, Bench, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates

@@ -27,8 +27,8 @@ from roofdsl.store.atomic import write_whole
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the language has
 
 _ONE_BY_ONE = (
-    "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `restart`, `pages`,",
-    "# `walk`: lines one by one, for expected times.",
+    "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `random`,",
+    "# `random_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times.",
 )
 _PAST = "# `streamed`: stores that bypass the caches, of one core while it loads nothing."
 
@@ -213,7 +213,7 @@ def _levels(found: Characterization) -> Iterator[str]:
         written_s, loads_s = written_rates(level.all_cores) if k else (None, None)
         options |= {"written_bytes_per_s": written_s, "written_loads_bytes_per_s": loads_s}
         options |= _besides(found, k, beside, beside_far)
-        options |= _strided(found, level, first=not k)
+        options |= _strided(found, level, first=not k) | _random(found, level)
         options["energy_j_per_byte"] = _energy_per_byte(found, level)
         options["write_allocate"] = behind.counts != "no_write_allocate"
         if behind.allocated is not None:
@@ -224,7 +224,7 @@ def _levels(found: Characterization) -> Iterator[str]:
     memory = found.levels[-1]
     options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
-    options |= _strided(found, memory)
+    options |= _strided(found, memory) | _random(found, memory)
     options["streamed_bytes_per_s"] = _past_caches(found, memory)
     options["energy_j_per_byte"] = _energy_per_byte(found, memory)
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
@@ -284,6 +284,18 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
         "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),
         **{name: found.cores * rate for name, rate in stores.items() if rate is not None},
         "restart_s": walked.restart_s,
+    }
+
+
+def _random(found: Characterization, level: Level) -> dict[str, object]:
+    """The rates of lines in no order, measured and limited as those of strided walks."""
+    rates = found.random.get(level.name)
+    if rates is None:
+        return {}
+    most = max(level.all_cores.bytes_per_s, rates.loads_per_s)
+    return {
+        "random_bytes_per_s": min(found.cores * rates.loads_per_s, most),
+        "random_stores_bytes_per_s": None if rates.stores_per_s is None else found.cores * rates.stores_per_s,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from roofdsl.lang.record import replace
-from roofdsl.machine.model import Instruction
+from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.instruction_bench import Bench, rounded
 from roofdsl.measure.instruction_texts import LOADS, Template, filled, register
 

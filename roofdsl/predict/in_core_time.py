@@ -77,8 +77,7 @@ def composed(
     """The prediction with the expected time for this in-core time, whose assumptions it repeats."""
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
     found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled, moving=moving)
-    notes = () if moving.walks is None else moving.walks.assumptions
-    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions + notes))
+    assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions + moving.assumptions))
     return replace(prediction, expected=found, assumptions=assumed)
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from roofdsl.loops.indirect import is_indirect, require_affine, require_data
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import Machine
 
 
-def check_available(kernel: Kernel, machine: Machine, *, sets: bool, compiled: bool) -> None:
+def check_available(kernel: Kernel, *, sets: bool, compiled: bool) -> None:
     """Raises CommandError for index arrays without values, and for options that need affine accesses."""
     if not is_indirect(kernel):
         return
     require_data(kernel)
-    if machine.multiprocessor is not None:
-        require_affine(kernel, f"traffic by thread blocks, on the GPU {machine.name},")
     for wanted, what in ((sets, "`--sets`"), (compiled, "`--accesses compiled`")):
         if wanted:
             require_affine(kernel, what)

@@ -30,6 +30,7 @@ from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
+from roofdsl.predict.scattered import scattered_of
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.variants import in_its_order
@@ -105,7 +106,7 @@ def predict(
         note = "stores that bypass the caches are made as usual: on a GPU, no store loads its line"
         return replace(found, assumptions=(*found.assumptions, note))
     compiled = options.accesses == "compiled"
-    check_available(kernel, machine, sets=options.sets, compiled=compiled)
+    check_available(kernel, sets=options.sets, compiled=compiled)
     require_legal(kernel)
     unit = options.unit or kernel.unit
     check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
@@ -192,6 +193,8 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
             if lost := lost_by_sharing(levels, footprint, machine, memory_behind):
                 more.append(lost)
     levels = more[-1].levels if more else levels
+    if is_indirect(kernel):
+        return Moving(tuple(more), scattered=scattered_of(kernel, values, machine, levels, warm=options.warm))
     return Moving(tuple(more), walks_of(kernel, values, machine, levels, warm=options.warm))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
@@ -153,6 +154,10 @@ def _from_registers(
     if own is None or sector is None:
         return (*register_bytes_at(kernel, values), None, ())
     note = f"{machine.caches[0].name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
+    if is_indirect(kernel):
+        from roofdsl.counts.warps_of_data import warp_bytes_of_data
+
+        return (*warp_bytes_of_data(kernel, values, own.warp, sector), sector, (note,))
     return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
 
 

@@ -17,8 +17,10 @@ from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.strided import Walks, crowded_seconds, pages_seconds, streams_seconds, strided_seconds
+from roofdsl.predict.scattered import Scattered, scattered_seconds
+from roofdsl.predict.strided import Walks, crowded_seconds, page_walks_seconds, streams_seconds, strided_seconds
 
+REORDERED = "data in an order that visits neighbors together"
 NEARER = "a working set that fits into a nearer cache"
 
 
@@ -32,11 +34,16 @@ class Moved(Record):
 
 class Moving(Record):
     """What is moved. more: what the hardware moves beyond the bytes of the bound, the last with all of it. walks: the
-    strided walks, None without any.
+    strided walks, scattered: the lines that data choose in no order; None without any.
     """
 
     more: tuple[Moved, ...] = ()
     walks: Walks | None = None
+    scattered: Scattered | None = None
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return tuple(note for part in (self.walks, self.scattered) if part is not None for note in part.assumptions)
 
 
 AS_COUNTED = Moving()
@@ -83,17 +90,19 @@ class Delay(Record):
 
 
 def delays(
-    walks: Walks | None,
+    moving: Moving,
     levels: Sequence[LevelTime],
     transfers: Sequence[tuple[str, Fraction]],
     loads_s: Fraction,
     machine: Machine,
 ) -> list[Delay]:
-    """Strided walks and lines that come in, given the levels behind the first cache with the time of each.
+    """Lines taken one by one, and lines that come in, given the levels behind the first cache with the time of each.
 
     loads_s: of the loads and stores between the registers and the first cache.
     """
-    found = [] if walks is None else _walked(walks, levels, transfers, machine)
+    found = [] if moving.walks is None else _walked(moving.walks, levels, transfers, machine)
+    if moving.scattered is not None:
+        found += _in_no_order(moving.scattered, levels, transfers, machine)
     rate = machine.caches[0].fill_bytes_per_s if machine.caches else None
     if rate is not None and levels and levels[0].bytes:
         cause = f"{machine.caches[0].name} serves no loads while lines come in"
@@ -109,11 +118,24 @@ def _walked(
     names, crowded = " and ".join(walks.arrays), " and ".join(walks.tight.arrays)
     lines_s = strided_seconds(walks, machine)
     crowded_s = lines_s + crowded_seconds(walks, machine)
-    pages_s = pages_seconds(walks, machine)
+    pages_s = page_walks_seconds(walks.pages, machine)
     return [
         Delay(f"stride: every access to {names} takes another line", "interchanged or tiled loops", lines_s + rest_s),
         Delay(f"lines of {crowded} fall into few sets", "rows that are a line longer", crowded_s + rest_s),
         Delay(f"every access to {names} is to another page", "tiled loops", max(crowded_s, pages_s) + rest_s),
+    ]
+
+
+def _in_no_order(
+    scattered: Scattered, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
+) -> list[Delay]:
+    """The time of lines that data choose in no order, and of the addresses of their pages."""
+    names = " and ".join(scattered.arrays)
+    times = [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)]
+    lines_s, paged_s = scattered_seconds(scattered, times, machine)
+    return [
+        Delay(f"lines of {names} in no order, which the data choose", REORDERED, lines_s),
+        Delay(f"pages of {names} in no order", REORDERED, max(lines_s, paged_s)),
     ]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary
@@ -60,6 +61,8 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     from roofdsl.loops.thread_blocks import launch_of
     from roofdsl.predict.launch_plan import as_launched
 
+    if is_indirect(kernel):
+        return in_loop_order(kernel, "data choose the accesses")
     wanted = block.threads if block is not None else DEFAULT_THREADS
     planned = as_launched(kernel)
     if isinstance(planned, str):

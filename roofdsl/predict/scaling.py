@@ -217,6 +217,8 @@ def _slower_cache(cache: Cache, part: Fraction) -> Cache:
         strided_odd_bytes_per_s=_times(cache.strided_odd_bytes_per_s, part),
         strided_odd_stores_bytes_per_s=_times(cache.strided_odd_stores_bytes_per_s, part),
         crowded_stores_bytes_per_s=_times(cache.crowded_stores_bytes_per_s, part),
+        random_bytes_per_s=_times(cache.random_bytes_per_s, part),
+        random_stores_bytes_per_s=_times(cache.random_stores_bytes_per_s, part),
     )
 
 
@@ -230,6 +232,8 @@ def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
         strided_bytes_per_s=_times(memory.strided_bytes_per_s, part),
         strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),
         streamed_bytes_per_s=_times(memory.streamed_bytes_per_s, part),
+        random_bytes_per_s=_times(memory.random_bytes_per_s, part),
+        random_stores_bytes_per_s=_times(memory.random_stores_bytes_per_s, part),
     )
 
 

@@ -192,7 +192,7 @@ def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
     A line takes the time of the level that it comes from, and no more on its way through nearer levels.
     """
     total = Fraction(0)
-    for part, loaded, stored in _from_each(walks.lines, machine):
+    for part, loaded, stored in from_each(walks.lines, machine):
         loads = part.strided_bytes_per_s or part.bandwidth_bytes_per_s
         stores = part.strided_stores_bytes_per_s
         odd, odd_stores = loads, stores
@@ -206,7 +206,7 @@ def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
 def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
     """The seconds of lines that only the sets lose: those of even strides, and longer for stores in few sets."""
     total, lost = Fraction(0), walks.tight.lost(machine.caches[0].buffers)
-    for part, loaded, stored in _from_each(walks.crowded, machine):
+    for part, loaded, stored in from_each(walks.crowded, machine):
         stores = part.strided_stores_bytes_per_s
         if walks.tight.sets < FEW_SETS and isinstance(part, Cache):
             stores = part.crowded_stores_bytes_per_s or stores
@@ -216,7 +216,7 @@ def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
     return total
 
 
-def _from_each(lines: Sequence[Lines], machine: Machine) -> Iterator[tuple[Cache | Memory, Fraction, Fraction]]:
+def from_each(lines: Sequence[Lines], machine: Machine) -> Iterator[tuple[Cache | Memory, Fraction, Fraction]]:
     """(level, bytes loaded from it, bytes stored to it), without those that go on to a farther level."""
     parts = {part.name: part for part in machine.hierarchy}
     for k, one in enumerate(lines):
@@ -235,12 +235,12 @@ def streams_seconds(walks: Walks, levels: Sequence[tuple[LevelTime, Fraction]]) 
     return rest
 
 
-def pages_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of page walks."""
+def page_walks_seconds(pages: int, machine: Machine) -> Fraction:
+    """The seconds of so many page walks."""
     core = machine.core
     if core is None or core.walk is None or not machine.clock_hz:
         return Fraction(0)
-    return walks.pages * core.walk / machine.clock_hz
+    return pages * core.walk / machine.clock_hz
 
 
 def _directions(level: LevelTime) -> tuple[int, int]:

@@ -6,6 +6,7 @@ documents of the command's `--json`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,10 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.lang.report import did_you_mean
 
-Kind = Literal["text", "flag", "integer", "sizes", "machine"]
+Kind = Literal["text", "flag", "integer", "sizes", "machine", "data"]
+
+_HOW = re.compile(r"(\+transposed)?(\+sigma=\d+)?$")
+"""What may follow the file of a matrix."""
 
 GIVEN = "given.roof"
 """The name of the text that a call brings along, in the folder where the call is answered."""
@@ -50,6 +54,11 @@ class Tool(Record):
 
 
 SIZES = Parameter("set", "--set", "sizes", 'values of parameters, such as {"n": 4096}')
+DATA = Parameter(
+    "data", "--data", "data",
+    'the values of index arrays, such as {"rowptr,col": "A.mtx"}: a file under the server\'s root, or a generator '
+    'such as "random:n=1000,row=8,seed=1"',
+)  # fmt: skip
 MACHINE = Parameter(
     "machine", "--machine", "machine",
     "a shipped machine (resource roofdsl://machines), one under the server's root, or one of `text`",
@@ -66,10 +75,10 @@ TOOLS = (
         Parameter("deep", "--deep", "flag", "also check subscripts, intents and legality for all sizes"), SIZES,
     )),
     Tool("derive", "derive", "Derive work, traffic and intensity as exact closed forms.", (
-        SIZES, CACHE, LINE, TRAFFIC,
+        SIZES, CACHE, LINE, TRAFFIC, DATA,
     )),
     Tool("predict", "predict", "Predict the time of a kernel on a machine, and what bounds it.", (
-        MACHINE, SIZES, TRAFFIC, UNIT,
+        MACHINE, SIZES, TRAFFIC, UNIT, DATA,
         Parameter("warm", "--warm", "flag", "start with the caches as a previous launch left them"),
     )),
     Tool("sol", "sol", "Find the minimum time of any code for the kernel on a machine.", (MACHINE, SIZES)),
@@ -84,7 +93,7 @@ TOOLS = (
         Parameter("keep_rounding", "--keep-rounding", "flag", "only changes that do not affect rounding"),
     )),
     Tool("simulate", "simulate", "Simulate every access of a kernel in a cache.", (
-        SIZES, CACHE, LINE, Parameter("ways", "--ways", "integer", "lines in a set"),
+        SIZES, CACHE, LINE, DATA, Parameter("ways", "--ways", "integer", "lines in a set"),
         Parameter("machine", "--machine", "machine", "simulate all caches of a machine instead"),
     )),
 )  # fmt: skip
@@ -100,6 +109,7 @@ def schema(tool: Tool) -> dict[str, Any]:
             "flag": {"type": "boolean"},
             "integer": {"type": "integer", "minimum": 1},
             "sizes": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "data": {"type": "object", "additionalProperties": {"type": "string"}},
         }
         properties[p.name] = kinds.get(p.kind, {"type": "string"}) | {"description": p.about}
         if p.values:
@@ -181,13 +191,7 @@ def _inside(file: str, root: Path | None) -> str:
         file, tail = head, f":{tail}"
     else:
         tail = ""
-    try:
-        path = (root / file).resolve()
-    except (OSError, ValueError, RuntimeError):
-        raise CommandError(f"`{file[:80]}` is not a path") from None
-    if not path.is_relative_to(root):
-        raise CommandError(f"`{file[:80]}` is not under the server's root", "give a path inside of it")
-    return f"{path}{tail}"
+    return f"{_under(file, root)}{tail}"
 
 
 def _option(p: Parameter, value: object, text: str | None, root: Path | None) -> list[str]:
@@ -198,6 +202,8 @@ def _option(p: Parameter, value: object, text: str | None, root: Path | None) ->
         return [p.option] if value else []
     if p.kind == "sizes":
         return [part for name, number in _sizes(value) for part in ("--set", f"{name}={number}")]
+    if p.kind == "data":
+        return [part for names, source in _data(value) for part in ("--data", f"{names}={_source(source, root)}")]
     if p.kind == "integer":
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise CommandError(f"`{p.name}` is a positive whole number")
@@ -218,3 +224,37 @@ def _sizes(value: object) -> list[tuple[str, int]]:
         if not isinstance(name, str) or not name.isidentifier() or type(number) is not int:
             raise CommandError('`set` is an object of whole numbers, such as {"n": 4096}', f"not `{str(name)[:40]}`")
     return list(value.items())
+
+
+def _data(value: object) -> list[tuple[str, str]]:
+    about = '`data` is an object of sources, such as {"rowptr,col": "A.mtx"}'
+    if not isinstance(value, dict):
+        raise CommandError(about)
+    for names, source in value.items():
+        known = isinstance(names, str) and all(n.strip().isidentifier() for n in names.split(","))
+        if not known or not isinstance(source, str):
+            raise CommandError(about, f"not `{str(names)[:40]}`")
+    return list(value.items())
+
+
+def _source(source: str, root: Path | None) -> str:
+    """A generator as it is, or a file under the root; what follows it (`+sigma=128`) stays."""
+    from roofdsl.matrices.generate import is_generated
+
+    if is_generated(source):
+        return source
+    file = _HOW.sub("", source)
+    if root is None:
+        raise CommandError(f"no files can be read, so not `{file[:80]}` either", "start the server with --root FOLDER")
+    return f"{_under(file, root)}{source[len(file) :]}"
+
+
+def _under(file: str, root: Path) -> Path:
+    """Raises CommandError for a path that is not under the root."""
+    try:
+        path = (root / file).resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise CommandError(f"`{file[:80]}` is not a path") from None
+    if not path.is_relative_to(root):
+        raise CommandError(f"`{file[:80]}` is not under the server's root", "give a path inside of it")
+    return path

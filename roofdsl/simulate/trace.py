@@ -77,7 +77,8 @@ def trace_of(
             f"the arrays of kernel {kernel.name} have {program.lines:,} lines, too many for the best replacement",
             f"its tables may take {memory_bytes:,} B; use smaller sizes or longer lines",
         )
-    accesses, register_bytes = _written(program, kernel.name, (memory_bytes - tables) // BYTES_PER_ACCESS, progress)
+    most = (memory_bytes - tables) // BYTES_PER_ACCESS
+    accesses, register_bytes = accesses_in_order(program, kernel.name, most, progress)
     starts = np.zeros(sets + 2, dtype=np.int64)
     if sets == 1:
         starts[1:] = len(accesses)
@@ -93,8 +94,10 @@ def trace_of(
     return Trace(program, accesses, next_use, starts[: sets + 1], register_bytes)
 
 
-def _written(program: Program, name: str, most: int, progress: Progress | None) -> tuple[NDArray[np.int32], int]:
-    """(accesses, bytes of all accesses). Raises CommandError for more than `most` accesses."""
+def accesses_in_order(
+    program: Program, name: str, most: int, progress: Progress | None = None
+) -> tuple[NDArray[np.int32], int]:
+    """(accesses as in `Trace`, as executed; their bytes). Raises CommandError beyond `most` accesses."""
     import numpy as np
 
     from roofdsl.simulate.compiled_best import write_trace

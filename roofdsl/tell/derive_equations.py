@@ -22,7 +22,7 @@ from roofdsl.counts.readable_forms import (
 from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
-from roofdsl.tell.derive_shares import share_sentence
+from roofdsl.tell.derive_shares import any_cache_title, share_sentence
 from roofdsl.tell.equations import Writer, assumptions, word
 from roofdsl.tell.maths import math, name
 from roofdsl.tell.quantity_rows import WorkPart, work_parts
@@ -58,7 +58,7 @@ class _Equations(Writer):
             yield Paragraph(("with ", name(short.name), " = ", Code(short.meaning)))
         yield from (Paragraph((f"note: {note}",)) for note in d.notes)
         yield Equations(tuple(self._equations()))
-        for share in dict.fromkeys((*d.shares, *d.cache_shares)):
+        for share in dict.fromkeys((*d.shares, *d.cache_shares, *d.any_shares)):
             yield Paragraph(share_sentence(share))
         if has_work(d) and is_zero(d.work.fused_pairs) and d.work.total.form is not None:
             yield Paragraph((NO_PAIR,))
@@ -67,7 +67,8 @@ class _Equations(Writer):
         if d.cache_bytes is not None and d.at_cache.bytes.terms is not None:
             yield from traffic_blocks(Heading(f"Q({show_size(d.cache_bytes)})"), d.at_cache.bytes, self.order)
         if d.any_cache is not None:
-            yield from traffic_blocks(Heading("Q(Z) with Z a symbol"), d.any_cache.bytes, self.order)
+            title = "Q(Z) with Z a symbol" if d.any_from_bytes is None else any_cache_title(d)
+            yield from traffic_blocks(Heading(title), d.any_cache.bytes, self.order)
         yield from self._plateaus()
 
     def _equations(self) -> Iterator[Equation]:

@@ -38,10 +38,22 @@ def to_json(d: Derivation) -> Json:
         "intensity": entry(d.intensity),
         "once_bytes": entry(d.once),
         "regimes": [_plateau(p) for p in d.plateaus],
-        **({"any_cache": moved_entries(d.any_cache)} if d.any_cache is not None else {}),
+        **({"any_cache": _any_cache(d)} if d.any_cache is not None else {}),
         **({"data": share_entries(d)} if is_indirect(d.kernel) else {}),
         "notes": notes(d),
     }
+
+
+def _any_cache(d: Derivation) -> Json:
+    """Q(Z) with a symbolic Z; between bounds where the data decide."""
+    assert d.any_cache is not None
+    found = dict(moved_entries(d.any_cache))
+    if d.any_from_bytes is not None and d.any_whole is not None:
+        found["from_bytes"] = d.any_from_bytes
+        found["shares"] = [_share(s) for s in d.any_shares]
+        found["interval"] = _interval(d.interval(d.any_cache.bytes, d.any_shares))
+        found["compulsory_from"] = entry(d.any_whole)
+    return found
 
 
 def share_entries(d: Derivation) -> Json:

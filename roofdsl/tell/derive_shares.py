@@ -30,6 +30,22 @@ def share_lines(d: Derivation, q: Quantity, shares: Sequence[Share]) -> Iterator
         yield f"  Q lies {between}" if ends[0] != ends[1] else f"  Q is {exact_number(ends[0])} B"
 
 
+def any_cache_title(d: Derivation) -> str:
+    """The title of Q(Z) between two bounds."""
+    return f"Q(Z) with Z a symbol, for every Z >= {d.any_from_bytes} B"
+
+
+def any_share_lines(d: Derivation) -> Iterator[str]:
+    """Between what Q(Z) lies, and the size from which on it is the compulsory traffic."""
+    assert d.any_cache is not None
+    yield from share_lines(d, d.any_cache.bytes, d.any_shares)
+    whole = None if d.any_whole is None else of_quantity(d.any_whole, growth_of(d.kernel))
+    if d.any_shares:
+        yield "  least: everything is loaded once; most: a line for each access, and for streams each line once"
+    if whole is not None:
+        yield f"  compulsory from Z = {neat_text(whole.main.expr)} B on, where all arrays fit"
+
+
 def intensity_lines(d: Derivation) -> Iterator[str]:
     """Between what the intensity lies."""
     ends = d.intensities() if d.shares_at_cache else None

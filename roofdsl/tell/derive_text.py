@@ -25,7 +25,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.facts import CACHE, Compared, Fact
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
-from roofdsl.tell.derive_shares import intensity_lines, share_lines
+from roofdsl.tell.derive_shares import any_cache_title, any_share_lines, intensity_lines, share_lines
 from roofdsl.tell.derive_steps import step_blocks
 from roofdsl.tell.equation_lines import Row, render
 from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
@@ -101,8 +101,11 @@ class _Report:
                 yield from share_lines(d, d.at_cache.bytes, d.cache_shares)
             else:
                 yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
-        if d.any_cache is not None:
+        if d.any_cache is not None and d.any_from_bytes is None:
             yield from any_cache_lines(d.any_cache.bytes, self.order, self.width)
+        elif d.any_cache is not None:
+            yield from self._section(any_cache_title(d), list(self.rows.traffic(d.any_cache)))
+            yield from any_share_lines(d)
         yield from self._section("Intensity", list(self._intensity()))
         yield from intensity_lines(d)
         if not has_work(d):

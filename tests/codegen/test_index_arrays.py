@@ -12,7 +12,6 @@ from roofdsl.codegen.generate import generate
 from roofdsl.codegen.inputs import random_inputs
 from roofdsl.codegen.load import load_python
 from roofdsl.codegen.reference import reference
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.matrices.attach import with_data
 from tests.models.shipped import model
 from tests.oracle.sparse import places
@@ -66,7 +65,3 @@ def test_c() -> None:
     assert "for (int64_t k = (int64_t)rowptr[i]; k < (int64_t)rowptr[i + 1]; ++k)" in text
     assert "s += val[k] * x[(int64_t)col[k]];" in text
 
-
-def test_no_gpu() -> None:
-    with pytest.raises(CommandError, match="the variant `naive` of cuda is not available"):
-        generate(model("spmv_csr"), "cuda")

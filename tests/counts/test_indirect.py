@@ -58,6 +58,32 @@ def test_the_bounds_hold(source: str, line: int | None) -> None:
 
 
 @pytest.mark.parametrize("line", [None, 32])
+@pytest.mark.parametrize("source", MATRICES[1:])
+def test_any_cache_lies_between(source: str, line: int | None) -> None:
+    """Every cache from the smallest on, and the one from which on nothing but the compulsory traffic is left."""
+    dense = places(source)
+    sizes = {"n": dense.shape[0], "m": dense.shape[1], "nnz": int(dense.sum())}
+    d = derive(model("spmv_csr"), sizes, traffic="load_store", line_bytes=line, any_cache=True)
+    assert d.any_cache is not None and d.any_from_bytes is not None and d.any_whole is not None
+    ends = d.interval(d.any_cache.bytes, d.any_shares)
+    whole = d.any_whole.value
+    assert ends is not None and whole is not None
+    arrays = csr_arrays(dense)
+    assert whole == sum(-(-n * size // (line or size)) * (line or size) for n, size in arrays.values())
+    for cache in (d.any_from_bytes, 2 * d.any_from_bytes, 700, int(whole) // 2, int(whole)):
+        moved = sum(lru_bytes(csr_stream(dense), arrays, cache, line).values())
+        assert ends[0] <= moved <= ends[1], cache
+    compulsory = sum(lru_bytes(csr_stream(dense), arrays, 1 << 40, line).values())
+    assert moved == compulsory
+    document = to_json(d)
+    Draft202012Validator(schema_of("derive")).validate(document)
+    assert document["any_cache"]["from_bytes"] == d.any_from_bytes
+    assert document["any_cache"]["interval"] == {"least": ends[0], "most": ends[1]}
+    text = to_text(d)
+    assert f"for every Z >= {d.any_from_bytes} B" in text and "a line for each access" in text
+
+
+@pytest.mark.parametrize("line", [None, 32])
 @pytest.mark.parametrize("source", MATRICES[2:])
 def test_data_make_it_exact(source: str, line: int | None) -> None:
     dense = places(source)
@@ -172,7 +198,7 @@ def test_trips_that_are_not_known() -> None:
 """
     with pytest.raises(CommandError, match="how often the loop over k runs in all is not known"):
         derive(kernel_of(text))
-    with pytest.raises(CommandError, match="symbol"):
-        derive(model("spmv_csr"), any_cache=True)
+    with pytest.raises(CommandError, match="how often the loop over k runs in all is not known"):
+        derive(kernel_of(text), any_cache=True)
     with pytest.raises(CommandError, match="step by step"):
         derive(model("spmv_csr"), steps=True)

@@ -38,6 +38,50 @@ def test_generators(source: str) -> None:
     assert (dense_of(generated(source)) == places(source)).all()
 
 
+@pytest.mark.parametrize("exponent", ["", ",exponent=1.5"])
+def test_routing_chooses_different_columns(exponent: str) -> None:
+    """Each row has as many different columns as it draws; column 0 is drawn most if chances fall."""
+    dense = dense_of(generated(f"routing:n=400,m=8,row=3,seed=1{exponent}"))
+    assert dense.shape == (400, 8) and (dense.sum(axis=1) == 3).all()
+    load = dense.sum(axis=0)
+    if exponent:
+        assert load[0] > 2.5 * load[7] and load[0] > 350
+    else:
+        assert load.min() > 110 and load.max() < 190  # 150 each
+    with pytest.raises(CommandError, match="different columns"):
+        generated("routing:n=4,m=2,row=3,seed=1")
+
+
+def test_rows_become_columns() -> None:
+    """CSR of a transposed matrix, and what is no matrix."""
+    source = "random:n=7,m=30,row=9,seed=6"
+    kernel, sizes = with_data(model("spmv_csr"), [f"rowptr,col={source}+transposed"], {})
+    assert kernel.data is not None
+    row = np.repeat(np.arange(30), np.diff(kernel.data.values["rowptr"]))
+    dense = np.zeros((30, 7), dtype=bool)
+    dense[row, kernel.data.values["col"]] = True
+    assert (dense == places(source).T).all() and (sizes["n"], sizes["m"]) == (30, 7)
+    assert "transposed" in kernel.data.about[0]
+    with pytest.raises(CommandError, match="list of integers"):
+        with_data(model("histogram"), ["bin=random:n=9,count=5,seed=1+transposed"], {})
+
+
+@pytest.mark.parametrize(("name", "sigma"), [("spmv_sell", ""), ("spmv_sell", "+sigma=16"), ("spmv_ell", "")])
+def test_the_fill_of_padded_formats_is_told(name: str, sigma: str) -> None:
+    """beta: entries by stored ones, counted from the lengths of rows."""
+    source = "powerlaw:n=64,m=90,row=7,exponent=1,seed=3"
+    lengths = places(source).sum(axis=1)
+    names = "chunk,col" if name == "spmv_sell" else "col"
+    kernel, _ = with_data(model(name), [f"{names}={source}{sigma}"], {"C": 4} if name == "spmv_sell" else {})
+    if name == "spmv_ell":
+        stored = 64 * lengths.max()
+    else:
+        by_window = [sorted(w, reverse=True) for w in lengths.reshape(-1, 16)] if sigma else lengths.reshape(-1, 16)
+        stored = 4 * np.array(by_window).reshape(-1, 4).max(axis=1).sum()
+    assert kernel.data is not None
+    assert f"beta {lengths.sum() / stored:.3g}" in kernel.data.about[0]
+
+
 def test_lists() -> None:
     found = generated("powerlaw:n=50,count=4000,exponent=1,seed=2")
     assert isinstance(found, np.ndarray) and found.min() >= 0 and found.max() < 50

@@ -12,7 +12,8 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import Instruction, Machine
+from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Machine
 from roofdsl.measure import instruction_bench
 from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
 from roofdsl.measure.call_rates import Launches

@@ -149,3 +149,21 @@ def test_nothing_is_left_of_a_server_that_is_killed() -> None:
         server.kill()
         ended, _, _ = select.select([server.stdout], [], [], 30)
         assert ended and server.stdout.read() == ""
+
+
+def test_data_of_index_arrays(nursery: Nursery, root: Path) -> None:
+    """A generator, and a file under the root; other files are refused, whatever stands in front of them."""
+    made = {"file": "spmv_csr", "data": {"rowptr,col": "random:n=40,row=3,seed=1"}}
+    found = answer(nursery, root, "derive", made)
+    assert any("random:n=40,row=3,seed=1 (40 x 40" in note for note in found["notes"])
+    market = "%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n3 3\n"
+    (root / "a.mtx").write_text(market)
+    (root.parent / "b.mtx").write_text(market)
+    for how in ("", "+transposed", "+sigma=1"):
+        one = answer(nursery, root, "simulate", {**made, "data": {"rowptr,col": f"a.mtx{how}"}, "cache": "1KiB"})
+        assert one["schema"].startswith("roofdsl.simulate") and one["data"]
+    for path in ("../b.mtx", str(root.parent / "b.mtx"), "x+y/../../b.mtx", "a.mtx/../../b.mtx+sigma=1"):
+        refused = answer(nursery, root, "simulate", {**made, "data": {"rowptr,col": path}, "cache": "1KiB"})
+        assert "root" in refused["error"]["message"], path
+    for wrong in ({"rowptr;col": "a.mtx"}, {"rowptr": 3}, "a.mtx"):
+        assert "`data` is an object" in answer(nursery, root, "derive", {**made, "data": wrong})["error"]["message"]

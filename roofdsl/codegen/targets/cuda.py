@@ -8,14 +8,16 @@ from typing import ClassVar, Literal
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import Computed
 from roofdsl.codegen.cuda_functions import launched
+from roofdsl.codegen.data_threads import ATOMIC
 from roofdsl.codegen.function_parts import LoopId, arguments, described, heading
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.syntax import Text, words
 from roofdsl.codegen.target import Target
 from roofdsl.codegen.tiled import tiled
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import Language
 from roofdsl.lang.types import ElementType
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Array, Kernel
 
 _REDUCED = {"f16": "__half", "bf16": "__nv_bfloat16", "f8": "__nv_fp8_e4m3"}
 _HEADERS = {"f16": "cuda_fp16.h", "bf16": "cuda_bf16.h", "f8": "cuda_fp8.h"}
@@ -53,6 +55,21 @@ class Cuda(CLike, Target):
 
     def pointer(self, type_: ElementType, name: str, written: bool) -> str:
         return f"{'' if written else 'const '}{self.storage[type_.name]} *__restrict__ {name}"
+
+    def atomic(self, place: Text, op: str, value: Text, array: Array) -> str:
+        """Raises CommandError for an element type or an update that CUDA has no atomic operation for."""
+        kind = array.type.name
+        if kind not in ATOMIC.get(op, ()):
+            raise CommandError(
+                f"several threads update elements of {array.name} with `{op}`, and CUDA has no such atomic operation "
+                f"on {kind}",
+                "leave out `parallel`, so that one thread runs the loop",
+            )
+        operation = {"+=": "Add", "-=": "Add", "min=": "Min", "max=": "Max"}[op]
+        at, shown = f"&{place.text}", f"-({value.text})" if op == "-=" else value.text
+        if kind == "i64" and operation == "Add":  # sums of two's complements do not depend on the sign
+            at, shown = f"(unsigned long long *){at}", f"(unsigned long long)({shown})"
+        return f"atomic{operation}({at}, {shown})"
 
     def generated(
         self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]

@@ -86,6 +86,10 @@ _SHARES = many(record(
     },
     about="alpha: the bytes that move when an array is accessed, by the accesses and the bytes of an element",
 ))  # fmt: skip
+_BETWEEN = {
+    "from_bytes": said(BYTES, "the least Z for which it holds"), "shares": _SHARES, "interval": _INTERVAL,
+    "compulsory_from": said(_ENTRY, "the Z from which on it is the compulsory traffic"),
+}  # fmt: skip
 _DATA = record(
     {"shares": _SHARES, "compulsory_bytes": _INTERVAL, "bytes": _INTERVAL, "intensity": _INTERVAL},
     {"cache_shares": _SHARES},
@@ -104,7 +108,7 @@ KERNEL = record(
         "regimes": many(_PLATEAU),
         "notes": many(TEXT),
     },
-    {"any_cache": record(_MOVED, about="Q(Z) with a symbolic Z"), "data": _DATA},
+    {"any_cache": record(_MOVED, _BETWEEN, "Q(Z) with a symbolic Z"), "data": _DATA},
     "the derivation of a kernel",
 )
 

@@ -31,6 +31,29 @@ static inline void __syncthreads() {
     ++barriers;
     pthread_barrier_wait(&barrier);
 }
+
+// One lock for all atomic operations of a launch.
+static pthread_mutex_t atomic_lock = PTHREAD_MUTEX_INITIALIZER;
+template <typename T, typename F> static T atomically(T *place, F change) {
+    pthread_mutex_lock(&atomic_lock);
+    const T before = *place;
+    *place = change(before);
+    pthread_mutex_unlock(&atomic_lock);
+    return before;
+}
+#define ATOMIC_ADD(T) \
+    static inline T atomicAdd(T *place, T value) { \
+        return atomically(place, [=](T before) { return (T)(before + value); }); \
+    }
+#define ATOMIC_BOUND(T) \
+    static inline T atomicMin(T *place, T value) { \
+        return atomically(place, [=](T before) { return before < value ? before : value; }); \
+    } \
+    static inline T atomicMax(T *place, T value) { \
+        return atomically(place, [=](T before) { return before > value ? before : value; }); \
+    }
+ATOMIC_ADD(double) ATOMIC_ADD(float) ATOMIC_ADD(int) ATOMIC_ADD(unsigned long long)
+ATOMIC_BOUND(int) ATOMIC_BOUND(long long)
 static inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 static inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 

@@ -1,0 +1,124 @@
+"""Which loops of a kernel with index arrays become threads in CUDA, found from the text: no data are needed.
+
+Iterations may run at the same time if each writes elements of its own (`y[i]` in a loop over i), if what they write is
+only updated, by atomic operations (`y[row[k]] += ...`), and if each has scalars of its own (`s = 0` at its beginning).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from roofdsl.codegen.function_parts import LoopId, positions
+from roofdsl.codegen.independent import leaf_statements, mentioned, own_places
+from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import elements
+from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node, ScalarRef
+
+ATOMIC = {"+=": ("f64", "f32", "i64", "i32"), "-=": ("f64", "f32", "i64", "i32"),
+           "min=": ("i64", "i32"), "max=": ("i64", "i32")}  # fmt: skip
+"""The element types of each update that CUDA has an atomic operation for."""
+
+
+class DataThreads(Record):
+    """free: the loops with independent iterations, as `generate` takes them. private: scalars of which each thread has
+    its own.
+    """
+
+    free: Mapping[LoopId, int]
+    private: frozenset[str]
+
+
+def data_threads(kernel: Kernel) -> DataThreads:
+    """The loops of a kernel with its directives applied that may be spread over threads."""
+    free: dict[LoopId, int] = {}
+    private: set[str] = set()
+    loops = dict(positions(kernel.body))
+    for position, loop in loops.items():
+        depth = len(position) - 1
+        around = {loops[position[:k]].var for k in range(1, len(position)) if position[:k] in loops}
+        found = _of_loop(loop, around)
+        scalars = {n.target.array for n in leaf_statements(loop.body) if _sets_scalar(n)}  # type: ignore[union-attr]
+        own = all(is_private(array, loop.body) for array in scalars)
+        if found is None or not own or not all(is_private(a, (node,)) for a in scalars for node in kernel.body):
+            continue
+        free[position] = depth if not found else 0
+        private |= {array.name for array in scalars}
+    return DataThreads(free, frozenset(private))
+
+
+def updated_together(root: For, variables: Sequence[str]) -> frozenset[int]:
+    """The updates (by identity) in a nest of which several threads may reach the same element, where the loops over
+    these variables are spread over threads.
+    """
+    found = set()
+    every = set(_variables((root,)))
+    for node in leaf_statements((root,)):
+        if isinstance(node, Assign) and isinstance(node.target, Element) and node.op in ATOMIC:
+            uses = [e for e in _elements((root,)) if e.array.name == node.target.array.name]
+            if any(own_places(uses, var, every - {var}) is None for var in variables):
+                found.add(id(node))
+    return frozenset(found)
+
+
+def is_private(array: Array, nodes: Sequence[Node]) -> bool:
+    """Whether a `temp` scalar is set before it is used wherever a block mentions it, and in each iteration of loops."""
+    if array.intent != "temp":
+        return False
+    for node in nodes:
+        match node:
+            case Assign(ScalarRef(target), "=", value) if target == array and array.name not in set(mentioned(value)):
+                return True  # whatever comes after it in this block
+            case For(body=body):
+                if not is_private(array, body):
+                    return False
+            case If(_, then, orelse):
+                if not (is_private(array, then) and is_private(array, orelse)):
+                    return False
+            case _:
+                if array.name in set(mentioned((node,))):
+                    return False
+    return True
+
+
+def _of_loop(loop: For, around: set[str]) -> bool | None:
+    """None if iterations depend on each other; otherwise whether this holds for all executions of the loop together."""
+    written: dict[str, list[Assign]] = {}
+    for node in leaf_statements(loop.body):
+        if isinstance(node, Assign) and isinstance(node.target, Element):
+            written.setdefault(node.target.array.name, []).append(node)
+    everywhere = True
+    for name, updates in written.items():
+        uses = [e for e in _elements(loop.body) if e.array.name == name]
+        rest = own_places(uses, loop.var, set(_variables(loop.body)))
+        if rest is not None:
+            everywhere = everywhere and not rest & around
+            continue
+        type_name = updates[0].target.array.type.name
+        read = any(e.array.name == name for n in leaf_statements(loop.body) for e in elements(n.value))
+        atomic = all(type_name in ATOMIC.get(n.op, ()) for n in updates)
+        if read or not atomic or len({"+=" if n.op == "-=" else n.op for n in updates}) > 1:
+            return None
+        everywhere = False
+    return everywhere
+
+
+def _sets_scalar(node: Assign | Let) -> bool:
+    return isinstance(node, Assign) and isinstance(node.target, ScalarRef)
+
+
+def _elements(nodes: Sequence[Node]) -> Iterator[Element]:
+    """Every element that statements read or write, without those in subscripts, which are of index arrays."""
+    for node in leaf_statements(nodes):
+        yield from elements(node.value)
+        if isinstance(node, Assign) and isinstance(node.target, Element):
+            yield node.target
+
+
+def _variables(nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield node.var
+            yield from _variables(node.body)
+        elif isinstance(node, If):
+            yield from _variables((*node.then, *node.orelse))
+

@@ -1,0 +1,63 @@
+"""Sectors that the warps of a GPU touch where data choose them: every access of the generated CUDA, in its warps.
+
+A warp is N consecutive iterations of the loop along x (`codegen.cuda_functions` decides which one that is). Its threads
+run the loops inside in step: the k-th iteration of each is executed together, by the threads that have so many. What
+one thread runs alone is one access at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from roofdsl.codegen.cuda_functions import launched
+from roofdsl.codegen.generate import declared_parallel
+from roofdsl.codegen.independent import leaf_statements
+from roofdsl.codegen.targets.cuda import Cuda
+from roofdsl.counts.check_cache import check_cache
+from roofdsl.loops.accesses import scalar_bytes
+from roofdsl.loops.model import Kernel
+from roofdsl.loops.sized import sized
+from roofdsl.matrices.points import touching, unfolded
+
+
+def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
+    """(loaded, stored) bytes in sectors, as `counts.warps.warp_bytes_at`, for a kernel with data.
+
+    Raises CommandError for index arrays without values, and executions too many to go through.
+    """
+    at = sized(kernel, params)
+    check_cache(kernel, None, sector_bytes)
+    lanes = _lanes(at.kernel)
+    loaded, stored = scalar_bytes(at.kernel)
+    for touched in touching(at.kernel):
+        placed = touched.placed
+        points = unfolded(at, placed)
+        along = lanes.get(id(placed.statement), "")
+        together = [points.turns[n.var] // (warp if n.var == along else 1) for n in placed.loops]
+        for access in touched.accesses:
+            per_sector = max(1, sector_bytes // access.element.array.type.bytes)
+            sectors = points.flat(access.element, at.kernel, at.values) // per_sector
+            moved = _distinct([*together, sectors], points.number) * sector_bytes
+            loaded, stored = (loaded, stored + moved) if access.is_write else (loaded + moved, stored)
+    return loaded, stored
+
+
+def _lanes(kernel: Kernel) -> dict[int, str]:
+    """By statement (its identity): the loop along which its warps run; none for one thread."""
+    made = launched(Cuda(), kernel, declared_parallel(kernel.body))
+    return {id(s): call.parallel[0] for call in made.calls() if call.parallel for s in leaf_statements(call.nodes)}
+
+
+def _distinct(columns: Sequence[Any], number: int) -> int:
+    """How many different rows these columns of integers, none below 0, have."""
+    import numpy as np
+
+    key, size = np.zeros(number, dtype=np.int64), 1
+    for column in columns:
+        extent = int(column.max(initial=0)) + 1
+        if size * extent > 1 << 62:  # numbered anew, so that keys stay below 2**63
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            size = number
+        key, size = key * extent + column, size * extent
+    return len(np.unique(key))

@@ -1,0 +1,37 @@
+"""What one instruction costs a core."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from roofdsl.lang.record import Record
+
+
+class Instruction(Record):
+    """What one instruction of a class costs a core, in cycles, if its data are in the nearest cache.
+
+    cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
+    latency: from the operands to the result; throughput: from one instruction to the next if nothing waits.
+    p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
+    unpredicted: of a call, the throughput where the branches inside it depend on data and are not learned.
+    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
+    none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
+    that a load, a store or arithmetic beside them takes of what all of these share.
+    """
+
+    cls: str
+    type: str
+    bits: int
+    latency: Fraction | None = None
+    throughput: Fraction | None = None
+    split: Fraction | None = None
+    page: Fraction | None = None
+    apart: Fraction | None = None
+    mixed: Fraction | None = None
+    forward: Fraction | None = None
+    unpredicted: Fraction | None = None
+    p0: bool = False
+    p1: bool = False
+    p2: bool = False
+    p3: bool = False
+    source: str = ""

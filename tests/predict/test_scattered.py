@@ -1,0 +1,134 @@
+"""The time of lines that data choose in no order, on a made-up machine: lines and times by hand."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from roofdsl.incore.model import InCore, Step
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.matrices.attach import with_data
+from roofdsl.predict.expected import Expected
+from roofdsl.predict.in_core_time import composed
+from roofdsl.predict.kernel import Options, _moving, predict
+from roofdsl.predict.scattered import chosen_arrays
+from tests.models.shipped import model
+from tests.oracle.loading import kernel_of
+from tests.predict.machines import machine
+
+LINE = 64
+NOTHING = InCore("by hand", (Step("", "", 0.0, 0.0),), 0.0)
+
+GATHER = kernel_of("""kernel gather(n, m):
+    in place: i32[n] index(m), x: f64[m]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = x[place[i]]
+""")
+
+
+def made(random: str = ", random 32 GB/s", far: str = ", random 4 GB/s", core: tuple[str, ...] = ()) -> Machine:
+    """L1 of 4 KiB, L2 of 32 KiB: a line in no order takes 2 ns from L2 and 16 ns from memory, one of a stream 1 ns."""
+    return machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, write_allocate",
+        f"cache L2 32 KiB, 64 GB/s, line 64 B{random}, write_allocate",
+        f"memory DRAM 16 GiB, 64 GB/s{far}",
+        "clock 1 GHz",
+        *core,
+    )
+
+
+def expected(given: Machine, kernel: Kernel, sizes: dict[str, int]) -> Expected:
+    """The expected time of one launch, whose causes add up exactly."""
+    options = Options()
+    found = predict(kernel, sizes, given, options)
+    found = composed(found, NOTHING, given, moving=_moving(found, kernel, sizes, given, options))
+    assert found.expected is not None
+    assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s
+    return found.expected
+
+
+def with_places(places: list[int], m: int) -> tuple[Kernel, dict[str, int]]:
+    from roofdsl.lang.record import replace
+    from roofdsl.loops.index_data import IndexData
+
+    values = np.array(places, dtype=np.int64)
+    return replace(GATHER, data=IndexData({"place": values}, ())), {"n": len(places), "m": m}
+
+
+def test_each_line_takes_the_time_of_the_level_that_it_comes_from() -> None:
+    """Every 16th element, so lines two apart, twice in the same order: 256 lines, which L2 holds and L1 does not."""
+    order = np.random.default_rng(1).permutation(256)
+    kernel, sizes = with_places([16 * int(k) for k in order] * 2, 4096)
+    streams = 512 * 8 // LINE + 512 * 4 // LINE  # lines of y and of its offsets
+    found = expected(made(), kernel, sizes)
+    gathered = (256 * 16 + 256 * 2) * Fraction(1, 10**9)
+    written = Fraction(64, 10**9)  # lines of y are loaded and stored
+    assert found.expected_s == gathered + streams * Fraction(1, 10**9) + written
+    cause = next(c for c in found.causes if "in no order" in c.cause)
+    assert cause.cause == "lines of x in no order, which the data choose" and cause.share_s > 0
+
+
+def test_streams_cost_no_more() -> None:
+    """Columns of a band come one line after the other, whatever the rates of lines in no order."""
+    for source in ("banded:n=3000,w=3", "banded:n=3000,w=0"):
+        kernel, sizes = with_data(model("spmv_csr"), [f"rowptr,col={source}"], {})
+        slow, plain = expected(made(far=", random 1 GB/s"), kernel, sizes), expected(made("", ""), kernel, sizes)
+        assert slow.expected_s - plain.expected_s <= Fraction(64, 10**9)  # the first line
+
+
+def test_rates_of_strided_lines_stand_in() -> None:
+    order = np.random.default_rng(1).permutation(4096)
+    kernel, sizes = with_places([8 * int(k) for k in order], 32768)
+    stated = expected(made(), kernel, sizes)
+    strided = expected(made(", strided 32 GB/s", ", strided 4 GB/s"), kernel, sizes)
+    without = expected(made("", ""), kernel, sizes)
+    assert stated.expected_s == strided.expected_s > 3 * without.expected_s
+
+
+def test_stores_to_lines_in_no_order_add_to_their_loads() -> None:
+    """Bins of a line each, twice what L2 holds: all come from memory, and go back to it at the rate of such stores."""
+    text = kernel_of("""kernel counted(n, m):
+    in bin: i32[n] index(m)
+    inout count_of: f64[m]
+    for i in range(n):
+        count_of[bin[i]] += 1
+""")
+    from roofdsl.lang.record import replace
+    from roofdsl.loops.index_data import IndexData
+
+    bins = 16 * np.random.default_rng(2).permutation(1024)  # lines two apart, so that none continues a stream
+    kernel = replace(text, data=IndexData({"bin": bins}, ()))
+    sizes = {"n": 1024, "m": 16384}
+    loads = expected(made(), kernel, sizes)
+    both = expected(made(far=", random 4 GB/s, random_stores 8 GB/s"), kernel, sizes)
+    assert both.expected_s - loads.expected_s == 1024 * Fraction(8, 10**9)
+
+
+def test_pages_in_no_order_are_looked_up() -> None:
+    """64 pages, of which the core knows 4: a walk of 50 ns at nearly every access."""
+    order = np.random.default_rng(4).integers(0, 64, 3000)
+    kernel, sizes = with_places([512 * int(k) for k in order], 32768)
+    pages = ("core dispatch 4, window 100, waiting 50, pages 4, walk 50 cycles",)
+    found = expected(made(core=pages), kernel, sizes)
+    share = next(c.share_s for c in found.causes if c.cause == "pages of x in no order")
+    assert share > 0 and found.expected_s > 2500 * Fraction(50, 10**9)
+
+
+def test_what_is_chosen() -> None:
+    assert chosen_arrays(model("spmv_coo")) == ("x", "y")
+    assert chosen_arrays(model("embedding_lookup")) == ("table",)
+    assert chosen_arrays(model("gemv")) == ()
+
+
+def test_traces_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, sizes = with_data(model("spmv_csr"), ["rowptr,col=random:n=3000,row=8,seed=1"], {})
+    monkeypatch.setattr("roofdsl.predict.scattered.MOST_ACCESSES", 1000)
+    options = Options()
+    found = predict(kernel, sizes, made(), options)
+    found = composed(found, NOTHING, made(), moving=_moving(found, kernel, sizes, made(), options))
+    assert any("lines of x are counted as streams" in note for note in found.assumptions)
