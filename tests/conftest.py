@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,10 @@ import pytest
 os.environ["ROOFDSL_CACHE"] = "off"
 # What is printed is as wide as where there is no terminal, whatever the terminal that starts the tests.
 os.environ.pop("COLUMNS", None)
+# Processes that tests start read what an earlier one compiled: without that each of them compiles the package anew, and
+# that takes as long as most commands. Containers often say otherwise.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 
 COUNTS = {
@@ -93,3 +99,13 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
         assert text == path.read_text(encoding="utf-8")
 
     return compare
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Processes that the test starts may be interrupted, even where the tests were started with `nohup` or `&`."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:  # inherited from the shell, and by every child
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

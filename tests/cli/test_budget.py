@@ -344,6 +344,7 @@ def test_memory_is_part_of_the_budget() -> None:
     assert len(kept) < 4000
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_roofdsl_is_imported_ends_without_a_traceback() -> None:
     script = """
 import os, signal, sys

@@ -235,12 +235,13 @@ def test_closed_input_and_output(line: str, status: int, says: str) -> None:
     assert (result.returncode, result.stderr) == (status, says)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_is_quiet() -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "roofdsl", "check", "-"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
-    time.sleep(1)
+    time.sleep(0.5)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
     assert process.returncode == 130

@@ -125,6 +125,7 @@ def test_figures_are_the_same_every_time(roofdsl: Run, tmp_path: Path) -> None:
     assert "there is no folder" in missing.stderr
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.thorough
 def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     """A run of many minutes ends soon after the signal, with status 130 and no file."""
@@ -135,7 +136,7 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
         cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip
-    time.sleep(6)
+    time.sleep(3)
     assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

@@ -42,6 +42,7 @@ def gone(group: int) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.spread(1)
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="no groups of processes here")
 @pytest.mark.parametrize("what", LONG)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -204,20 +204,20 @@ def test_unloading_takes_everything_back(shell: Shell) -> None:
 # ---- results ----
 
 
-def results() -> Iterator[tuple[str, Any]]:
-    gemv, deck = "gemv", "v100_deck"
-    found = predict(gemv, deck, n=256)
-    yield "prediction", found
-    yield "program", predict(_program(), deck, n=64)
-    yield "derivation", derive(gemv, n=64)
-    yield "steps", derive(gemv, steps=True, cache="Z")
-    yield "quantity", derive(gemv).work.total
-    yield "ratio", derive(gemv).intensity
-    yield "simulated", simulate(gemv, cache="1 KiB", n=16)
-    yield "machine", machine(deck)
-    yield "kernel", api.kernel(gemv)
-    yield "measurement", EXAMPLE
-    yield "levels", found.levels[0]
+GEMV, DECK = "gemv", "v100_deck"
+FOUND: dict[str, Callable[[], Any]] = {
+    "prediction": lambda: predict(GEMV, DECK, n=256),
+    "program": lambda: predict(_program(), DECK, n=64),
+    "derivation": lambda: derive(GEMV, n=64),
+    "steps": lambda: derive(GEMV, steps=True, cache="Z"),
+    "quantity": lambda: derive(GEMV).work.total,
+    "ratio": lambda: derive(GEMV).intensity,
+    "simulated": lambda: simulate(GEMV, cache="1 KiB", n=16),
+    "machine": lambda: machine(DECK),
+    "kernel": lambda: api.kernel(GEMV),
+    "measurement": lambda: EXAMPLE,
+    "levels": lambda: predict(GEMV, DECK, n=256).levels[0],
+}
 
 
 def test_a_result_in_a_list_takes_one_line_or_says_itself(shell: Shell) -> None:
@@ -234,9 +234,9 @@ def _program() -> Any:
     return read(CELL.partition("\n")[2], {})[0].programs[0]
 
 
-@pytest.mark.parametrize(("name", "value"), list(results()), ids=[name for name, _ in results()])
-def test_every_result_is_shown(shell: Shell, name: str, value: Any) -> None:
-    formats = shell.formats(value)
+@pytest.mark.parametrize("name", FOUND)
+def test_every_result_is_shown(shell: Shell, name: str) -> None:
+    formats = shell.formats(FOUND[name]())
     text = Whole(formats["text/html"]).texts
     assert len("".join(text)) > 5
     assert ("text/latex" in formats) == (name not in ("simulated", "kernel", "levels"))

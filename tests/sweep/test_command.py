@@ -63,6 +63,7 @@ def test_files_hold_the_same(tmp_path: Path, roofdsl: Run) -> None:
     ]
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.thorough
 def test_an_interrupted_sweep_goes_on(tmp_path: Path, roofdsl: Run) -> None:
     """Ctrl-C in the middle leaves a journal and no table; the same command then counts only what is left."""
