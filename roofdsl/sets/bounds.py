@@ -12,7 +12,7 @@ import islpy as isl
 
 from roofdsl.sets.dimensions import dimensions, parameters, tuple_name, where
 from roofdsl.sets.library import bound, quasi_value
-from roofdsl.sets.quasi import Floor, Quasi
+from roofdsl.sets.quasi import Floor, Quasi, floors_of
 
 MOST_PARTS = 128
 _DIMENSION = re.compile(r"d\d+")
@@ -27,8 +27,8 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
     """
     polynomial = _polynomial(domain, value)
     found = []
-    for kind in (isl.fold.min, isl.fold.max):
-        candidates = _candidates(bound(polynomial, kind), at)
+    for fold in bound(polynomial, isl.fold.min, isl.fold.max):
+        candidates = _candidates(fold, at)
         if len(set(candidates)) != 1:
             return None
         found.append(candidates[0])
@@ -41,6 +41,8 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
     isl gives no bounds for floors, so floors are split by residues; parameters have their residues at `at`. Third: the
     resulting parts, including those that are empty at `at`.
     """
+    if not value.names() & set(dimensions(domain)) and not floors_of(value):
+        return [value], [value], []  # the same at every point
     lows: list[Quasi] = []
     highs: list[Quasi] = []
     parts: list[Any] = []
@@ -55,7 +57,7 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
             continue
         # without its residues, which isl's bounds do not support; the leading terms are the same
         polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
-        low, high = (_candidates(bound(polynomial, kind), at) for kind in (isl.fold.min, isl.fold.max))
+        low, high = (_candidates(fold, at) for fold in bound(polynomial, isl.fold.min, isl.fold.max))
         if not low or not high:
             return [], [], parts
         lows += low
@@ -107,7 +109,7 @@ def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
 
     A bound grows if its only negative term is the constant.
     """
-    low = list(dict.fromkeys(_candidates(bound(_polynomial(domain, value), isl.fold.min), None)))
+    low = list(dict.fromkeys(_candidates(bound(_polynomial(domain, value), isl.fold.min)[0], None)))
     grows = all(
         not v.is_constant() and all(c > 0 for m, c in _straight(v) if m) and all(isinstance(a, str) for a in v.atoms())
         for v in low
@@ -121,7 +123,7 @@ def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
     Where several hold, the least is a bound. None if the library gives none for some parameters.
     """
     found: list[tuple[Any, Any]] = []
-    bound(_polynomial(domain, value), isl.fold.min).foreach_piece(lambda sizes, here: found.append((sizes, here)))
+    bound(_polynomial(domain, value), isl.fold.min)[0].foreach_piece(lambda sizes, here: found.append((sizes, here)))
     chambers = [(sizes.params(), quasi_value(each, [])) for sizes, here in found for each in _each(here)]
     covered = isl.Set.empty(domain.params().get_space())
     for sizes, _ in chambers:

@@ -168,18 +168,19 @@ def counted_as_it_is(counted: Any, share: float = 1) -> Any:
     if len(parts) + _most_floors(parts) <= SIMPLE:
         with unlimited():
             return counted.card()
-    return _in_child("a set of accesses", counted.card, isl.PwQPolynomial, share)
+    return _in_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share)[0]
 
 
-def bound(polynomial: Any, kind: Any) -> Any:
-    """isl.PwQPolynomialFold: bounds of an isl.PwQPolynomial over its domain, in the parameters; kind: isl.fold.
+def bound(polynomial: Any, *kinds: Any) -> list[Any]:
+    """An isl.PwQPolynomialFold for each of `kinds` (isl.fold): bounds of an isl.PwQPolynomial over its domain, in the
+    parameters.
 
     The library triangulates the domain, with a dimension for every floor, and multiplies polynomials out, which no
     limit of operations ends. So bounds over many dimensions are found in a child process. Raises TooHard.
     """
 
-    def found() -> Any:
-        return polynomial.bound(kind)[0]
+    def found() -> list[Any]:
+        return [polynomial.bound(kind)[0] for kind in kinds]
 
     if polynomial.domain().dim(isl.dim_type.set) + most_floors(polynomial) <= SIMPLE:
         with unlimited():
@@ -196,7 +197,7 @@ def first_images(relation: Any) -> Any:
     parts = relation.get_basic_maps()
     if _most_floors(parts) * len(parts) <= MANY_FLOORS:
         return relation.lexmin()
-    return _in_child("the first accesses", relation.lexmin, isl.Map)
+    return _in_child("the first accesses", lambda: [relation.lexmin()], isl.Map)[0]
 
 
 def last_images(relation: Any) -> Any:
@@ -208,23 +209,24 @@ def last_images(relation: Any) -> Any:
     """
     if _most_floors(relation.get_basic_maps()) <= FLOORS_AT_ONCE:
         return relation.lexmax()
-    return _in_child("the previous accesses", relation.lexmax, isl.Map, ONE_OF_MANY)
+    return _in_child("the previous accesses", lambda: [relation.lexmax()], isl.Map, ONE_OF_MANY)[0]
 
 
-def _in_child(what: str, compute: Callable[[], Any], read: Callable[[str], Any], share: float = 1) -> Any:
-    """The result of `compute` in a child process, within a time that stands for the operation limit.
+def _in_child(what: str, compute: Callable[[], list[Any]], read: Callable[[str], Any], share: float = 1) -> list[Any]:
+    """The results of `compute` in a child process, within a time that stands for the operation limit.
 
-    `read` turns its text into the library's value. Raises TooHard, naming `what`.
+    `read` turns the text of each into the library's value. Raises TooHard, naming `what`.
     """
     _limit.require_time(what)
     with unlimited():
         try:
             seconds = min(_limit.seconds(), max(LEAST_SECONDS, share * _limit.whole_s))
-            return read(in_child(lambda: str(compute()), seconds))
+            texts = in_child(lambda: "\n".join(map(str, compute())), seconds)
         except Stopped as error:
             raise _limit.error(what) from error
         except Raised:
             return compute()
+        return [read(text) for text in texts.split("\n")]
 
 
 def most_floors(polynomial: Any) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any
 
 import islpy as isl
@@ -114,7 +114,13 @@ def far_point(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
 def point(sizes: Mapping[str, int]) -> Any:
     """An isl parameter set of one point."""
     text = " and ".join(f"{name} = {value}" for name, value in sizes.items())
-    return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
+    return _parameter_set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
+
+
+@lru_cache(maxsize=256)
+def _parameter_set(text: str) -> Any:
+    """The isl.Set of the text; hundreds of pieces ask for the same few points."""
+    return isl.Set(text)
 
 
 def check_large(stream: Stream, order: Growth) -> None:

@@ -64,13 +64,16 @@ def _thin(basic: Any, name: str, names: list[str]) -> tuple[str, Quasi, int] | N
         named = named.set_dim_name(isl.dim_type.set, i, n)
     low: list[Quasi] = []
     high: list[Quasi] = []
+    at = names.index(name)
     for constraint in named.get_constraints():
+        if not constraint.involves_dims(isl.dim_type.set, at, 1):
+            continue
         value = affine_value(constraint.get_aff())
         c = dict(value.terms).get(((name, 1),))
         if c is None or abs(c) != 1 or any(not isinstance(a, str) for a in value.atoms()):
             continue
         rest = Quasi.symbol(name) - value * (1 / c)  # name = rest on the boundary
-        if rest.names() & set(names[names.index(name) :]):
+        if rest.names() & set(names[at:]):
             continue  # always towards outer dimensions, so that the cutting ends
         if constraint.is_equality():
             return name, rest, 0
