@@ -125,8 +125,11 @@ class Forms:
                 return self._at_once(lambda forms: forms.plateau_forms(convention, self.given, SOON))
             except NoClosedForm:
                 pass
-        if self._mirrored is None:
+        try:
             return self.distances.plateau_forms(convention, self.closed.order)
+        except NoClosedForm:
+            if self._mirrored is None:
+                raise
         try:
             return self.closed.plateau_forms(convention, self.given)
         except NoClosedForm:
