@@ -11,6 +11,7 @@ from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names
 from roofdsl.counts.lines.closed_forms import Crossed, DistanceForms
+from roofdsl.counts.mirrored import MirroredForms, mirrored
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.model import Count, Kernel, Traffic
@@ -99,14 +100,23 @@ class Forms:
         tries.insert(0, lambda: self._told_of(cache_bytes).at_cache(cache_bytes, convention))
         if self._limit:
             tries.insert(0, lambda: self._at_once(lambda f: f.at_cache(cache_bytes, convention, self._limit)))
-        return first_form(tries)
+        try:
+            return first_form(tries)
+        except NoClosedForm as error:
+            if self._mirrored is None:
+                raise
+            try:
+                return self._mirrored.at_cache(cache_bytes, convention)
+            except NoClosedForm:
+                raise error from None
 
     def _told_of(self, cache_bytes: int) -> DistanceForms:
         """The forms by stack distances that cover a cache of this size. Raises NoClosedForm."""
         return self.distances if cache_bytes >= self.distances.found.least_bytes else self._all_distances
 
     def plateau_forms(self, convention: Traffic) -> tuple[PlateauBytes, ...]:
-        """The plateaus of Q(Z), for all remainders of the sizes if found quickly, otherwise by stack distances.
+        """The plateaus of Q(Z), for all remainders of the sizes if found quickly, otherwise by stack distances, or for
+        whole lines.
 
         Raises NoClosedForm.
         """
@@ -115,7 +125,23 @@ class Forms:
                 return self._at_once(lambda forms: forms.plateau_forms(convention, self.given, SOON))
             except NoClosedForm:
                 pass
-        return self.distances.plateau_forms(convention, self.closed.order)
+        try:
+            return self.distances.plateau_forms(convention, self.closed.order)
+        except NoClosedForm:
+            if self._mirrored is None:
+                raise
+        try:
+            return self.closed.plateau_forms(convention, self.given)
+        except NoClosedForm:
+            return self._mirrored.plateau_forms(convention)
+
+    @cached_property
+    def _mirrored(self) -> MirroredForms | None:
+        """The forms for whole lines of a kernel that goes through an array backwards; None for lines of one element."""
+        if self.line_bytes is None:
+            return None
+        where = mirrored(self.kernel, self.closed.given, self.line_bytes)
+        return None if where is None else MirroredForms(self.kernel, self.closed.given, self.line_bytes, where)
 
     @cached_property
     def _limit(self) -> int:

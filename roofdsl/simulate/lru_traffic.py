@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from roofdsl.simulate.lru_engines import Way
 
 CHUNK = 1 << 20
-ALONE = 3 * CHUNK  # the cost after which segments are tried beside lines
+ALONE = CHUNK  # the cost after which segments are tried beside lines
 BEHIND = 8  # how many times as long the preferred method runs
-FAR = 3  # how many times as many accesses per cost the first method must have made to be preferred
+FAR = 2  # how many times as many accesses per cost the first method must have made to be preferred
 FAIR = 1 << 28  # and how much the second must have cost: it may be slow at first, when sweeps are short
 BYTES_PER_LINE = 15  # two links and a stamp of 4 bytes each, an owner of 2, a state of 1
 DEFAULT_MEMORY_BYTES = 2 << 30

@@ -9,18 +9,21 @@ from roofdsl.simulate.walk import Ints
 # Columns of a loop's notes: its PERIOD; whether a block has begun (VALID), and then the segments KEPT at its beginning,
 # whether these were all, the time, the accesses, the steps and the lines entered; the oldest frame that was cut and the
 # newest that was dropped since; the number of segments to keep; the blocks to wait before the next examination, and
-# after the last failure; whether blocks may repeat exactly (EXACT), or only grow.
+# after the last failure; whether blocks may repeat exactly (EXACT), or only grow; the loop's variable at the first look
+# at this execution of it, and the number of its executions.
 PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
-CUT, GONE, MOST, WAIT, PATIENCE, EXACT = range(8, 14)
-LOOP_NOTES = 14
+CUT, GONE, MOST, WAIT, PATIENCE, EXACT, FIRST_SEEN, EXECUTIONS = range(8, 16)
+LOOP_NOTES = 16
 FIRST_KEPT, MOST_KEPT = 64, 1024
 LONGEST_WAIT = 32
+MOST_PLACES = 4096  # blocks of a loop of which it is known whether they grew
 MANY = 64  # segments of a list that may get shorter by merging
 
 
 class Blocks(NamedTuple):
     """The loops that repeat, one row for each: their notes; the loop of a variable, or -1; the lines by which an array
-    moves in a period; the segments at the beginning of a block, newest first; the tallies there. rebuilt: work space.
+    moves in a period; the segments at the beginning of a block, newest first; the tallies there. vain: for each block
+    of the loop, the execution in which it was last looked at in vain whether blocks grow. rebuilt: work space.
     """
 
     notes: Ints
@@ -28,4 +31,5 @@ class Blocks(NamedTuple):
     moves: Ints
     kept: Ints
     counts: Ints
+    vain: Ints
     rebuilt: Ints

@@ -6,7 +6,8 @@ compared with what it was there then. If the cache holds the same lines in the s
 until the earlier one ended. Its counts are added, and the list becomes the one that it left behind, renamed.
 
 Until the inner loop has touched as many lines as the cache holds, the list contains lines of the outer loop's previous
-iteration, which are in other places. So the point of comparison comes after that, and moves on if the lists differ.
+iteration, which are in other places. So the point of comparison comes after that, and moves on if the lists still
+differ.
 
 Records are kept for each residue of the outer loop's iterations modulo its period: the list at the point of comparison,
 and the list at the last point that was reached, with the counts between both. Dirty lines that the cache no longer
@@ -54,14 +55,16 @@ from roofdsl.simulate.walk import ALARM, FRESH, NEVER, RUNNING, STATUS, STRIDE, 
 OUTER, OUTER_STEP, REPEATS, FIRST, BEGUN, NEXT = range(6)
 PASSED, PASSED_NOW, PASSED_ACCESSES, PASSED_STEPS, COPY_NOTES = range(6, 11)
 # Columns of a record: the iteration of the inner loop, 0 if there is none; the value of the outer variable; the
-# segments of its list; the time; and since the point of comparison, the time, the accesses and the steps.
-AT, OUTER_VALUE, LENGTH, THEN, TIME_SINCE, ACCESSES_SINCE, STEPS_SINCE, RECORD = range(8)
+# segments of its list; the time; since the point of comparison, the time, the accesses and the steps; how often in a
+# row the lists differed there.
+AT, OUTER_VALUE, LENGTH, THEN, TIME_SINCE, ACCESSES_SINCE, STEPS_SINCE, FAILURES, RECORD = range(9)
 COMPARED, LAST = range(2)  # records
 ENDED = 2  # column of counts: dirty lines that the cache no longer holds; after it, those of a record's list
 HELD = 3
 BETWEEN = 16  # iterations from one look at the list to the next
+MOST_FAILURES = 2  # in a row, after which a later point is tried
 AHEAD = 4  # blocks up to the point of comparison that are worth a look at how they grow
-MOST_RECORDED = 512  # segments of a list
+MOST_RECORDED = 2048  # segments of a list
 
 
 class Copies(NamedTuple):
@@ -269,6 +272,7 @@ def _compare(  # noqa: PLR0917
     if not is_same(saved, record[LENGTH], copies.moves[loop], periods, later, cache, own):
         return False
     pass_point(loop, residue, totals, cache, copies)
+    record[FAILURES] = 0
     there = notes[FIRST] + last[AT] * cursor[8][v, STRIDE]
     if last[AT] <= record[AT] or there >= cursor[1][v]:
         return False
@@ -280,11 +284,14 @@ def _compare(  # noqa: PLR0917
 compare = internal(_compare)
 
 
-def _first_record(loop: int, residue: int, at: int, outer: int, totals: Ints, cache: List, copies: Copies) -> None:  # noqa: PLR0917
+def _first_record(  # noqa: PLR0917
+    loop: int, residue: int, at: int, failures: int, outer: int, totals: Ints, cache: List, copies: Copies
+) -> None:
     """Makes this the point of comparison if the cache holds nothing from before the inner loop."""
     copies.records[loop, residue, LAST, AT] = 0
     record_list(loop, residue, COMPARED, at, outer, totals, cache, copies)
     record = copies.records[loop, residue, COMPARED]
+    record[FAILURES] = failures
     oldest = copies.lists[loop, residue, COMPARED, FRAME, max(0, record[LENGTH] - 1)]
     if record[AT] == 0 or oldest < copies.notes[loop, BEGUN]:
         record[AT] = copies.notes[loop, PASSED] = 0
@@ -324,11 +331,11 @@ def _at_copies(v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks
         return int(until)
     outer, at = env[own[OUTER]], (env[v] - own[FIRST]) // step
     residue = outer // own[OUTER_STEP] % own[REPEATS]
-    compared = copies.records[loop, residue, COMPARED, AT]
+    compared, failures = copies.records[loop, residue, COMPARED, AT], copies.records[loop, residue, COMPARED, FAILURES]
     if own[PASSED]:
         record_list(loop, residue, LAST, at, outer, totals, cache, copies)
     elif compared == 0 or at >= compared + 1 + compared // 16:
-        first_record(loop, residue, at, outer, totals, cache, copies)
+        first_record(loop, residue, at, 0, outer, totals, cache, copies)
     elif at == compared:
         if compare(loop, v, residue, cursor, totals, cache, copies, blocks.rebuilt[:, : copies.lists.shape[4]]):
             for k in range(blocks.notes.shape[0]):
@@ -336,6 +343,8 @@ def _at_copies(v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks
             own[NEXT] = alarms[v, ALARM] = env[v] + step * BETWEEN
             control[STATUS] = RUNNING
             return NEVER
+        if not own[PASSED] and failures < MOST_FAILURES:
+            first_record(loop, residue, at, failures + 1, outer, totals, cache, copies)
     elif at < compared:
         there = own[FIRST] + compared * step
         until = min(until, there + block) if there - env[v] >= AHEAD * block else env[v]

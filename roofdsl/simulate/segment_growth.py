@@ -16,7 +16,21 @@ from __future__ import annotations
 
 from roofdsl.simulate.affine_code import affine
 from roofdsl.simulate.lru_list import ACCESSES, STEPS, TOUCHES
-from roofdsl.simulate.segment_blocks import BEGAN, CUT, EXACT, KEPT, MOST, PATIENCE, PERIOD, VALID, WAIT, WHOLE, Blocks
+from roofdsl.simulate.segment_blocks import (
+    BEGAN,
+    CUT,
+    EXACT,
+    EXECUTIONS,
+    FIRST_SEEN,
+    KEPT,
+    MOST,
+    PATIENCE,
+    PERIOD,
+    VALID,
+    WAIT,
+    WHOLE,
+    Blocks,
+)
 from roofdsl.simulate.segment_copies import Copies, at_copies, look_again
 from roofdsl.simulate.segment_hits import Sweep
 from roofdsl.simulate.segment_new_lines import (
@@ -28,6 +42,7 @@ from roofdsl.simulate.segment_new_lines import (
     until_one_is_below,
     until_one_returns,
 )
+from roofdsl.simulate.segment_rebuild import START, rebuild
 from roofdsl.simulate.segment_skip import at_boundary, note_cuts
 from roofdsl.simulate.segment_visits import FOUND, VISITS
 from roofdsl.simulate.segment_visits import LINE as FIRST_LINE
@@ -40,7 +55,6 @@ from roofdsl.simulate.segments import (
     COUNT,
     DIRTY,
     DT,
-    EMPTY,
     END,
     ENTERED,
     FRAME,
@@ -48,9 +62,7 @@ from roofdsl.simulate.segments import (
     LEFT,
     LINE,
     LINES,
-    LISTED,
     LOW,
-    NEWEST_DROPPED,
     NO_FRAME,
     NO_LINE,
     NOW,
@@ -58,13 +70,11 @@ from roofdsl.simulate.segments import (
     RATE,
     SEGMENT,
     STEP,
-    TIDIED,
     TIME,
     TOO_SMALL,
     WORK,
     List,
     compact,
-    set_range,
     tidy,
 )
 from roofdsl.simulate.walk import (
@@ -86,7 +96,8 @@ from roofdsl.simulate.walk import (
 )
 from roofdsl.simulate.walk import COUNT as REFERENCES
 
-START = 1 << 40  # the time at which a block begins that is simulated with changing numbers
+RECENT = 8  # executions of a loop
+WORTHWHILE = 4  # blocks
 # The list of such a block is the top of the real one, of which nothing is dropped.
 touch_next_affine = affine(touch_next, without=(tidy, compact))
 
@@ -221,78 +232,6 @@ def _is_next(length: int, growth: Growth) -> int:
 is_next = internal(_is_next)
 
 
-def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks: Blocks, growth: Growth) -> bool:  # noqa: PLR0917
-    """The list as after `most` blocks; False if it gets too long. Columns `top` and `oldest` as before."""
-    segments, notes, tallies = cache
-    rebuilt, own = blocks.rebuilt, growth.cache.segments
-    per_block, more = growth.cache.notes[NOW, 0] - START, growth.cache.notes[NOW, 1]
-    n = lines = 0
-    now = notes[NOW] + sum_of(per_block, more, most)
-    for k in range(length):
-        for row in range(SEGMENT):
-            rebuilt[row, n] = growth.start[row, k, 0] + growth.start[row, k, 1] * most
-        for row in (TIME, CAP, FRAME):
-            rebuilt[row, n] += now - START
-        lines += rebuilt[COUNT, n]
-        n += 1
-    newest_of_rest, frame, dropped = n, NO_FRAME, NO_FRAME
-    b, room = most - 1, rebuilt.shape[1] // 2
-    while b >= 0 and dropped == NO_FRAME:
-        then = notes[NOW] + sum_of(per_block, more, b) - START
-        for o in range(oldest - 1, 0, -1):
-            if own[COUNT, o, 0] == 0:
-                continue
-            if n == room:
-                return False
-            if own[FRAME, o, 0] + own[FRAME, o, 1] * b + then != frame:
-                frame = own[FRAME, o, 0] + own[FRAME, o, 1] * b + then
-                if lines >= notes[LINES]:
-                    dropped = frame
-                    break
-            for row in range(SEGMENT):
-                rebuilt[row, n] = own[row, o, 0] + own[row, o, 1] * b
-            for row in (TIME, CAP, FRAME):
-                rebuilt[row, n] += then
-            lines += rebuilt[COUNT, n]
-            n += 1
-        b -= 1
-    for g in range(top - 1, notes[BEGIN] - 1, -1):
-        if segments[COUNT, g] == 0 or dropped != NO_FRAME:
-            continue
-        if n == room:
-            return False
-        if segments[FRAME, g] != frame:
-            frame = segments[FRAME, g]
-            if lines >= notes[LINES]:
-                dropped = frame
-                continue
-        for row in range(SEGMENT):
-            rebuilt[row, n] = segments[row, g]
-        lines += rebuilt[COUNT, n]
-        n += 1
-    # Everything below the top leaves, except what is still there.
-    for g in range(notes[BEGIN], top):
-        tallies[segments[ARRAY, g], LEFT] += segments[DIRTY, g] * segments[COUNT, g]
-    for o in range(1, oldest):
-        left = own[DIRTY, o, 0] * sum_of(own[COUNT, o, 0], own[COUNT, o, 1], most)
-        tallies[own[ARRAY, o, 0], LEFT] += left
-    for k in range(newest_of_rest, n):
-        tallies[rebuilt[ARRAY, k], LEFT] -= rebuilt[DIRTY, k] * rebuilt[COUNT, k]
-    if length:
-        notes[OLDEST_CUT] = min(notes[OLDEST_CUT], segments[FRAME, top])
-    notes[NEWEST_DROPPED] = max(notes[NEWEST_DROPPED], dropped)
-    for k in range(n):
-        for row in range(SEGMENT):
-            segments[row, n - k] = rebuilt[row, k]
-        set_range(segments, n - k)
-    notes[BEGIN], notes[END], notes[EMPTY], notes[TIDIED], notes[LISTED] = 1, n + 1, 0, n, lines
-    notes[NOW] = now
-    return True
-
-
-rebuild = internal(_rebuild)
-
-
 def _skip_growing(  # noqa: PLR0917
     loop: int, v: int, until: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth
 ) -> int:
@@ -346,6 +285,33 @@ def _skip_growing(  # noqa: PLR0917
 skip_growing = internal(_skip_growing)
 
 
+def _look_at_growth(  # noqa: PLR0917
+    loop: int, v: int, until: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth
+) -> None:
+    """Skips blocks that grow, unless a recent execution of the loop has looked here in vain.
+
+    To simulate a block with changing numbers takes as long as to go through some blocks.
+    """
+    own = blocks.notes[loop]
+    place = (cursor[0][v] - own[FIRST_SEEN]) // (own[PERIOD] * cursor[8][v, STRIDE])
+    place = min(place, blocks.vain.shape[1] - 1)
+    if own[EXECUTIONS] - blocks.vain[loop, place] < RECENT:
+        own[PATIENCE] = -1
+        return
+    skipped = skip_growing(loop, v, until, cursor, totals, cache, blocks, growth)
+    if skipped > 0:
+        own[PATIENCE] = 0
+    elif skipped == -2:
+        own[MOST] = min(blocks.kept.shape[2], 4 * own[MOST])
+    if skipped != 0:
+        own[VALID] = own[WAIT] = 0
+    if 0 <= skipped < WORTHWHILE:
+        blocks.vain[loop, place] = own[EXECUTIONS]
+
+
+look_at_growth = internal(_look_at_growth)
+
+
 def _run_growing(  # noqa: PLR0917
     tables: Tables,
     cursor: Cursor,
@@ -367,20 +333,17 @@ def _run_growing(  # noqa: PLR0917
             loop = blocks.of_variable[v]
             own = blocks.notes[loop]
             notes[WORK] += 10
-            until = cursor[1][v]
+            stop = cursor[1][v]
             if copies.of_variable[v] >= 0:
-                until = at_copies(v, cursor, totals, cache, blocks, copies)
-                if until == NEVER:
+                stop = at_copies(v, cursor, totals, cache, blocks, copies)
+                if stop == NEVER:
                     continue
-            if own[VALID] and not own[EXACT] and not alarms[v, FRESH]:
+            if alarms[v, FRESH]:
+                own[FIRST_SEEN] = cursor[0][v]
+                own[EXECUTIONS] += 1
+            elif own[VALID] and not own[EXACT]:
                 note_cuts(notes, blocks)
-                skipped = skip_growing(loop, v, until, cursor, totals, cache, blocks, growth)
-                if skipped > 0:
-                    own[PATIENCE] = 0
-                elif skipped == -2:
-                    own[MOST] = min(blocks.kept.shape[2], 4 * own[MOST])
-                if skipped != 0:
-                    own[VALID] = own[WAIT] = 0
+                look_at_growth(loop, v, stop, cursor, totals, cache, blocks, growth)
             at_boundary(cursor, totals, cache, blocks)
             if copies.of_variable[v] >= 0:
                 look_again(v, cursor[0], alarms, copies)

@@ -15,6 +15,7 @@ from roofdsl.simulate.segment_blocks import (
     LOOP_NOTES,
     MOST,
     MOST_KEPT,
+    MOST_PLACES,
     PERIOD,
     Blocks,
 )
@@ -61,6 +62,7 @@ def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
         moves,
         np.zeros((len(loops), SEGMENT, MOST_KEPT), dtype=np.int64),
         np.zeros((len(loops), arrays, 4), dtype=np.int64),
+        np.full((len(loops), MOST_PLACES), -NEVER, dtype=np.int64),
         np.zeros((SEGMENT, MOST_SEGMENTS), dtype=np.int64),
     )
 

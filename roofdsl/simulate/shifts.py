@@ -7,11 +7,9 @@ This is found from the program's tables: every expression has a constant change 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from operator import add
 
 from roofdsl.simulate.compiled_kernel import (
     ADD,
@@ -155,8 +153,12 @@ class _Ranges:
                 stack.append((low + ends[0], high + ends[1]))
             elif op in (ADD, MIN, MAX):
                 (low, high), (other_low, other_high) = stack.pop(), stack.pop()
-                of: Callable[[int, int], int] = {ADD: add, MIN: min, MAX: max}[op]
-                stack.append((of(low, other_low), of(high, other_high)))
+                if op == ADD:
+                    stack.append((low + other_low, high + other_high))
+                elif op == MIN:
+                    stack.append((min(low, other_low), min(high, other_high)))
+                else:
+                    stack.append((max(low, other_low), max(high, other_high)))
             else:
                 return None
         return stack[0]

@@ -1,0 +1,105 @@
+"""The list as it is after blocks that grow, for `segment_growth.py`: the top, what the blocks have pushed out of it,
+and what was below. Imports numba.
+"""
+
+from __future__ import annotations
+
+from roofdsl.simulate.segment_blocks import Blocks
+from roofdsl.simulate.segment_new_lines import Growth, sum_of
+from roofdsl.simulate.segments import (
+    ARRAY,
+    BEGIN,
+    CAP,
+    COUNT,
+    DIRTY,
+    EMPTY,
+    END,
+    FRAME,
+    LEFT,
+    LINES,
+    LISTED,
+    NEWEST_DROPPED,
+    NO_FRAME,
+    NOW,
+    OLDEST_CUT,
+    SEGMENT,
+    TIDIED,
+    TIME,
+    List,
+    set_range,
+)
+from roofdsl.simulate.walk import internal
+
+START = 1 << 40  # the time at which a block begins that is simulated with changing numbers
+
+
+def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks: Blocks, growth: Growth) -> bool:  # noqa: PLR0917
+    """The list as after `most` blocks; False if it gets too long. Columns `top` and `oldest` as before."""
+    segments, notes, tallies = cache
+    rebuilt, own = blocks.rebuilt, growth.cache.segments
+    per_block, more = growth.cache.notes[NOW, 0] - START, growth.cache.notes[NOW, 1]
+    n = lines = 0
+    now = notes[NOW] + sum_of(per_block, more, most)
+    for k in range(length):
+        for row in range(SEGMENT):
+            rebuilt[row, n] = growth.start[row, k, 0] + growth.start[row, k, 1] * most
+        for row in (TIME, CAP, FRAME):
+            rebuilt[row, n] += now - START
+        lines += rebuilt[COUNT, n]
+        n += 1
+    newest_of_rest, frame, dropped = n, NO_FRAME, NO_FRAME
+    b, room = most - 1, rebuilt.shape[1] // 2
+    while b >= 0 and dropped == NO_FRAME:
+        then = notes[NOW] + sum_of(per_block, more, b) - START
+        for o in range(oldest - 1, 0, -1):
+            if own[COUNT, o, 0] == 0:
+                continue
+            if n == room:
+                return False
+            if own[FRAME, o, 0] + own[FRAME, o, 1] * b + then != frame:
+                frame = own[FRAME, o, 0] + own[FRAME, o, 1] * b + then
+                if lines >= notes[LINES]:
+                    dropped = frame
+                    break
+            for row in range(SEGMENT):
+                rebuilt[row, n] = own[row, o, 0] + own[row, o, 1] * b
+            for row in (TIME, CAP, FRAME):
+                rebuilt[row, n] += then
+            lines += rebuilt[COUNT, n]
+            n += 1
+        b -= 1
+    for g in range(top - 1, notes[BEGIN] - 1, -1):
+        if segments[COUNT, g] == 0 or dropped != NO_FRAME:
+            continue
+        if n == room:
+            return False
+        if segments[FRAME, g] != frame:
+            frame = segments[FRAME, g]
+            if lines >= notes[LINES]:
+                dropped = frame
+                continue
+        for row in range(SEGMENT):
+            rebuilt[row, n] = segments[row, g]
+        lines += rebuilt[COUNT, n]
+        n += 1
+    # Everything below the top leaves, except what is still there.
+    for g in range(notes[BEGIN], top):
+        tallies[segments[ARRAY, g], LEFT] += segments[DIRTY, g] * segments[COUNT, g]
+    for o in range(1, oldest):
+        left = own[DIRTY, o, 0] * sum_of(own[COUNT, o, 0], own[COUNT, o, 1], most)
+        tallies[own[ARRAY, o, 0], LEFT] += left
+    for k in range(newest_of_rest, n):
+        tallies[rebuilt[ARRAY, k], LEFT] -= rebuilt[DIRTY, k] * rebuilt[COUNT, k]
+    if length:
+        notes[OLDEST_CUT] = min(notes[OLDEST_CUT], segments[FRAME, top])
+    notes[NEWEST_DROPPED] = max(notes[NEWEST_DROPPED], dropped)
+    for k in range(n):
+        for row in range(SEGMENT):
+            segments[row, n - k] = rebuilt[row, k]
+        set_range(segments, n - k)
+    notes[BEGIN], notes[END], notes[EMPTY], notes[TIDIED], notes[LISTED] = 1, n + 1, 0, n, lines
+    notes[NOW] = now
+    return True
+
+
+rebuild = internal(_rebuild)
