@@ -63,7 +63,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), cl
 ))  # fmt: skip
 _LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
 _MOVES = re.compile(
-    r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|movnt(?:p[sd]|dqa?)$|lddqu$|mov(?:sd|ss|q|d|h|w)$|broadcast\w*$|pbroadcast\w*$"
+    r"mov(?:u|a)p[sd]$|movdq[ua](?:8|16|32|64)?$|movnt(?:p[sd]|dqa?)$|lddqu$|mov(?:sd|ss|sh|q|d|h|w)$|broadcast\w*$"
+    r"|pbroadcast\w*$"
 )
 _ACROSS = re.compile(
     r"perm(?:pd|ps|q|d|w|b|t2\w+|i2\w+|2f128|2i128)$|(?:extract|insert)[fi]\d+\w*$|shuf[fi]\d\w*$|pmov[sz]x\w+$"
@@ -156,7 +157,7 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     if _MOVES.match(plain):
         if memory:
             return NONE if not masked or isinstance(ops[-1], Memory) else Kind("blend", "f64", bits)
-        if plain in ("movss", "movsd"):
+        if plain in ("movss", "movsd", "movsh"):
             return Kind("blend", "f64", 128)
         if "broadcast" not in plain:
             return NONE if not masked else Kind("blend", "f64", bits)

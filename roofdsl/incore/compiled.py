@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.assembly import read
 from roofdsl.incore.causes import steps_of
+from roofdsl.incore.ceilings import executed
 from roofdsl.incore.data_branches import OverData
 from roofdsl.incore.model import InCore, NoInCore
 from roofdsl.incore.native import Native, by_cc, by_numba, entered
@@ -47,7 +48,7 @@ def in_core(  # noqa: PLR0917
         walked = walked_through(native, kernel, values, rates, data)
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
-    found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions)
+    found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions, _masked(walked))
     return scaled(found, data)
 
 
@@ -71,6 +72,13 @@ def walked_through(
     data = data or sampled_data(kernel, values)
     entered(native, kernel, values, data, state)
     return walk(text, native.function, state, rates, OverData(data.iterations, 1.0 if data.whole else data.scale))
+
+
+def _masked(walked: Walked) -> bool:
+    """Whether all stores to arrays are masked; others on the stack keep values of registers, and one is the result."""
+    often = [e.work for e in executed(walked) if e.times > 1]
+    stores = [work for work in often if work.store is not None and work.store.base != "rsp"]
+    return bool(stores) and all(work.masked for work in stores)
 
 
 def launch_seconds(native: Native, machine: Machine) -> float | None:

@@ -29,13 +29,15 @@ class InCore(Record):
 
     steps: the first is the machine's peak, the last is the result. model: where the time comes from, "assembly of numba
     0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch by its kinds of arguments,
-    where that was measured; None for the machine's own. assumptions: in words.
+    where that was measured; None for the machine's own. assumptions: in words. masked: whether all stores to arrays
+    leave out elements that do not change.
     """
 
     model: str
     steps: tuple[Step, ...]
     launch_s: float | None
     assumptions: tuple[str, ...] = ()
+    masked: bool = False
 
 
 class NoInCore(Exception):

@@ -54,6 +54,8 @@ def templates() -> tuple[Template, ...]:
             "convert", "i64", 64, "vcvtsi2sd %rax, {b}, {d}", ("vcvtsi2sd %rax, {c}, {c}", "vcvttsd2si {c}, %rax"), 2
         )
     )
+    half = Template("convert", "f16", 32, "vcvtsh2ss {a}, {b}, {d}", ("vcvtsh2ss {c}, {c}, {c}",), 1, "avx512fp16")
+    found.append(half)
     found.append(Template("move", "i64", 64, "vmovq %rax, {d}", ("vmovq %rax, {c}", "vmovq {c}, %rax"), 2))
     return tuple(found)
 

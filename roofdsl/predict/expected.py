@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.incore.model import InCore
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.ecm import (
     both_directions_s,
@@ -25,6 +25,7 @@ from roofdsl.predict.ecm import (
 )
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moving, delays, restarts_s
+from roofdsl.predict.unchanged import CAUSE, without_stores
 
 
 class Cause(Record):
@@ -148,6 +149,11 @@ def expected(
     count accesses to the nearest cache that compiled code does not make. moving: additional traffic of the hardware.
     """
     levels = nearest_first(levels, machine)
+    unchanged = moving.unchanged and core.masked
+    if unchanged:
+        levels = [without_stores(level) for level in levels]
+        changed = (replace(m, levels=tuple(without_stores(level) for level in m.levels)) for m in moving.more)
+        moving = replace(moving, more=tuple(changed))
     behind = [level for level in levels if not is_nearest(level)]
     counted = nearest_first(moving.more[-1].levels, machine) if moving.more else levels
     moved = [level.with_allocated() for level in counted]
@@ -166,7 +172,10 @@ def expected(
 
     # parts that no cause below changes: the launch, links, and levels that take turns already in the bound
     least = max([bound_s if as_compiled else Fraction(0), launch_s, *(level.time_s for level in behind)])
-    ladder = _core_rungs(core, bound_s, max(least, turns_s(levels, machine)))
+    least = max(least, turns_s(levels, machine))
+    ladder = _core_rungs(core, bound_s, least)
+    if unchanged:
+        ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
     for more in moving.more:
         behind = [level for level in nearest_first(more.levels, machine) if not is_nearest(level)]
         ladder.append(Rung(more.cause, more.remedy, max([ladder[-1].reached_s, *(v.time_s for v in behind)])))

@@ -33,6 +33,7 @@ from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.scattered import scattered_of
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
+from roofdsl.predict.unchanged import changes_nothing_again
 from roofdsl.predict.variants import in_its_order
 from roofdsl.predict.with_energy import with_energy
 
@@ -195,7 +196,8 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
     levels = more[-1].levels if more else levels
     if is_indirect(kernel):
         return Moving(tuple(more), scattered=scattered_of(kernel, values, machine, levels, warm=options.warm))
-    return Moving(tuple(more), walks_of(kernel, values, machine, levels, warm=options.warm))
+    walks = walks_of(kernel, values, machine, levels, warm=options.warm)
+    return Moving(tuple(more), walks, unchanged=options.warm and changes_nothing_again(kernel))
 
 
 def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:

@@ -34,12 +34,14 @@ class Moved(Record):
 
 class Moving(Record):
     """What is moved. more: what the hardware moves beyond the bytes of the bound, the last with all of it. walks: the
-    strided walks, scattered: the lines that data choose in no order; None without any.
+    strided walks, scattered: the lines that data choose in no order; None without any. unchanged: whether no line is
+    written back if the code's stores are masked.
     """
 
     more: tuple[Moved, ...] = ()
     walks: Walks | None = None
     scattered: Scattered | None = None
+    unchanged: bool = False
 
     @property
     def assumptions(self) -> tuple[str, ...]:

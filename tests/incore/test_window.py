@@ -199,3 +199,9 @@ def test_calls_wait_for_their_arguments_in_the_window(body: str, window: int, ea
     state = State({})
     state.registers |= {"rsp": STACK + 4096}
     assert walk(code, "f", state, rates(window=window)).cycles / 1000 == pytest.approx(each, rel=0.07)
+
+
+def test_a_half_is_loaded_without_a_vector_unit() -> None:
+    """Four loads of 16 bits beside four shuffles, which have one unit for themselves."""
+    body = "\n".join(f"vmovsh {2 * k}(%rdi), %xmm{k}\nvpermilpd $1, %xmm14, %xmm{8 + k}" for k in range(4))
+    assert cycles(body) == pytest.approx(4, rel=0.03)
