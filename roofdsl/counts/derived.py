@@ -232,9 +232,8 @@ class PlateauStep(Record):
 
 
 class Steps(Record):
-    """The whole argument. scalars: bytes loaded and stored once per execution. reuses: those that matter to leading
-    order, by distance; `note` says why there are none. streamed: of stores past the caches, None without any.
-    """
+    """The whole argument. scalars: bytes loaded and stored once. streamed: those that stores past the caches move.
+    reuses: those that matter to leading order, by distance; `note` says why there are none."""
 
     statements: tuple[StatementStep, ...]
     arrays: tuple[ArrayStep, ...]
