@@ -181,7 +181,8 @@ def test_one_more_file(tmp_path: Path) -> None:
     assert found["checked"] == ["k", "gemv"]
     assert "--to [c|cuda|lists|python]" in found["help"]
     told = " ".join(found["help"].split())
-    assert "c and python: loops (default), parallel; cuda: naive (default), tiled; lists: loops (default)." in told
+    several = "c and python: loops (default), parallel, grouped; cuda: naive (default), tiled"
+    assert f"{several}; lists: loops (default)." in told
     assert "def k(x, scale, y, total_out, n):\n" in found["emitted"]
     assert "def sigmoid_f64(x):\n    return 1 / (1 + 2.718281828459045 ** -x)\n" in found["emitted"]
     # a name that the text uses for something else is written with an underscore, in this language alone

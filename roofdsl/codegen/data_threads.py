@@ -121,4 +121,3 @@ def _variables(nodes: Sequence[Node]) -> Iterator[str]:
             yield from _variables(node.body)
         elif isinstance(node, If):
             yield from _variables((*node.then, *node.orelse))
-

@@ -232,11 +232,8 @@ class PlateauStep(Record):
 
 
 class Steps(Record):
-    """The whole argument. scalars: bytes loaded and stored once per execution. streamed: the bytes of stores that
-    bypass the caches, None for a kernel without any.
-
-    reuses: those that matter to leading order, by distance; `note` says why there are none.
-    """
+    """The whole argument. scalars: bytes loaded and stored once. streamed: those that stores past the caches move.
+    reuses: those that matter to leading order, by distance; `note` says why there are none."""
 
     statements: tuple[StatementStep, ...]
     arrays: tuple[ArrayStep, ...]
@@ -253,10 +250,10 @@ class Steps(Record):
 class Share(Record):
     """How much of what an array could move it does move, where that depends on data: alpha, between two bounds.
 
-    alpha: the bytes that move when the array is accessed, by the accesses and the bytes of an element (Kreutzer et
-    al., SIAM J. Sci. Comput. 36(5), 2014). name: alpha's symbol in forms. accesses: their number; a read and a write
-    of one element by one statement are one access. least, most: alpha is at least each of the former and at most each
-    of the latter. stated: the value that the kernel assumes. value: the value for the data given.
+    alpha: the bytes that move when the array is accessed, by the accesses and the bytes of an element (Kreutzer et al.,
+    SIAM J. Sci. Comput. 36(5), 2014). name: its symbol in forms. accesses: their number; a read and a write of one
+    element by one statement are one. least, most: bounds of alpha. stated: what the kernel assumes. value: for the data
+    given.
     """
 
     name: str

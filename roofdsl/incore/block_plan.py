@@ -23,9 +23,7 @@ class Planned:
     leaves: tuple[int, ...]  # the loops that its jump may leave
 
 
-def planned(
-    block: Block, flow: Flow, code: Code, works: Mapping[int, Work], *, state: State, clock: Clock
-) -> Planned:
+def planned(block: Block, flow: Flow, code: Code, works: Mapping[int, Work], *, state: State, clock: Clock) -> Planned:
     """The plan of one block."""
     items = []
     for k in range(block.start, block.stop):

@@ -105,9 +105,7 @@ class _Cut:
         return next(a.dims for a in self.kernel.arrays if a.name == name)
 
     @staticmethod
-    def of(
-        kernel: Kernel, loop: For, values: Mapping[str, int], given: Mapping[str, NDArray[np.int64]]
-    ) -> _Cut | None:
+    def of(kernel: Kernel, loop: For, values: Mapping[str, int], given: Mapping[str, NDArray[np.int64]]) -> _Cut | None:
         """The loop with what it goes along; None if pieces of it would not be launches of the same code."""
         if loop.start != Const(0) or loop.step != Const(1) or _has_reads(loop.stop):
             return None

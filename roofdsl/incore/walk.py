@@ -100,9 +100,7 @@ class _Walk:
         block = self.flow.blocks[at]
         plan = self.plans.get(at)
         if plan is None:
-            plan = self.plans[at] = planned(
-                block, self.flow, self.code, self.works, state=self.state, clock=self.clock
-            )
+            plan = self.plans[at] = planned(block, self.flow, self.code, self.works, state=self.state, clock=self.clock)
         self.totals.blocks[at] += 1
         issue, splits = self.clock.issue, self.totals.splits
         for run, step, address, k, call in plan.items:

@@ -27,6 +27,9 @@ MOST_FILES = 256
 """The most shipped files that a process keeps."""
 
 _PACKAGE = Path(roofdsl.__file__).parent
+
+MODELS = (_PACKAGE.parent / "models", _PACKAGE / "_models")
+"""Where the shipped models are: in a checkout, in a wheel."""
 _DEFINITION = re.compile(r"^(?:kernel|machine|program)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 
 
@@ -42,7 +45,7 @@ def models_folder() -> Path:
 
     Raises CommandError if neither exists (a broken installation).
     """
-    for folder in (_PACKAGE.parent / "models", _PACKAGE / "_models"):
+    for folder in MODELS:
         if (folder / "machines").is_dir():
             return folder
     raise CommandError("the shipped models are missing from this installation", "install roofdsl again")
@@ -182,7 +185,7 @@ def checked_file(path: str, name: str | None = None) -> CheckedFile:
         return reader(path, name)
     if path == "-":
         return load_file(standard_input())
-    if path.startswith(f"{models_folder()}{os.sep}"):
+    if any(path.startswith(f"{folder}{os.sep}") for folder in MODELS):  # there may be none beside a user's own files
         about = os.stat(path)
         return _shipped_file(path, about.st_mtime_ns, about.st_size)
     return load_file(path)

@@ -103,9 +103,7 @@ def scattered_pages(
     return scattered(accesses, chosen, pages, shift=shift, warm=warm)[0]
 
 
-def _trace(
-    at: Sized, names: Sequence[str], line_bytes: int, most: int
-) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+def _trace(at: Sized, names: Sequence[str], line_bytes: int, most: int) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """(accesses, by line whether it is of one of these arrays)."""
     program = compile_kernel(at.kernel, at.values, line_bytes)
     accesses, _ = accesses_in_order(program, at.name, most)

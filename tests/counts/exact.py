@@ -104,7 +104,7 @@ def check_numbers(kernel: Kernel, size: Mapping[str, int], cache: int | None, li
             got = traffic_at(kernel, size, cache, line, convention)
             assert (got.loads_bytes, got.stores_bytes, got.bytes) == (want.loads, want.stores, want.bytes), context
             if lines is not None:
-                sets = convention_totals(plain, lines, convention)
+                sets = convention_totals(Sized(plain, {}), lines, convention)
                 assert sets == (want.loads, want.stores, want.bytes), f"integer sets: {context}"
     return lines is not None
 

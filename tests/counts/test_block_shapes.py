@@ -52,7 +52,7 @@ def one_by_one(text: str, sizes: dict[str, int], loops: tuple[str, ...], shape: 
     assert at is not None
     blocks = block_by_block(at)
     lines = lines_by_scopes(Sized(blocks, sizes), 1 << 40, 128, 32, cold=len(at.blocks))
-    loads, stores, _ = convention_totals(blocks, lines, "load_store")
+    loads, stores, _ = convention_totals(Sized(blocks, {}), lines, "load_store")
     assert loads is not None and stores is not None
     return loads, stores
 

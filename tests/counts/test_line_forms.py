@@ -14,7 +14,7 @@ from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.sized import sized
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.facts import RowsAligned
 from tests.oracle.loading import kernel_of
@@ -42,7 +42,7 @@ def totals(kernel: Kernel, found: Histogram, cache: int, convention: Traffic) ->
     for a in found.arrays:
         read, written, stored = (a.beyond(kind, cache) for kind in range(3))
         lines.append(ArrayLines(a.name, a.line_bytes, read + written, read, stored))
-    return convention_totals(kernel, tuple(lines), convention)
+    return convention_totals(Sized(kernel, {}), tuple(lines), convention)
 
 
 def holds(form: Cases, at: dict[str, int]) -> bool:

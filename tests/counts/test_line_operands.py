@@ -138,7 +138,7 @@ def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) ->
         run_through = simulate_lru(at.kernel, at.values, cache, 64)
         for convention in CONVENTIONS:
             want = run_through.loads(convention), run_through.stores(convention), run_through.bytes(convention)
-            assert convention_totals(at.kernel, lines, convention) == want, (kernel.name, sizes, cache, convention)
+            assert convention_totals(at, lines, convention) == want, (kernel.name, sizes, cache, convention)
 
 
 @pytest.mark.parametrize(

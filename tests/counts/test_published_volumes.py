@@ -108,7 +108,7 @@ def test_our_loads_of_a_block_are_the_enumerated_ones(reach: int, published: int
     at = launch_of(stencil(star(reach), reach), sizes, 512)
     assert at is not None
     lines = lines_by_scopes(Sized(block_by_block(at), sizes), 192 * 1024 // 4, 128, 32, cold=len(at.blocks))
-    loads = convention_totals(block_by_block(at), lines, "load_store")[0]
+    loads = convention_totals(Sized(block_by_block(at), {}), lines, "load_store")[0]
     assert loads is not None
     # blocks begin `reach` elements into a row of nx; those at the end of a row have 128 threads along x
     elements = [
@@ -129,7 +129,7 @@ def test_our_loads_of_a_wave_are_the_printed_ones() -> None:
     assert at is not None
     wave = in_waves(at, 4 * 108)
     lines = lines_by_scopes(Sized(wave, sizes), 20 << 20, 128, 32)
-    loads, stores, _ = convention_totals(wave, lines, "load_store")
+    loads, stores, _ = convention_totals(Sized(wave, {}), lines, "load_store")
     assert loads is not None and stores is not None
     assert loads / (512 * 512 * 640) == pytest.approx(32.4, rel=0.02)
     assert stores / (512 * 512 * 640) == pytest.approx(8.0, rel=0.02)

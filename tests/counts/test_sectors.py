@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.sized import sized
+from roofdsl.loops.sized import Sized, sized
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address, register_bytes
 
@@ -116,7 +116,7 @@ def test_integer_sets_are_the_definition(name: str, n: int, s: int, where: Trans
     lines = _lines(sized(KERNELS[name], params), where, 30_000_000)
     for convention in CONVENTIONS:
         expected = totals(brute(KERNELS[name], params, where, convention))
-        assert convention_totals(KERNELS[name], lines, convention) == expected
+        assert convention_totals(Sized(KERNELS[name], {}), lines, convention) == expected
 
 
 @pytest.mark.parametrize("name", KERNELS)

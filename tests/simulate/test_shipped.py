@@ -83,4 +83,4 @@ def test_fully_associative_equals_derive(name: str) -> None:
                     lines = lines_by_sets(Sized(plain, size), cache, line, OPERATIONS)
                 except (NoAnswer, TooHard):
                     continue
-                assert convention_totals(plain, lines, convention)[2] == exact.bytes(convention)
+                assert convention_totals(Sized(plain, {}), lines, convention)[2] == exact.bytes(convention)
