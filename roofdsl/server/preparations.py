@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 
 EXAMPLE = "matmul", {"n": 20}, "v100"
 """A kernel, its sizes and a machine: an answer about them imports what analyses import when they run."""
@@ -30,7 +31,7 @@ def _steps() -> Iterator[Callable[[], object]]:
     yield _answer_example
     for kind in ("machines", "kernels", "polybench"):
         for path in shipped(kind).values():
-            yield lambda path=path: checked_file(str(path))
+            yield partial(checked_file, str(path))
 
 
 def _import_analyses() -> None:

@@ -124,12 +124,13 @@ Loop = tuple[str, int, int, int]
 def _nest(part: Launched) -> tuple[Loop, ...]:
     """The loops around everything that a launch does, from the outside in."""
     values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
-    found = []
+    found: list[Loop] = []
     body = () if part.kernel.directives else part.kernel.body
     while len(body) == 1 and isinstance(loop := body[0], For):
         if (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) - values.keys():
             break
-        found.append((loop.var, *(e.evaluate(values) for e in (loop.start, loop.stop, loop.step))))
+        start, stop, step = (e.evaluate(values) for e in (loop.start, loop.stop, loop.step))
+        found.append((loop.var, start, stop, step))
         body = loop.body
     return tuple(found)
 

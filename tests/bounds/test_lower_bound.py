@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import sympy
@@ -38,13 +39,13 @@ kernel line(n, steps):
 
 
 @pytest.mark.parametrize("path", POLYBENCH[::4], ids=lambda p: p.stem)
-def test_numbers_are_those_of_the_printed_formulas(path: object) -> None:
+def test_numbers_are_those_of_the_printed_formulas(path: Path) -> None:
     """By sympy, to 40 digits; and what was kept as text says the same."""
-    found = bound_of(path)  # type: ignore[arg-type]
+    found = bound_of(path)
     kept = read(json.loads(json.dumps(write(found.numbers))))
     draw = random.Random(str(path))
     for _ in range(6):
-        params = sizes(shipped(path), draw)  # type: ignore[arg-type]
+        params = sizes(shipped(path), draw)
         params = {name: value * draw.choice((1, 7, 100)) for name, value in params.items()}
         elements = draw.choice((1, 5, 300, 70_000))
         by = {parameter(name): value for name, value in params.items()} | {found.size: elements}

@@ -13,7 +13,7 @@ from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 from roofdsl.machine.find import load_machine, shipped_models
-from roofdsl.sol.compute_floor import compute_floor, operations_of
+from roofdsl.sol.compute_floor import compute_floor, executed, operations_of
 from roofdsl.sol.floor import floor
 from roofdsl.sol.grouped_products import grouped_products
 from roofdsl.sol.sums import sums_of_products
@@ -100,7 +100,7 @@ def test_flash_attention_is_bounded_by_the_faster_of_both_units() -> None:
 def test_no_operation_is_lost(name: str) -> None:
     kernel = shipped(name)
     sizes = {p.name: p.default or {"bq": 4, "bk": 4}.get(p.name, 16) for p in kernel.parameters}
-    found = operations_of(kernel, sizes, load_machine("a100_80"))
+    found = operations_of(executed(kernel, sizes), load_machine("a100_80"))
     on_units = sum(part.operations for part in found.matrix)
     assert on_units + found.ordinary.total == found.work == work_at(kernel, sizes).total
     assert compute_floor(found, load_machine("a100_80")).time_s > 0
