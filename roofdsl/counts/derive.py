@@ -11,9 +11,10 @@ from roofdsl.checks.deep import require_legal
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
-from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics, at_values, quantity
+from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics
 from roofdsl.counts.growth import leading_of, value_of
 from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
+from roofdsl.counts.quantity_of import at_values, quantity
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at, work_at
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes

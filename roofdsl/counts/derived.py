@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Literal
 
-from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.formulas.quotients import RatioCase, ratio_cases
 from roofdsl.formulas.writing import form_text, ratio_text
 from roofdsl.lang.record import Record
 from roofdsl.lang.shown import Shown
 from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.sets.cases import Case, Cases, constant
+from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import Fact
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.terms import Terms
@@ -288,6 +287,14 @@ def _extreme(of: Callable[[list[Fraction]], Fraction], ratios: tuple[Ratio, ...]
     return of(values) if values and len(values) == len(ratios) else None
 
 
+class Between(Record):
+    """A Q(Z) between two bounds: what it depends on, the least Z that it holds for, and the Z that holds everything."""
+
+    shares: tuple[Share, ...]
+    from_bytes: int
+    whole: Quantity
+
+
 # ---- all of it ----
 
 
@@ -319,11 +326,8 @@ class Derivation(Shown):
     """What the compulsory traffic depends on besides the sizes."""
     cache_shares: tuple[Share, ...] = ()
     """What the traffic at the cache size depends on besides the sizes."""
-    any_shares: tuple[Share, ...] = ()
-    """What `any_cache` depends on besides the sizes, in any cache of at least `any_from_bytes`."""
-    any_from_bytes: int | None = None
-    any_whole: Quantity | None = None
-    """The size from which on a cache holds everything, so that its traffic is the compulsory one."""
+    between: Between | None = None
+    """For which Z the shares of `any_cache` hold; None if nothing depends on data."""
 
     def interval(self, q: Quantity, shares: Sequence[Share]) -> tuple[Fraction, Fraction] | None:
         """The least and the most that a traffic in terms of `shares` can be.
@@ -373,28 +377,3 @@ def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
             return Quantity(None, value, "the cases of the two differ")
         cases.append(Case(case.alternatives, case.value + (same or Quasi.constant(0)) * factor))
     return Quantity(Cases(tuple(cases)), value)
-
-
-def quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fraction | int | None = None) -> Quantity:
-    """The result of `form`, with its value if `given` has all parameters, or a note if there is no closed form.
-
-    A KeyError (an array that is never touched) means 0.
-    """
-    exact = None if value is None else Fraction(value)
-    try:
-        found = form()
-    except NoClosedForm as error:
-        return Quantity(None, exact, str(error))
-    except KeyError:
-        return Quantity(constant(0), Fraction(0))
-    if exact is None:
-        try:
-            exact = found.evaluate(given) if not found.assumes else None
-        except KeyError:
-            exact = None
-    return Quantity(found, exact)
-
-
-def at_values(form: Cases, given: Mapping[str, int]) -> Quantity:
-    """A known form as a quantity."""
-    return quantity(lambda: form, given)

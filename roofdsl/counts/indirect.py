@@ -12,10 +12,11 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.counts.closed_forms import NoClosedForm
-from roofdsl.counts.derived import Derivation, Quantity, Share, Traffics, combined, quantity
+from roofdsl.counts.derived import Between, Derivation, Quantity, Share, Traffics, combined
 from roofdsl.counts.indirect_groups import Counted, Group, Some, all_written
 from roofdsl.counts.indirect_shares import share_of
 from roofdsl.counts.indirect_values import ExactTraffic
+from roofdsl.counts.quantity_of import quantity
 from roofdsl.counts.work_quantities import work_quantities
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import scalar_bytes
@@ -79,9 +80,7 @@ def _any_cache(counted: Counted, convention: Traffic) -> dict[str, Any]:
     whole = counted.number(0)
     for group in counted.groups:
         whole = combined(whole, counted.whole(group.array), 1)
-    return {
-        "any_cache": found.traffics, "any_shares": found.shares, "any_from_bytes": smallest, "any_whole": whole,
-    }  # fmt: skip
+    return {"any_cache": found.traffics, "between": Between(found.shares, smallest, whole)}
 
 
 def _longest_line(counted: Counted) -> int:

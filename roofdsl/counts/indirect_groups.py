@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.closed_forms import Bytes, ClosedForms
-from roofdsl.counts.derived import Quantity, quantity
+from roofdsl.counts.derived import Quantity
 from roofdsl.counts.operations import StatementOperations, operation_counts
+from roofdsl.counts.quantity_of import quantity
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access
 from roofdsl.loops.integers import IntExpr

@@ -7,7 +7,8 @@ from typing import Any
 
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.computed_once import NoClosedForm, form_within
-from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep, quantity
+from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep
+from roofdsl.counts.quantity_of import quantity
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic

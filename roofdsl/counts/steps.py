@@ -21,8 +21,8 @@ from roofdsl.counts.derived import (
     ReuseStep,
     StatementStep,
     Steps,
-    quantity,
 )
+from roofdsl.counts.quantity_of import quantity
 from roofdsl.counts.reuse_steps import ReuseFacts, element_text
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import scalar_bytes, statements

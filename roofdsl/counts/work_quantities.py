@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from roofdsl.counts.closed_forms import ClosedForms
-from roofdsl.counts.derived import Quantity, Work, quantity
+from roofdsl.counts.derived import Quantity, Work
+from roofdsl.counts.quantity_of import quantity
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 

@@ -58,7 +58,7 @@ class _Equations(Writer):
             yield Paragraph(("with ", name(short.name), " = ", Code(short.meaning)))
         yield from (Paragraph((f"note: {note}",)) for note in d.notes)
         yield Equations(tuple(self._equations()))
-        for share in dict.fromkeys((*d.shares, *d.cache_shares, *d.any_shares)):
+        for share in dict.fromkeys((*d.shares, *d.cache_shares, *(d.between.shares if d.between else ()))):
             yield Paragraph(share_sentence(share))
         if has_work(d) and is_zero(d.work.fused_pairs) and d.work.total.form is not None:
             yield Paragraph((NO_PAIR,))
@@ -67,7 +67,7 @@ class _Equations(Writer):
         if d.cache_bytes is not None and d.at_cache.bytes.terms is not None:
             yield from traffic_blocks(Heading(f"Q({show_size(d.cache_bytes)})"), d.at_cache.bytes, self.order)
         if d.any_cache is not None:
-            title = "Q(Z) with Z a symbol" if d.any_from_bytes is None else any_cache_title(d)
+            title = "Q(Z) with Z a symbol" if d.between is None else any_cache_title(d.between)
             yield from traffic_blocks(Heading(title), d.any_cache.bytes, self.order)
         yield from self._plateaus()
 

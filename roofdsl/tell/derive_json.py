@@ -48,11 +48,11 @@ def _any_cache(d: Derivation) -> Json:
     """Q(Z) with a symbolic Z; between bounds where the data decide."""
     assert d.any_cache is not None
     found = dict(moved_entries(d.any_cache))
-    if d.any_from_bytes is not None and d.any_whole is not None:
-        found["from_bytes"] = d.any_from_bytes
-        found["shares"] = [_share(s) for s in d.any_shares]
-        found["interval"] = _interval(d.interval(d.any_cache.bytes, d.any_shares))
-        found["compulsory_from"] = entry(d.any_whole)
+    if d.between is not None:
+        found["from_bytes"] = d.between.from_bytes
+        found["shares"] = [_share(s) for s in d.between.shares]
+        found["interval"] = _interval(d.interval(d.any_cache.bytes, d.between.shares))
+        found["compulsory_from"] = entry(d.between.whole)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from roofdsl.counts.derived import Derivation, Quantity, Ratio, Share
+from roofdsl.counts.derived import Between, Derivation, Quantity, Ratio, Share
 from roofdsl.counts.growth import growth_of
 from roofdsl.counts.readable_forms import of_quantity, of_ratio
 from roofdsl.formulas.writing import neat_text
@@ -30,17 +30,17 @@ def share_lines(d: Derivation, q: Quantity, shares: Sequence[Share]) -> Iterator
         yield f"  Q lies {between}" if ends[0] != ends[1] else f"  Q is {exact_number(ends[0])} B"
 
 
-def any_cache_title(d: Derivation) -> str:
+def any_cache_title(between: Between) -> str:
     """The title of Q(Z) between two bounds."""
-    return f"Q(Z) with Z a symbol, for every Z >= {d.any_from_bytes} B"
+    return f"Q(Z) with Z a symbol, for every Z >= {between.from_bytes} B"
 
 
 def any_share_lines(d: Derivation) -> Iterator[str]:
     """Between what Q(Z) lies, and the size from which on it is the compulsory traffic."""
-    assert d.any_cache is not None
-    yield from share_lines(d, d.any_cache.bytes, d.any_shares)
-    whole = None if d.any_whole is None else of_quantity(d.any_whole, growth_of(d.kernel))
-    if d.any_shares:
+    assert d.any_cache is not None and d.between is not None
+    yield from share_lines(d, d.any_cache.bytes, d.between.shares)
+    whole = of_quantity(d.between.whole, growth_of(d.kernel))
+    if d.between.shares:
         yield "  least: everything is loaded once; most: a line for each access, and for streams each line once"
     if whole is not None:
         yield f"  compulsory from Z = {neat_text(whole.main.expr)} B on, where all arrays fit"

@@ -101,10 +101,10 @@ class _Report:
                 yield from share_lines(d, d.at_cache.bytes, d.cache_shares)
             else:
                 yield from sum_lines(title, d.at_cache.bytes, d.at_cache.bytes.terms)
-        if d.any_cache is not None and d.any_from_bytes is None:
+        if d.any_cache is not None and d.between is None:
             yield from any_cache_lines(d.any_cache.bytes, self.order, self.width)
-        elif d.any_cache is not None:
-            yield from self._section(any_cache_title(d), list(self.rows.traffic(d.any_cache)))
+        elif d.any_cache is not None and d.between is not None:
+            yield from self._section(any_cache_title(d.between), list(self.rows.traffic(d.any_cache)))
             yield from any_share_lines(d)
         yield from self._section("Intensity", list(self._intensity()))
         yield from intensity_lines(d)

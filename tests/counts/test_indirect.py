@@ -64,23 +64,23 @@ def test_any_cache_lies_between(source: str, line: int | None) -> None:
     dense = places(source)
     sizes = {"n": dense.shape[0], "m": dense.shape[1], "nnz": int(dense.sum())}
     d = derive(model("spmv_csr"), sizes, traffic="load_store", line_bytes=line, any_cache=True)
-    assert d.any_cache is not None and d.any_from_bytes is not None and d.any_whole is not None
-    ends = d.interval(d.any_cache.bytes, d.any_shares)
-    whole = d.any_whole.value
+    assert d.any_cache is not None and d.between is not None
+    ends = d.interval(d.any_cache.bytes, d.between.shares)
+    whole, smallest = d.between.whole.value, d.between.from_bytes
     assert ends is not None and whole is not None
     arrays = csr_arrays(dense)
     assert whole == sum(-(-n * size // (line or size)) * (line or size) for n, size in arrays.values())
-    for cache in (d.any_from_bytes, 2 * d.any_from_bytes, 700, int(whole) // 2, int(whole)):
+    for cache in (smallest, 2 * smallest, 700, int(whole) // 2, int(whole)):
         moved = sum(lru_bytes(csr_stream(dense), arrays, cache, line).values())
         assert ends[0] <= moved <= ends[1], cache
     compulsory = sum(lru_bytes(csr_stream(dense), arrays, 1 << 40, line).values())
     assert moved == compulsory
     document = to_json(d)
     Draft202012Validator(schema_of("derive")).validate(document)
-    assert document["any_cache"]["from_bytes"] == d.any_from_bytes
+    assert document["any_cache"]["from_bytes"] == smallest
     assert document["any_cache"]["interval"] == {"least": ends[0], "most": ends[1]}
     text = to_text(d)
-    assert f"for every Z >= {d.any_from_bytes} B" in text and "a line for each access" in text
+    assert f"for every Z >= {smallest} B" in text and "a line for each access" in text
 
 
 @pytest.mark.parametrize("line", [None, 32])
