@@ -64,4 +64,3 @@ def test_c() -> None:
     text = generate(model("spmv_csr"), "c", "loops").source
     assert "for (int64_t k = (int64_t)rowptr[i]; k < (int64_t)rowptr[i + 1]; ++k)" in text
     assert "s += val[k] * x[(int64_t)col[k]];" in text
-

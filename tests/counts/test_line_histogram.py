@@ -123,7 +123,7 @@ def test_shipped_stencils_are_as_simulated(name: str, sizes: dict[str, int]) -> 
         run_through = simulate_lru(at.kernel, at.values, cache, 64)
         for convention in CONVENTIONS:
             want = run_through.loads(convention), run_through.stores(convention), run_through.bytes(convention)
-            assert convention_totals(at.kernel, lines, convention) == want, (cache, convention)
+            assert convention_totals(at, lines, convention) == want, (cache, convention)
 
 
 def test_what_is_not_taken() -> None:
@@ -157,7 +157,7 @@ def test_random_uniform_kernel_in_sectors(number: int) -> None:
         lines = lines_by_distances(sized(kernel, {}), cache, case.line_bytes, sector)
         for convention in CONVENTIONS:
             want = brute(kernel, {}, Transfers(cache, case.line_bytes, sector), convention)
-            found = convention_totals(kernel, lines, convention)
+            found = convention_totals(sized(kernel, {}), lines, convention)
             assert found == totals(want), f"{case.text}line {case.line_bytes} in {sector}, cache {cache}, {convention}"
 
 

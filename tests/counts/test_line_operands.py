@@ -138,7 +138,7 @@ def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) ->
         run_through = simulate_lru(at.kernel, at.values, cache, 64)
         for convention in CONVENTIONS:
             want = run_through.loads(convention), run_through.stores(convention), run_through.bytes(convention)
-            assert convention_totals(at.kernel, lines, convention) == want, (kernel.name, sizes, cache, convention)
+            assert convention_totals(at, lines, convention) == want, (kernel.name, sizes, cache, convention)
 
 
 @pytest.mark.spread(4)
@@ -206,7 +206,7 @@ def test_random_forms(form: int) -> None:
                 if holds(told.total, at) and cache >= got.least_bytes:
                     FORMS["values"] += 1
                     value = tuple(None if c is None else c.evaluate(at) for c in (told.loads, told.stores, told.total))
-                    want = totals(kernel, got, cache, convention)
+                    want = totals(sized(kernel, at), got, cache, convention)
                     assert value == want, f"{case.text}line {case.line_bytes}, {at}, cache {cache}, {convention}"
 
 

@@ -76,7 +76,7 @@ SUMS = """kernel sums(n, m, b):
 
 def _simulated(kernel: Kernel, at: dict[str, int], cache: int, line: int | None, convention: str) -> int:
     exact = sized(kernel, at)
-    return convention_totals(exact.kernel, lines_by_simulation(exact, cache, line), convention)[2]  # type: ignore[arg-type]
+    return convention_totals(exact, lines_by_simulation(exact, cache, line), convention)[2]  # type: ignore[arg-type]
 
 
 def _value(found: Quantity, at: dict[str, int]) -> int | None:
