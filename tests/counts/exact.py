@@ -13,7 +13,7 @@ from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals, lines_by_sets, traffic_at, work_at
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.sized import Sized
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.transform import apply
 from roofdsl.sets.facts import CACHE, CacheMultiple, Compared, Fact
 from roofdsl.sets.library import TooHard
@@ -104,7 +104,7 @@ def check_numbers(kernel: Kernel, size: Mapping[str, int], cache: int | None, li
             got = traffic_at(kernel, size, cache, line, convention)
             assert (got.loads_bytes, got.stores_bytes, got.bytes) == (want.loads, want.stores, want.bytes), context
             if lines is not None:
-                sets = convention_totals(Sized(plain, {}), lines, convention)
+                sets = convention_totals(sized(plain, size), lines, convention)
                 assert sets == (want.loads, want.stores, want.bytes), f"integer sets: {context}"
     return lines is not None
 

@@ -50,9 +50,9 @@ def one_by_one(text: str, sizes: dict[str, int], loops: tuple[str, ...], shape: 
     tile = f"    tile {', '.join(loops)} by {', '.join(map(str, shape))}\n    parallel for"
     at = launch_of(of(text.replace("    parallel for", tile)), sizes, 256)
     assert at is not None
-    blocks = block_by_block(at)
-    lines = lines_by_scopes(Sized(blocks, sizes), 1 << 40, 128, 32, cold=len(at.blocks))
-    loads, stores, _ = convention_totals(Sized(blocks, {}), lines, "load_store")
+    blocks = Sized(block_by_block(at), sizes)
+    lines = lines_by_scopes(blocks, 1 << 40, 128, 32, cold=len(at.blocks))
+    loads, stores, _ = convention_totals(blocks, lines, "load_store")
     assert loads is not None and stores is not None
     return loads, stores
 

@@ -13,7 +13,7 @@ from roofdsl.counts.lines.distances import Histogram
 from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals
-from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.model import Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.sets.cases import Cases
 from roofdsl.sets.facts import RowsAligned
@@ -37,12 +37,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--uniform-forms")))
 
 
-def totals(kernel: Kernel, found: Histogram, cache: int, convention: Traffic) -> tuple[int | None, int | None, int]:
+def totals(at: Sized, found: Histogram, cache: int, convention: Traffic) -> tuple[int | None, int | None, int]:
     lines = []
     for a in found.arrays:
         read, written, stored = (a.beyond(kind, cache) for kind in range(3))
         lines.append(ArrayLines(a.name, a.line_bytes, read + written, read, stored))
-    return convention_totals(Sized(kernel, {}), tuple(lines), convention)
+    return convention_totals(at, tuple(lines), convention)
 
 
 def holds(form: Cases, at: dict[str, int]) -> bool:
@@ -80,7 +80,7 @@ def test_random_uniform_kernel(seed: int) -> None:
                 if holds(told.total, at) and cache >= found.least_bytes:
                     ANSWERS["values"] += 1
                     got = tuple(None if c is None else c.evaluate(at) for c in (told.loads, told.stores, told.total))
-                    want = totals(kernel, found, cache, convention)
+                    want = totals(sized(kernel, at), found, cache, convention)
                     assert got == want, f"{case.text}line {case.line_bytes}, {at}, cache {cache}, {convention}"
 
 

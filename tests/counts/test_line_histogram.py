@@ -157,7 +157,7 @@ def test_random_uniform_kernel_in_sectors(number: int) -> None:
         lines = lines_by_distances(sized(kernel, {}), cache, case.line_bytes, sector)
         for convention in CONVENTIONS:
             want = brute(kernel, {}, Transfers(cache, case.line_bytes, sector), convention)
-            found = convention_totals(Sized(kernel, {}), lines, convention)
+            found = convention_totals(sized(kernel, {}), lines, convention)
             assert found == totals(want), f"{case.text}line {case.line_bytes} in {sector}, cache {cache}, {convention}"
 
 

@@ -141,6 +141,7 @@ def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) ->
             assert convention_totals(at, lines, convention) == want, (kernel.name, sizes, cache, convention)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
@@ -205,7 +206,7 @@ def test_random_forms(form: int) -> None:
                 if holds(told.total, at) and cache >= got.least_bytes:
                     FORMS["values"] += 1
                     value = tuple(None if c is None else c.evaluate(at) for c in (told.loads, told.stores, told.total))
-                    want = totals(kernel, got, cache, convention)
+                    want = totals(sized(kernel, at), got, cache, convention)
                     assert value == want, f"{case.text}line {case.line_bytes}, {at}, cache {cache}, {convention}"
 
 
@@ -216,7 +217,7 @@ def test_most_forms_were_found() -> None:
         assert FORMS["values"] > FORMS["answered"], FORMS
 
 
-@pytest.mark.spread(30)
+@pytest.mark.spread(20, 150)
 @pytest.mark.parametrize("number", range(300))
 def test_temp_arrays_are_as_simulated(number: int) -> None:
     """What the cache still has of them at the end is dropped, what left it before was stored."""

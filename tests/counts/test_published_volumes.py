@@ -107,8 +107,9 @@ def test_our_loads_of_a_block_are_the_enumerated_ones(reach: int, published: int
     sizes = {"nz": 512 + 2 * reach, "ny": 512 + 2 * reach, "nx": 640 + 2 * reach}
     at = launch_of(stencil(star(reach), reach), sizes, 512)
     assert at is not None
-    lines = lines_by_scopes(Sized(block_by_block(at), sizes), 192 * 1024 // 4, 128, 32, cold=len(at.blocks))
-    loads = convention_totals(Sized(block_by_block(at), {}), lines, "load_store")[0]
+    blocks = Sized(block_by_block(at), sizes)
+    lines = lines_by_scopes(blocks, 192 * 1024 // 4, 128, 32, cold=len(at.blocks))
+    loads = convention_totals(blocks, lines, "load_store")[0]
     assert loads is not None
     # blocks begin `reach` elements into a row of nx; those at the end of a row have 128 threads along x
     elements = [
@@ -127,9 +128,9 @@ def test_our_loads_of_a_wave_are_the_printed_ones() -> None:
     sizes = {"nz": 518, "ny": 518, "nx": 646}
     at = launch_of(stencil(star(3), 3), sizes, 512)
     assert at is not None
-    wave = in_waves(at, 4 * 108)
-    lines = lines_by_scopes(Sized(wave, sizes), 20 << 20, 128, 32)
-    loads, stores, _ = convention_totals(Sized(wave, {}), lines, "load_store")
+    wave = Sized(in_waves(at, 4 * 108), sizes)
+    lines = lines_by_scopes(wave, 20 << 20, 128, 32)
+    loads, stores, _ = convention_totals(wave, lines, "load_store")
     assert loads is not None and stores is not None
     assert loads / (512 * 512 * 640) == pytest.approx(32.4, rel=0.02)
     assert stores / (512 * 512 * 640) == pytest.approx(8.0, rel=0.02)

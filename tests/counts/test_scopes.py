@@ -66,8 +66,8 @@ def launch(name: str, n: int | None = None) -> Launch:
 
 
 def by_scopes(kernel: Kernel, n: int, cache: int, convention: str, cold: int = 0) -> tuple[int | None, int | None]:
-    lines = lines_by_scopes(Sized(kernel, {"n": n}), cache, 64, 32, cold=cold)
-    return convention_totals(Sized(kernel, {}), lines, convention)[:2]  # type: ignore[arg-type]
+    at = Sized(kernel, {"n": n})
+    return convention_totals(at, lines_by_scopes(at, cache, 64, 32, cold=cold), convention)[:2]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -140,9 +140,9 @@ def test_a_stencil_of_five_points_on_an_a100() -> None:
     n = 15_000
     at = launch_of(wide, {"n": n}, 512)
     assert at is not None
-    kernels = block_by_block(at), in_waves(at, 4 * 108)
+    kernels = Sized(block_by_block(at), {"n": n}), Sized(in_waves(at, 4 * 108), {"n": n})
     (l2, written), (hbm, stored) = (
-        convention_totals(Sized(k, {}), lines_by_scopes(Sized(k, {"n": n}), size, 128, 32, cold=cold), "load_store")[:2]
+        convention_totals(k, lines_by_scopes(k, size, 128, 32, cold=cold), "load_store")[:2]
         for k, size, cold in zip(kernels, (192 * 1024 // 4, 20 << 20), (len(at.blocks), 0), strict=True)
     )
     assert None not in (l2, written, hbm, stored)

@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.sized import sized
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address, register_bytes
 
@@ -113,10 +113,11 @@ def test_simulation_is_the_definition(name: str) -> None:
 )
 def test_integer_sets_are_the_definition(name: str, n: int, s: int, where: Transfers) -> None:
     params = {"n": n, "s": s}
-    lines = _lines(sized(KERNELS[name], params), where, 30_000_000)
+    at = sized(KERNELS[name], params)
+    lines = _lines(at, where, 30_000_000)
     for convention in CONVENTIONS:
         expected = totals(brute(KERNELS[name], params, where, convention))
-        assert convention_totals(Sized(KERNELS[name], {}), lines, convention) == expected
+        assert convention_totals(at, lines, convention) == expected
 
 
 @pytest.mark.parametrize("name", KERNELS)
