@@ -1,4 +1,4 @@
-"""Rank changes of a kernel by how much time they are predicted to save."""
+"""Find the changes that make a kernel faster, and rank them by their predicted speedup."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ LEAST_GAIN = Fraction(101, 100)
 """A change with a smaller speedup is not advised."""
 
 LEAST_STEP = Fraction(21, 20)
-"""The least speedup that a further change must bring to be added to a chain."""
+"""A further change joins a chain only if it brings at least this speedup."""
 
 MOST_STEPS = 4
 EFFORT_S = 2.0
 
 NOT_FOUND = "its exact time was not found within --effort"
-"""The reason given for refusing a change when nobody knows whether it helps."""
+"""The reason for refusing a change whose time is unknown."""
 
 FINDERS: Mapping[str, Callable[[Subject], Found]] = {
     "order": loop_changes.orders,
@@ -61,7 +61,10 @@ Progress = Callable[[float, str], None]
 
 
 class Lift(Record):
-    """A term that bounds the kernel now: its seconds and bytes (None for compute and launch) before and after."""
+    """A term that bounds the kernel now: its seconds and bytes (None for compute and launch) before and after.
+
+    at_most: the values after the change are upper bounds.
+    """
 
     name: str
     before_s: Fraction
@@ -98,7 +101,7 @@ class Advice(Record):
 
     @property
     def precision(self) -> bool:
-        """Whether the change computes in another type, so that results have fewer digits."""
+        """Whether the change computes in a narrower type, so that results have fewer digits."""
         return any(step.precision for step in self.steps)
 
     @property
@@ -107,9 +110,10 @@ class Advice(Record):
 
 
 class Advised(Record):
-    """What would help a kernel: `advice` by falling gain (chains of several changes last), and what does not help.
+    """What would help a kernel: `advice` by falling gain, then a chain of several changes; and what does not help.
 
-    Changes that alter the precision of the results come after all those that keep it. now: the kernel as it is.
+    Changes that reduce the precision of the results come after all others, again with their chain at the end. now: the
+    kernel as it is.
     """
 
     kernel: str
@@ -117,7 +121,8 @@ class Advised(Record):
     advice: tuple[Advice, ...]
     refused: tuple[Refused, ...]
     compulsory: bool = False
-    """Whether the level that bounds the kernel moves each line of data only once; checked only if nothing else helps.
+    """Whether the level that bounds the kernel moves each line of data only once. Checked only if no change helps that
+    keeps the precision.
     """
 
 
@@ -134,8 +139,8 @@ def advise(
 ) -> Advised:
     """Find changes of `kernel` (lowered from `given`) at `parameters` on `machine`, each proven legal and predicted.
 
-    keep_rounding: leave out changes that affect rounding. effort_s: seconds for the exact time of one change; if they
-    do not suffice, a proven upper bound takes its place. Raises what `predict` raises for the kernel as it is.
+    keep_rounding: refuse changes that affect rounding. effort_s: processor seconds for the exact time of one change; if
+    they do not suffice, a proven upper bound takes its place. Raises what `predict` raises for the kernel as it is.
     """
     require_ordinary(kernel, "advice")
     case = Case(numbers(kernel, parameters), machine, options)
@@ -172,7 +177,7 @@ _TIMES, _TOGETHER = "the time of some changes", "changes together"
 
 
 def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
-    """The combined changes that `find` finds; None once the budget is spent (each single change is known by then)."""
+    """The chain that `find` finds; None if the budget is spent. The single changes are known by then."""
     from roofdsl.sets.library import OverBudget
 
     try:
@@ -184,7 +189,7 @@ def _in_budget(find: Callable[[], Advice | None]) -> Advice | None:
 
 
 def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
-    """Whether no cache, however large, would reduce the bytes that the bounding level moves."""
+    """Whether the kernel is bound by the memory, and no cache, however large, would reduce the bytes it moves."""
     level = next((level for level in now.levels if level.name in now.bounds), None)
     caches = case.machine.caches
     if level is None:
@@ -203,7 +208,7 @@ def _moves_once(kernel: Kernel, case: Case, now: Prediction) -> bool:
 def _found(
     subject: Subject, keep_rounding: bool, tell: Callable[[str], None], without: Collection[str] = ()
 ) -> tuple[list[Candidate], list[Refused]]:
-    """What the finders return, except for the kinds in `without`."""
+    """The changes that the finders propose, and those they refuse; the kinds in `without` are not searched."""
     found: list[Candidate] = []
     refused: list[Refused] = []
     for kind, find in FINDERS.items():
@@ -219,7 +224,10 @@ def _found(
 
 
 def _judge(candidate: Candidate, subject: Subject, exactly: bool, tell: Tell) -> None:
-    """Report an upper bound on the time, if found quickly, and then the exact time; or the reason for a refusal."""
+    """Report an upper bound on the time, if one is found, and then the exact time; or why the change is refused.
+
+    exactly: whether to look for the exact time at all.
+    """
     case = subject.case if candidate.options is None else replace(subject.case, options=candidate.options)
     try:
         kernel = subject.lowered(candidate.text) if candidate.text else subject.kernel
@@ -271,7 +279,7 @@ def _x(gain: Fraction) -> str:
 
 
 def gain_of(now: Estimate, then: Estimate) -> Fraction:
-    """The speedup of `then` over `now`."""
+    """The speedup of `then` over `now`; 1 if `then` takes no time."""
     return now.time_s / then.time_s if then.time_s else Fraction(1)
 
 
@@ -293,7 +301,10 @@ def lifts_of(now: Prediction, then: Estimate) -> Iterator[Lift]:
 
 
 def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advice]:
-    """Keep the best order of each nest and the best of several ways to assign loops to threads; refuse the others."""
+    """Keep the best order of each nest, and the best of several ways to assign loops to threads; refuse the others.
+
+    advice: single changes, the best first.
+    """
     best: dict[object, Advice] = {}
     kept: list[Advice] = []
     for one in advice:
@@ -311,7 +322,10 @@ def _one_of_each(advice: Sequence[Advice], refused: list[Refused]) -> list[Advic
 def _chain(
     subject: Subject, good: Sequence[Advice], keep_rounding: bool, effort_s: float, *, keep_precision: bool = False
 ) -> Advice | None:
-    """The best change, then the best change of the result, and so on; None if no second change helps."""
+    """The first change of `good` (or the chain there), then the best change of the result, and so on.
+
+    None if no further change helps.
+    """
     if not good:
         return None
     steps, estimate = good[0].steps, good[0].estimate
@@ -338,7 +352,7 @@ def _chain(
 
 
 def _after(subject: Subject, step: Candidate, estimate: Estimate) -> Subject | None:
-    """The subject after a change has been made."""
+    """The subject after a change, whose time is `estimate`."""
     case = subject.case if step.options is None else replace(subject.case, options=step.options)
     if not step.text:
         return replace(subject, case=case, now=estimate)

@@ -21,8 +21,8 @@ class Candidate(Record):
     `ceiling` or `launches`.
 
     text: the changed kernel as a complete file, empty if the kernel stays as it is. because: why the results are the
-    same (up to rounding, if `rounding`). precision: whether it computes in another type. options: how to predict it,
-    None for as before. loops: those of an `order`, from the outermost.
+    same (up to rounding, if `rounding`). precision: whether it computes in a narrower type. options: how to predict it;
+    None: as before. loops: those of an `order`, outermost first.
     """
 
     kind: str
@@ -48,7 +48,10 @@ Found = Iterator[Candidate | Refused]
 
 
 class Subject(Record):
-    """The kernel to find changes for: as text, lowered and predicted. settings: values of its `const` parameters."""
+    """The kernel for which changes are sought: as written, lowered and predicted.
+
+    settings: the values of its `const` parameters.
+    """
 
     given: CheckedKernel
     kernel: Kernel

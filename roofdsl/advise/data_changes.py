@@ -23,7 +23,7 @@ def types(subject: Subject) -> Found:
     """The whole kernel in a narrower type."""
     own = {a.type.name for a in subject.kernel.arrays}
     if subject.kernel.unit is not None:
-        return  # the factors have the input type of the matrix unit, the sums its accumulator type
+        return  # on a matrix unit, factors must have its input type, and sums the type of its accumulator
     widest = "f32" if "f32" in own else ""
     if own & {"f64", "c128"}:
         widest = "f64"
@@ -85,7 +85,7 @@ def stores(subject: Subject) -> Found:
 
 
 def reciprocals(subject: Subject) -> Found:
-    """Divisions as multiplications by a reciprocal."""
+    """Divisions replaced by multiplications by a reciprocal."""
     changed = with_reciprocals(subject.syntax, kinds_of(subject.kernel))
     if changed is not None:
         because = "the same quotients, rounded twice"
@@ -98,7 +98,7 @@ def reciprocals(subject: Subject) -> Found:
 
 
 def layouts(subject: Subject) -> Found:
-    """Each array stored in the other layout."""
+    """Each array of at least two dimensions in the other layout: by columns instead of by rows, or the reverse."""
     for array in subject.kernel.arrays:
         if len(array.dims) >= 2:
             how = "rows" if array.column_major else "columns"
@@ -108,7 +108,7 @@ def layouts(subject: Subject) -> Found:
 
 
 def ceilings(subject: Subject) -> Found:
-    """Code that is not limited by a ceiling which the prediction was asked to apply."""
+    """For each ceiling of the given options: code that this ceiling does not limit."""
     own = subject.case.options.ceilings
     for ceiling in own:
         options = replace(subject.case.options, ceilings=tuple(c for c in own if c != ceiling))

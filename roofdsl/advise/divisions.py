@@ -1,9 +1,9 @@
 """Divisions turned into multiplications by a reciprocal, which is computed once while the divisor stays the same.
 
-There are three cases, each exact up to rounding. The divisor contains no data (`x / 9` becomes `x * (1 / 9)`, whose
-reciprocal costs nothing, docs/rules.md, rule 2). The divisor does not change in the surrounding loops, so its
-reciprocal is named before them. Or dividend or divisor is complex, as in version 7 of the GPP deck: `x / w` becomes
-`x * conj(w) * (1 / |w|^2)`.
+There are three cases, each exact up to rounding. (1) The divisor contains no data: `x / 9` becomes `x * (1 / 9)`, whose
+reciprocal costs nothing (docs/rules.md, rule 2). (2) The divisor does not change in the surrounding loops: its
+reciprocal gets a name before them. (3) The dividend or the divisor is complex, as in version 7 of the GPP deck: `x / w`
+becomes `x * conj(w) * (1 / |w|^2)`.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _values(items: Sequence[tree.Item]) -> list[tree.Expr]:
 
 
 def _assigned(items: Sequence[tree.Item]) -> set[str]:
-    """Names whose value changes inside a block: loop variables, `let` names, and arrays and scalars it writes."""
+    """The names whose values a block changes: its loop variables, its `let` names, the arrays and scalars it writes."""
     found: set[str] = set()
     for item in filter(is_statement, items):
         match item:

@@ -9,7 +9,7 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
 
 HERE = Span(1, 1, 1, 1)
-"""The position of added items, which are nowhere in the text."""
+"""The position of added items, which do not occur in the text."""
 
 
 def name(text: str) -> tree.Name:

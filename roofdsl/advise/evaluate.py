@@ -36,7 +36,7 @@ class Case(Record):
 
 
 class Estimate(Record):
-    """A prediction. `at_most`: the levels whose bytes are an upper bound because the exact number is missing.
+    """A prediction. `at_most`: the levels whose bytes are only an upper bound.
 
     The time is exact unless one of those levels is the largest term; then it is an upper bound.
     """
@@ -50,7 +50,7 @@ class Estimate(Record):
 
     @property
     def sure(self) -> tuple[str, Fraction]:
-        """The largest of the exact terms, a lower bound on the time."""
+        """The largest of the exact terms, with its name: a lower bound on the time."""
         return max(((n, t) for n, t in self.prediction.terms if n not in self.at_most), key=lambda term: term[1])
 
     @property
@@ -60,13 +60,13 @@ class Estimate(Record):
 
 
 class Illegal(Exception):
-    """A change that dependences forbid or whose legality is undecided; the message says why."""
+    """Raised for a change that dependences forbid, or whose legality is undecided; the message says why."""
 
 
 def require_legal_change(kernel: Kernel) -> None:
     """Raise Illegal unless the kernel's directives and parallel loops are proven legal for all sizes.
 
-    The reason names no line numbers, since nobody has seen those of a changed kernel.
+    The reason contains no line numbers, since nobody has seen the text of the changed kernel.
     """
     from roofdsl.checks.legality import check_directives, check_parallel
     from roofdsl.sets.library import LibraryFailure, TooHard, limited
@@ -108,7 +108,7 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
 
 
 def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
-    """Estimate within milliseconds: work and register traffic are exact, the levels behind a cache upper bounds.
+    """An estimate within milliseconds: work and register traffic are exact, traffic behind a cache is an upper bound.
 
     None if the bound does not apply. Raises CommandError for a type or unit that the machine lacks.
     """
@@ -171,7 +171,7 @@ def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
 
 
 def _launch_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
-    """As `_levels_at_most`, of one launch."""
+    """Like `_levels_at_most`, for one launch."""
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)
     orders = orders_of(kernel, values, machine, case.options.block)

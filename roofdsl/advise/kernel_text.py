@@ -1,4 +1,4 @@
-"""Changed kernels, read again from their text: what is predicted is what `--apply` prints."""
+"""Changed kernels, read again from their text, so that the prediction is for exactly what `--apply` prints."""
 
 from __future__ import annotations
 

@@ -19,17 +19,17 @@ from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
 
 MOST_ORDERS = 24
-"""The number of orders of one nest that are tried: all of four loops."""
+"""At most this many orders of one nest are considered: all orders of four loops."""
 
 MOST_TILES_AROUND = 12
-"""The number of tile sizes that are tried around a register block."""
+"""At most this many combinations of tile sizes are tried around a register block."""
 
 FACTORS = ((4, 4), (2, 2), (8,), (4,))
 """Register blocks that are tried, for targets with two loops and with one."""
 
 
 def bound_behind_cache(subject: Subject) -> bool:
-    """Whether a level behind a cache bounds the kernel, so that another order of accesses can help."""
+    """Whether a level behind a cache bounds the kernel, so that another order of its accesses can help."""
     caches = subject.case.machine.caches
     first = {caches[0].name} if caches and is_first_level(caches[0]) else set()
     return bool(caches) and not set(subject.now.prediction.bounds) <= {COMPUTE, LAUNCH, *first}
@@ -52,7 +52,10 @@ def _reason(error: Illegal | InputError) -> str:
 
 
 def orders(subject: Subject) -> Found:
-    """Every order of every perfect nest of two to four loops."""
+    """Every other order of every perfect nest of two to four loops, refused if the `order` line cannot be applied.
+
+    Whether the dependences allow it is checked later (`evaluate.require_legal_change`).
+    """
     for nest in _own_nests(subject):
         own = tuple(loop.var for loop in nest)
         if not 2 <= len(own) <= 4:
@@ -128,7 +131,7 @@ def _cost_of(subject: Subject, text: Callable[[Sizes], str]) -> Callable[[Sizes]
 def registers(subject: Subject) -> Found:
     """Blocks of results kept in registers, with the cheapest tiles around them."""
     if subject.case.machine.multiprocessor is not None:
-        return  # there, scalars would have to be private to each thread, which the language cannot express
+        return  # on a GPU, scalars would have to be private to each thread, which the language cannot express
     for nest in nests_to_block(subject.syntax):
         what = f"{nest.update.target.name.text} in registers"  # type: ignore[union-attr]
         if {COMPUTE} >= set(subject.now.prediction.bounds):
@@ -151,8 +154,8 @@ def registers(subject: Subject) -> Found:
 def _require_permutable(subject: Subject, nest: Nest) -> None:
     """Raise Illegal unless no dependence has a negative distance in any loop of the nest.
 
-    Then every order and every tiling of the loops is legal (Irigoin and Triolet, POPL 1988). A loop has no negative
-    distance exactly if it may be moved outermost while the others stay as they are.
+    Then every order and every tiling of the loops is legal (Irigoin and Triolet, POPL 1988). No dependence has a
+    negative distance in a loop exactly if the loop may be moved outermost while the others keep their order.
     """
     own = tuple(c.var.text for c in nest.clauses)
     for var in own[1:]:
@@ -203,7 +206,7 @@ def _described(nest: Nest, how: Blocking) -> str:
 
 
 def threads(subject: Subject) -> Found:
-    """On a machine with multiprocessors, independent loops moved outermost as `parallel for`."""
+    """On a machine with multiprocessors: the independent loops, moved outermost as `parallel for`."""
     from roofdsl.checks.parallel import parallel_loops
 
     if subject.case.machine.multiprocessor is None or any(_is_directive(item) for item in subject.syntax.body):

@@ -10,7 +10,7 @@ from roofdsl.machine.model import Machine
 
 
 def least_memory_s(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Fraction | None:
-    """Seconds for the lower bound on loads into the caches (`roofdsl bound`); None without caches or arrays."""
+    """Seconds for the least loads into the caches (`roofdsl bound`); None without caches, arrays or a bound."""
     from roofdsl.bounds.bound import bound
 
     if not machine.caches or all(a.is_scalar for a in kernel.arrays):

@@ -1,4 +1,4 @@
-"""What would help a program: fewer launches or matrix units, and which of its kernels to look at."""
+"""What would help a program: fewer launches, matrix units, and which of its kernels to improve."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def advise_program(
     *,
     keep_rounding: bool = False,
 ) -> tuple[Advised, ProgramPrediction]:
-    """Find changes of program `name` as a whole, and predict each of its kernels as it is.
+    """Find changes of the whole program `name`, and predict each of its kernels as it is.
 
     Raises what `predict_launches` raises.
     """
@@ -55,8 +55,10 @@ def advise_program(
 
 
 def _one_launch(found: ProgramPrediction, machine: Machine) -> tuple[Candidate, Prediction] | None:
-    """All launches fused into one, with a free barrier between kernels: each one's largest term except launch, plus one
-    launch.
+    """All launches fused into one, with barriers that cost nothing between the kernels.
+
+    The time is that of one launch, or the sum over all launches of the largest term other than the launch, if that is
+    longer.
     """
     total = found.total
     if machine.launch_s is None or total.launches < 2:

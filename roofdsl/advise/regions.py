@@ -1,12 +1,13 @@
 """A guaranteed upper bound on the traffic of an LRU cache, computed by arithmetic alone.
 
-It serves tiled kernels, whose exact traffic can take the integer-set library long.
+It serves tiled kernels, whose exact traffic can take the integer-set library a long time.
 
-A stretch of the execution that touches no more lines than the cache holds misses each of them at most once, because no
-more than these lines are touched between two uses of any of them. So the misses of a loop are at most the lines of one
-stretch of its iterations times the number of stretches, if a stretch fits. If two consecutive stretches fit together,
-an array with the same lines in both stays in the cache and is counted once for the whole loop. The lines of a stretch
-are those of the bounding box of its elements, so every number here may be too large but never too small.
+If a stretch of the execution touches no more lines than the cache holds, it misses each of them at most once, because
+only these lines are touched between two uses of any of them. So if a stretch of a loop's iterations fits into the
+cache, the misses of the loop are at most the lines of one stretch times the number of stretches. If two consecutive
+stretches fit together, an array with the same lines in both stays in the cache and is counted once for the whole loop.
+The lines of a stretch are those of the bounding box of its elements, so every number here may be too large but never
+too small.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from roofdsl.loops.transform import apply
 
 
 class NoBound(Exception):
-    """The arithmetic does not apply: a subscript or bound is not affine, or a loop may be empty."""
+    """Raised where the arithmetic does not apply: a subscript or bound is not affine, or a loop may be empty."""
 
 
 class AtMost(Record):
@@ -41,9 +42,9 @@ Interval = tuple[int, int]
 Ranges = Mapping[str, Interval]
 """The interval of each surrounding loop variable."""
 Counts = dict[str, int]
-"""Number of units by array."""
+"""The number of transfer units of each array."""
 _Linear = tuple[int, dict[str, int]]
-"""A constant and the coefficients of variables."""
+"""A constant, and the coefficients of the variables."""
 Inner = dict[str, tuple[_Linear, int]]
 """For each variable of the body's own loops: where it starts, and how far it runs from there."""
 
@@ -95,7 +96,7 @@ def _add(total: Counts, more: Mapping[str, int], times: int = 1) -> None:
 
 
 def _each(node: Assign | Let) -> Counts:
-    """A statement whose lines do not fit together: every access misses."""
+    """The misses of a statement whose lines do not fit together: all its accesses."""
     found: Counts = {}
     for access in accesses(node):
         _add(found, {access.element.array.name: 1})
@@ -108,7 +109,7 @@ class _Search:
     def __init__(self, kernel: Kernel, where: Transfers) -> None:
         self.cache, self.line, self.moved = where.cache_bytes or 0, where.line_bytes, where.moved_bytes
         self.arrays = {a.name: a for a in kernel.arrays}
-        self.steps: dict[str, int] = {}  # a divisor of every value of a variable
+        self.steps: dict[str, int] = {}  # by variable: a number that divides all its values
         self.forms: dict[int, tuple[Element, tuple[_Linear, ...]]] = {}  # by identity; the value keeps the node alive
 
     def of(self, body: Sequence[Node], ranges: Ranges) -> Counts:
@@ -305,7 +306,7 @@ def _relative(form: _Linear, inner: Inner) -> tuple[Any, Interval]:
 
 
 def _same(body: Sequence[Node], array: str, moving: set[str], ranges: Ranges) -> bool:
-    """Whether the body touches the same elements of an array for all values of the variables `moving`."""
+    """Whether the body touches the same elements of an array, whatever values the variables `moving` have."""
     for node in body:
         if isinstance(node, For):
             changes = bool((node.start.symbols() | node.stop.symbols()) & moving)

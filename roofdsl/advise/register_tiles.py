@@ -1,8 +1,8 @@
 """Register tiles: a block of results is kept in scalars over the reduction loops, with cache tiles around it.
 
-They apply to a perfect nest around one update `T[i, j] op= e` where e does not read T. The loops named in the
-subscripts of T are unrolled by small factors and the other loops come innermost. Each element is read once per
-iteration for the whole block.
+They apply to a perfect nest around one update `T[i, j] op= e` in which e does not read T. The loops in the subscripts
+of T are unrolled by small factors, and the other loops come innermost. In each of their iterations, an element is read
+once for the whole block.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from roofdsl.lang import tree
 from roofdsl.lang.record import Record, replace
 
 MOST_SCALARS = 16
-"""The number of results kept in registers: what an x86 core has, and far fewer than a GPU thread has."""
+"""At most this many results are kept in registers: as many as an x86 core has vector registers with AVX2."""
 
 
 class Nest(Record):
     """A perfect nest around one update. `clauses` are its loops, outermost first; `root` is the item in the text.
 
-    block: variables that are a subscript of the target by themselves; those of the last subscript come last. sums:
+    block: the variables that alone are a subscript of the target; that of the last subscript comes last. sums: the
     variables that do not occur in the target.
     """
 
@@ -118,7 +118,7 @@ def _operand(e: tree.Expr) -> tree.Expr:
 
 
 def blocked(kernel: tree.Kernel, nest: Nest, how: Blocking) -> tree.Kernel:
-    """The kernel with a nest blocked; it assumes that factors and tiles divide the extents."""
+    """The kernel with a blocked nest, and with `assume` lines: factors and tiles divide the extents."""
     taken = names_of(kernel)
     factors, tiles = dict(how.factors), dict(how.tiles)
     points = list(product(*(range(f) for f in factors.values())))
@@ -147,7 +147,7 @@ def blocked(kernel: tree.Kernel, nest: Nest, how: Blocking) -> tree.Kernel:
 
 
 def _divisors(how: Blocking) -> dict[str, int]:
-    """What must divide the extent of each variable; factors divide the tiles."""
+    """The number that must divide the extent of each variable. Factors divide the tiles, so they follow from these."""
     found = {v: f for v, f in how.factors if f > 1}
     return found | dict(how.tiles)
 

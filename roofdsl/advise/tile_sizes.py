@@ -45,9 +45,9 @@ def choices(extent: int, multiple_of: int = 1, dividing: bool = False) -> list[i
 def best_tiles(
     by_loop: Mapping[str, Sequence[int]], cost: Callable[[Sizes], Cost | None], most: int = MOST_TRIED
 ) -> tuple[Sizes, Cost] | None:
-    """The cheapest sizes: start from the best square, then change one loop's size at a time while that helps.
+    """The cheapest sizes found by descent: start from the best square, then change one size at a time while that helps.
 
-    by_loop: the choices of each loop in rising order. The result omits loops that stay untiled. At most `most`
+    by_loop: the choices of each loop in ascending order. The result omits loops that stay untiled. At most `most`
     combinations are tried. None if nothing can be tiled or nothing has a cost.
     """
     tried: dict[tuple[tuple[str, int], ...], Cost | None] = {}

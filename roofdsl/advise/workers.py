@@ -1,6 +1,6 @@
 """Tasks in child processes, a few at a time. Each is stopped when its time is up; its last report counts.
 
-Time limits are in processor time, so that the answer does not depend on what else runs. A wall-clock limit ends tasks
+Time limits are in processor time, so that answers do not depend on what else is running. A wall-clock limit ends tasks
 that only wait.
 """
 
@@ -24,7 +24,8 @@ Task = Callable[[Tell], None]
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
 PATIENCE = 5
-"""Wall-clock seconds per second of processor time of a task; the library's own children are limited by the clock."""
+"""Wall-clock seconds allowed per second of a task's processor time. Only the clock limits the children that the
+counting library starts."""
 
 LEAST_S = 0.25
 """The least processor time of a task, even if the command's budget has less left."""
@@ -33,8 +34,8 @@ LEAST_S = 0.25
 def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None], left_out: str = "") -> list[Any]:
     """The last report of each task within `seconds` of processor time; None if it reported nothing.
 
-    `progress` gets the number of tasks done. Once the command's budget is spent, no more tasks are started; `left_out`
-    says in messages what they are.
+    `progress` gets the number of tasks done. Once the command's budget is spent, no more tasks are started; messages
+    call those that were not started `left_out`.
 
     If the system cannot fork, all tasks run in this process, one after another and without a limit.
     """
@@ -93,7 +94,7 @@ def _begin(task: Task, seconds: float) -> tuple[Connection, Any]:
 
 
 def _work(task: Task, seconds: float, writing: Connection) -> None:
-    os.setpgid(0, 0)  # its own process group, so that the counting library's children end with it
+    os.setpgid(0, 0)  # its own process group, so that children of the counting library end with it
     signal.signal(signal.SIGVTALRM, signal.SIG_DFL)  # also ends native code, which a Python handler would not
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     task(writing.send)

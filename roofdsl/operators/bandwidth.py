@@ -1,9 +1,8 @@
 """The bandwidth of the memory as more bytes are in flight: a smooth law instead of the smaller of two bounds.
 
 By Little's law, L bytes in flight over the latency give the rate F = L / latency. The level sustains B. If F and B are
-close to each other, queues form long before the smaller one is reached: the rate is (F^-p + B^-p)^(-1/p), with the
-exponent p as the machine states it. Ernst's gpu-benches publishes the curves that latency, bandwidth and exponent are
-read off.
+close to each other, queues form long before the smaller one is reached: the rate is (F^-p + B^-p)^(-1/p). The machine
+states the exponent p. Ernst's gpu-benches publishes the curves from which latency, bandwidth and exponent are read.
 """
 
 from __future__ import annotations
@@ -11,15 +10,16 @@ from __future__ import annotations
 from roofdsl.machine.model import Machine, Sustained
 
 LATENCY_S = 700e-9
-"""Of a round of requests where the machine does not state it: between those measured on a V100 and an A100."""
+"""The latency of a round of requests if the machine states none: between those measured on a V100 and an A100."""
 
 
 CLOCK_HZ = 1.4e9
-"""Of a machine that states none: between those of a V100 and an A100."""
+"""The clock of a machine that states none: between those of a V100 and an A100."""
 
 NEIGHBOR_CYCLES = 22
-"""What a round takes longer for each neighbor of an element that is also loaded, and found in the first cache: the way
-of the load through its port, and one more operation in the chain. From the stencils of gpu-benches on a V100."""
+"""The additional cycles of a round for each neighbor of an element that is loaded, too, and found in the first cache:
+the load passes through the cache's port, and adds one operation to the chain. From the stencils of gpu-benches on a
+V100."""
 
 
 def clock_hz(machine: Machine) -> float:
@@ -31,23 +31,23 @@ def stream_rate(
 ) -> float:
     """Bytes per second of a stream from and to the memory.
 
-    in_flight_bytes: of all resident threads together, each with what it loads and stores in one round. neighbors: how
-    many more loads a thread has that find their elements in the first cache, as those of a stencil do.
+    in_flight_bytes: what all resident threads together load and store in one round. neighbors: the number of further
+    loads of a thread that find their elements in the first cache, as in a stencil.
     """
     round_s = latency_s(machine, loads_bytes, stores_bytes) + neighbors * NEIGHBOR_CYCLES / clock_hz(machine)
     return rate_of_flow(machine, loads_bytes, stores_bytes, in_flight_bytes / round_s)
 
 
 def latency_s(machine: Machine, loads_bytes: float = 1, stores_bytes: float = 1) -> float:
-    """Seconds of a round of requests to the memory in the direction of these bytes."""
+    """The latency of a round of requests to the memory in the direction of these bytes, in seconds."""
     stated = sustained(machine, loads_bytes, stores_bytes)
     return LATENCY_S if stated is None else float(stated.latency_s)
 
 
 def rate_of_flow(machine: Machine, loads_bytes: float, stores_bytes: float, flow: float) -> float:
-    """Bytes per second where latency alone would allow `flow` bytes per second.
+    """Bytes per second if latency alone would allow `flow` bytes per second.
 
-    A machine that states no `sustained` bandwidth for the memory has its plain bandwidth.
+    If the machine states no `sustained` bandwidth, the smaller of `flow` and the memory's plain bandwidth.
     """
     stated = sustained(machine, loads_bytes, stores_bytes)
     if stated is None:
@@ -59,7 +59,8 @@ def rate_of_flow(machine: Machine, loads_bytes: float, stores_bytes: float, flow
 def both_busy(machine: Machine, memory_s: float, other_s: float) -> float:
     """Seconds of a kernel that keeps the memory busy for `memory_s` and something else for `other_s` at the same time.
 
-    The law is that of the bandwidth: if both are close to each other, each waits for the other at times.
+    They combine like the two rates of the bandwidth: if both times are about equal, each waits for the other at times.
+    Without a stated exponent, the longer time counts.
     """
     stated = sustained(machine, 1, 1)
     if stated is None or not min(memory_s, other_s):

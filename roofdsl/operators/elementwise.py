@@ -13,8 +13,8 @@ THREADS = 128
 VECTOR = 4  # elements in one access of 16 B
 
 INSTRUCTIONS = {"pow": 80, "powu": 80, "gelu": 40, "tanh": 35}
-"""Of an element, along the path without special cases, as NVIDIA's compiler makes them of `powf`, `erff` and `tanhf`;
-other operators need so few that the memory hides them."""
+"""Instructions per element that NVIDIA's compiler generates for `powf`, `erff` and `tanhf`, on the path without special
+cases. Other operators need so few that the memory hides them."""
 
 
 def elementwise_s(operator: Operator, machine: Machine) -> float:

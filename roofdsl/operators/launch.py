@@ -8,11 +8,11 @@ from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.predict.occupancy import Block, occupancy
 
 DISPATCH_S = 13e-6
-"""From one call of an operator in eager PyTorch to the next, beyond the launch itself: Python, the dispatcher, and the
-allocation of the result take about 10 microseconds, and small operators cannot hide it."""
+"""The time from one call of an operator in eager PyTorch to the next, without the launch itself. Python, the
+dispatcher, and the allocation of the result take more than 10 microseconds, which small operators cannot hide."""
 
 LAUNCH_S = 4.2e-6
-"""Of a machine that states no launch time: that of a V100 (Time-Based Roofline, section III.B)."""
+"""The launch time of a machine that states none: that of a V100 (Time-Based Roofline, section III.B)."""
 
 
 def call_s(machine: Machine) -> float:
@@ -22,9 +22,9 @@ def call_s(machine: Machine) -> float:
 
 
 def multiprocessors(machine: Machine) -> tuple[int, Multiprocessor]:
-    """Their number and what one of them holds.
+    """The number of multiprocessors of the machine, and what one of them holds.
 
-    Raises CommandError for a machine that does not say, such as a CPU.
+    Raises CommandError for a machine that does not define them, such as a CPU.
     """
     if machine.units is None or machine.multiprocessor is None:
         raise CommandError(
@@ -35,7 +35,10 @@ def multiprocessors(machine: Machine) -> tuple[int, Multiprocessor]:
 
 
 def instructions_per_s(machine: Machine) -> float:
-    """Instructions of a thread that all schedulers together start in a second, one of a warp in each cycle."""
+    """Instructions of single threads that all schedulers start per second: each starts one of a whole warp per cycle.
+
+    Infinite for a machine without a clock.
+    """
     units, own = multiprocessors(machine)
     clock = machine.clock_hz
     if clock is None:
@@ -44,5 +47,8 @@ def instructions_per_s(machine: Machine) -> float:
 
 
 def resident_blocks(machine: Machine, threads: int, registers: int = 32) -> int:
-    """Blocks of `threads` threads resident on one multiprocessor. Raises CommandError for a block that does not fit."""
+    """The number of blocks of `threads` threads, each with `registers` registers, resident on one multiprocessor.
+
+    Raises CommandError for a block that does not fit.
+    """
     return occupancy(machine, Block(threads, registers)).blocks

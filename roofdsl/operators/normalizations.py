@@ -1,9 +1,9 @@
 """Layer normalization and softmax: one block for each row, which passes over the row several times.
 
 The first pass loads the row from memory. A later pass finds it in a cache as far as the rows of all resident blocks fit
-there. PyTorch's layer normalization (blocks of 128 threads) makes two passes, one for mean and variance and one that
-writes; its softmax makes three beyond rows of 1024 elements (largest element, sum, result), and one for shorter rows,
-which a warp holds in its registers.
+there. PyTorch's layer normalization (blocks of 128 threads) makes two passes: one for mean and variance, and one that
+writes. Its softmax makes three passes over rows of more than 1024 elements (largest element, sum, result). It makes
+only one over shorter rows, each of which a warp holds in its registers.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ IN_REGISTERS = 1024
 
 VECTOR = 4
 REDUCTION_CYCLES = 3500
-"""Of the threads of a block through shared memory, with its barriers: each lane of one warp adds up 32 values one after
-another, then one thread those of all warps. From softmax on a V100 and a T4, as is the next one."""
+"""The cycles of a reduction over the threads of a block through shared memory, barriers included: each lane of one warp
+adds up 32 values one after another, then one thread adds up those of all warps. This number and the next are from
+softmax on a V100 and a T4."""
 
 CHAIN_CYCLES = 300
-"""From the values of a later round to the next round: an exponential and a division depend on each other."""
+"""The cycles from the arrival of a round's values in a later pass to the next round: an exponential and a division,
+one after the other."""
 
 INSTRUCTIONS = {"ln": (15, 5), "softmax": (3, 12, 30)}
-"""Of an element in each pass, as NVIDIA's compiler makes them: for the mean and the variance a division, for softmax an
-exponential in the second pass, and one and a division in the third."""
+"""Instructions per element in each pass, as NVIDIA's compiler generates them. Mean and variance take a division. The
+second pass of softmax takes an exponential, the third an exponential and a division."""
 
 WAYS = 16
-"""Lines that compete for one place in a cache whose sets are hashed."""
+"""The associativity of a cache: the number of lines in a set. Addresses are hashed to sets."""
 
 
 def row_s(operator: Operator, machine: Machine) -> float:
     """Seconds of the kernel: the bytes of all passes that miss the caches, at the rate that resident blocks sustain,
-    beside the instructions of all elements.
+    and at the same time the instructions of all elements.
     """
     units, _ = multiprocessors(machine)
     threads = _threads(operator)
@@ -55,10 +57,10 @@ def row_s(operator: Operator, machine: Machine) -> float:
 
 
 def _row_latency_s(operator: Operator, machine: Machine, threads: int, missed: Missing) -> float:
-    """Seconds of one row in a device that does nothing else: its rounds of accesses, and a reduction between passes.
+    """Seconds of one row on a device that does nothing else: its rounds of accesses, and a reduction between passes.
 
-    A round is one vector a thread. What is left of a row beyond whole rounds is loaded element by element. The rounds
-    of the first pass wait for the memory, those of later passes for the level that has their lines.
+    In a round, each thread loads one vector. Softmax loads what is left of a row beyond whole rounds element by
+    element. The rounds of the first pass wait for the memory, those of later passes for the level that has their lines.
     """
     clock = clock_hz(machine)
     if _in_registers(operator):
@@ -71,7 +73,7 @@ def _row_latency_s(operator: Operator, machine: Machine, threads: int, missed: M
 
 
 def _in_registers(operator: Operator) -> bool:
-    """Whether a warp holds its row in registers."""
+    """Whether a warp holds its whole row in registers."""
     return operator.name == "softmax" and operator.width <= IN_REGISTERS
 
 
@@ -82,7 +84,7 @@ def _passes(operator: Operator) -> int:
 
 
 def _threads(operator: Operator) -> int:
-    """Of a block. Softmax takes the power of two that leaves each thread two to four vectors, at most 512 threads."""
+    """Threads of a block; for softmax, the least power of two with at most two vectors per thread, but at most 512."""
     if operator.name == "ln" or _in_registers(operator):
         return NORM_THREADS
     most = min(operator.width // VECTOR, 1024)
@@ -93,15 +95,15 @@ def _threads(operator: Operator) -> int:
 
 
 class Missing(Record):
-    """The shares of a later pass that miss the first cache, and that miss all caches."""
+    """The share of a later pass that misses the first cache, and the share that misses all caches."""
 
     first: float
     memory: float
 
     def latency_s(self, machine: Machine) -> float:
-        """Seconds that a load of a later pass waits for: that of the levels in their shares.
+        """Seconds that a load of a later pass waits: the latencies of the levels, weighted by their shares.
 
-        A level whose latency the machine does not state takes that of a round to the memory.
+        If the machine does not state a level's latency, that of a round to the memory is used.
         """
         stated = {level: float(seconds) for level, seconds in machine.latencies}
         far = latency_s(machine)
@@ -115,11 +117,11 @@ NOTHING = Missing(0.0, 0.0)
 
 
 def _missing(operator: Operator, machine: Machine, resident: int) -> Missing:
-    """What later passes find no more in the caches, with `resident` blocks on a multiprocessor.
+    """The shares that later passes no longer find in the caches, with `resident` blocks on a multiprocessor.
 
-    Between two accesses to a line, about all rows in work on a multiprocessor pass through its first cache, and 1.4
-    times as much (rows and results) through the last one. Layer normalization also keeps a scale and a shift for each
-    column, which all rows use.
+    Between two accesses to a line, about as many bytes pass through the first cache as the resident rows of its
+    multiprocessor have. Through the last cache pass 1.4 times those of all multiprocessors (rows and results). Layer
+    normalization also loads a scale and a shift for each column, which all rows share.
     """
     rows_bytes = resident * operator.width * BYTES
     columns_bytes = 2 * operator.width * BYTES if operator.name == "ln" else 0
@@ -134,10 +136,10 @@ def _missing(operator: Operator, machine: Machine, resident: int) -> Missing:
 
 
 def _beside_shared(machine: Machine, used_bytes: int) -> int:
-    """The bytes of a first cache beside shared memory of which `used_bytes` are used.
+    """The bytes that remain for the first cache if `used_bytes` of shared memory are in use.
 
-    Both are one memory where the cache is larger than the most that can be shared (Volta, A100, Hopper). On Turing, 32
-    KiB remain to be shared beside the largest cache.
+    The two are one memory if the cache is larger than the most that can be shared (Volta, A100, Hopper). On Turing, 32
+    KiB are left for sharing beside the largest cache, so the cache keeps its size.
     """
     first = machine.caches[0].size_bytes
     _, own = multiprocessors(machine)
@@ -145,15 +147,16 @@ def _beside_shared(machine: Machine, used_bytes: int) -> int:
 
 
 def _seen(cache: Cache) -> int:
-    """The bytes of a cache that one multiprocessor finds its lines in: a cache in several parts copies lines."""
+    """The bytes of a cache in which one multiprocessor finds its lines: one part, since parts hold copies of lines."""
     return cache.size_bytes
 
 
 def _evicted(filling: float) -> float:
-    """The chance that a line is gone after `filling` times the capacity passed through a hashed cache.
+    """The probability that a line has been evicted after `filling` times the capacity passed through a hashed cache.
 
-    Lines fall into sets at random, so that Poisson-many of them, WAYS x filling in the mean, have come into a line's
-    set meanwhile; it is gone if they are at least as many as the set has ways (Smith's model of set conflicts).
+    Lines fall into sets at random. So the number of lines that have since come into the line's set has a Poisson
+    distribution with mean WAYS x filling. The line is gone if that number is at least the number of ways (Smith's model
+    of set conflicts).
     """
     mean = WAYS * filling
     term = exp(-mean)

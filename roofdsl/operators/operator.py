@@ -8,13 +8,13 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 
 BYTES = 4
-"""Of an element: all operators are on f32."""
+"""The bytes of an element: all operators are on f32."""
 
 BINARY = ("add", "mul", "div", "pow")
 """Elementwise operators of two arrays."""
 
 UNARY = ("addu", "mulu", "divu", "powu", "relu", "gelu", "tanh")
-"""Elementwise operators of one array; `addu` and the like have a number as their other operand."""
+"""Elementwise operators of one array; in `addu`, `mulu`, `divu` and `powu`, the other operand is a number."""
 
 ROWS = ("ln", "softmax")
 """Layer normalization and softmax, over rows of `width` elements."""
@@ -37,7 +37,7 @@ class Operator(Record):
 
     @property
     def kind(self) -> Kind:
-        """How it is launched. Raises CommandError for an unknown operator."""
+        """The kind of launch. Raises CommandError for an unknown operator."""
         if self.name in PRODUCTS:
             return "product"
         if self.name in ROWS:
@@ -49,17 +49,17 @@ class Operator(Record):
 
     @property
     def elements(self) -> int:
-        """Of the result."""
+        """The number of elements of the result."""
         return self.batch * (self.m * self.n if self.kind == "product" else self.width)
 
     @property
     def work(self) -> int:
-        """Operations: 2 m n k of each product; of other operators one for each element, which is a lower bound."""
+        """Operations: 2 m n k for each product; otherwise one for each element, which is a lower bound."""
         return 2 * self.batch * self.m * self.n * self.k if self.kind == "product" else self.elements
 
     @property
     def loads_bytes(self) -> int:
-        """Each operand once."""
+        """The bytes of all operands, each loaded once."""
         if self.name == "linear":
             return BYTES * (self.m * self.k + self.n * self.k + self.n)
         if self.name == "bmm":
@@ -68,5 +68,5 @@ class Operator(Record):
 
     @property
     def stores_bytes(self) -> int:
-        """The result once."""
+        """The bytes of the result, stored once."""
         return BYTES * self.elements

@@ -1,15 +1,15 @@
-"""Products of matrices by a library: tiles of the result for blocks, waves of blocks, and the best of the usual tiles.
+"""Products of matrices by a library: one tile of the result per block, waves of blocks, the best of the usual tiles.
 
 A block computes one tile in steps along k. A multiprocessor works on its resident blocks at the rate of its fused
-multiply-add units, so the time is that of the multiprocessor with the most tiles; a last wave that is not full leaves
-others idle. The library chooses among tiles, and among splits of k that fill the device where the result is small; the
-model takes the one that is fastest by its own time.
+multiply-add units, so the time is that of the multiprocessor with the most tiles; during a last wave that is not full,
+others are idle. The library chooses among tiles, and for small results among splits of k that fill the device. The
+model takes the combination that it predicts to be the fastest.
 
-Not every cycle of a scheduler multiplies. Where its lanes take two cycles for the fused multiply-adds of a warp (Volta,
-Turing, A100), loads and addresses are issued in between. Where they take one cycle (Pascal, Ada, Hopper), every other
-instruction costs a cycle. In both cases, the operands of each step come from shared memory through the port of the
-multiprocessor: 128 B in a cycle, but 64 B on Turing. A thread with 4 x 4 results loads half as many values as it
-multiplies, one with 8 x 8 results a quarter, so the port is what makes small tiles slow.
+A scheduler does not issue multiply-adds in every cycle. If its lanes take two cycles for those of a warp (Volta,
+Turing, A100), loads and address calculations are issued in between. If they take one cycle (Pascal, Ada, Hopper), every
+other instruction costs a cycle. In both cases, the operands of each step come from shared memory through the port of
+the multiprocessor: 128 B per cycle, but 64 B on Turing. A thread with 4 x 4 results loads half as many values as it
+makes multiply-adds, one with 8 x 8 results a quarter, so the port is what makes small tiles slow.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ VECTOR = 4
 """Elements of f32 in one access of a thread."""
 
 UNROLLED = 8
-"""Steps of k in one pass of the loop, which also takes LOOP instructions: barrier, addresses, branch."""
+"""Steps along k in one pass of the loop, which also takes LOOP instructions: barrier, addresses, branch."""
 
 LOOP = 6
 
 REGISTERS = 16
-"""Of a thread, for each row of its results: 128 for 8 x 8 of them, with operands and addresses."""
+"""Registers of a thread for each row of its results, operands and addresses included: 128 for 8 x 8 results."""
 
 MOST_OF_A_WARP = 24
-"""Multiply-add units of a scheduler: with more, it needs one cycle for a warp of 32 threads, otherwise two or more."""
+"""A scheduler with more multiply-add units than this needs one cycle for a warp of 32 threads, others two or more."""
 
 DELIVERED = 2 / 3
-"""Of the bytes that the threads of a warp load from shared memory, the share that its port delivers: threads in the
-same row or column of a tile load the same values, and the groups of eight threads that load together share some."""
+"""The port of shared memory delivers this share of the bytes that the threads of a warp load. Threads in the same row
+or column of a tile load the same values, and the groups of eight threads that load together share some of them."""
 
 OVERLAP = 3
-"""The exponent of the law by which port and multiply-add units overlap; as for bandwidths, two that are equally busy
-delay each other. From the rates of tiles of 128 x 128 and 128 x 32 on a V100."""
+"""The exponent of the law by which port and multiply-add units overlap: as with bandwidths, they delay each other if
+they are equally busy. From the rates of tiles of 128 x 128 and 128 x 32 on a V100."""
 
 L2_BYTE = 7.5
-"""Operations in f32 that take the energy of a byte on its way from the last cache to a multiprocessor. On an A100, a
-byte from memory takes 118 pJ and an operation 5.2 pJ (models/machines/a100.roof); the last cache is taken to be at a
-third of the way."""
+"""The energy of moving a byte from the last cache to a multiprocessor, in operations in f32. On an A100, a byte from
+memory takes 118 pJ and an operation 5.2 pJ (models/machines/a100.roof). The move from the last cache is assumed to take
+a third of the energy of the move from memory."""
 
 
 class Tile(Record):
     """A block's part of the result; each thread has `side` x `side` elements in registers.
 
-    sliced: the threads of a block divide k among four groups, which makes small tiles worthwhile.
+    sliced: the number of groups of threads in a block that divide k among them, which makes small tiles worthwhile.
     """
 
     rows: int
@@ -69,8 +69,9 @@ class Tile(Record):
 
     @property
     def other_instructions(self) -> float:
-        """Of a thread in one step, besides side^2 multiply-adds: 2 side values from shared memory, four at a time; its
-        part of the operands from memory, four at a time, and into shared memory, one by one; and the loop.
+        """The instructions of a thread in one step, besides side^2 multiply-adds. It loads 2 side values from shared
+        memory, four at a time. It loads its part of the operands from memory, four at a time, and stores them to shared
+        memory, one by one. The rest is the loop.
         """
         threads = self.rows * self.columns / self.side**2
         operands = (self.rows + self.columns) / threads
@@ -78,46 +79,46 @@ class Tile(Record):
 
     @property
     def energy(self) -> float:
-        """Energy of an operation and of what it loads through the last cache, in operations alone."""
+        """The energy of an operation and of what it loads from the last cache, in units of an operation alone."""
         return 1 + L2_BYTE * BYTES * (1 / self.rows + 1 / self.columns) / 2
 
     def efficiency(self, lanes: float, lanes_together: float, port_bytes: float) -> float:
         """The share of the peak on schedulers with `lanes` multiply-add units each.
 
-        lanes_together: of all schedulers of a multiprocessor, 0 where they are not known; then nothing waits for the
-        port. port_bytes: what the shared memory of a multiprocessor delivers in a cycle.
+        lanes_together: the lanes of all schedulers of a multiprocessor; if they are unknown, 0, and nothing waits for
+        the port. port_bytes: what the shared memory of a multiprocessor delivers per cycle.
         """
         multiplies = self.side**2
         issued = 1.0
         if lanes > MOST_OF_A_WARP:
             issued = multiplies / (multiplies + self.other_instructions)
-        loading = DELIVERED * 2 * self.side * BYTES / port_bytes  # cycles of a thread's operands in one step
+        loading = DELIVERED * 2 * self.side * BYTES / port_bytes  # cycles for a thread's operands in one step
         waiting = loading * lanes_together / multiplies
         fed = float((1 + waiting**OVERLAP) ** (-1 / OVERLAP))
         return issued * fed * (0.9 if self.sliced > 1 else 1.0)
 
 
 LARGE = Tile(128, 128, 8)
-"""The tile whose products hold the clock that a machine states as throttled."""
+"""The tile with which products run at the clock that a machine states as throttled."""
 
 TILES = (
     LARGE, Tile(64, 128, 8), Tile(128, 64, 8), Tile(64, 64, 8), Tile(128, 32, 4), Tile(32, 128, 4),
     Tile(64, 32, 4, 4), Tile(32, 64, 4, 4), Tile(32, 32, 4, 4),
 )  # fmt: skip
-"""The tiles of cuBLAS's kernels for f32, by their names since Volta."""
+"""The tiles of cuBLAS's kernels for f32 since Volta, as their names tell."""
 
 OF_BATCHES = (Tile(64, 128, 8), Tile(64, 64, 8), Tile(32, 128, 4), Tile(128, 32, 4))
-"""Those of batches where the largest is not used, by the names that a T4 and a V100 report."""
+"""The tiles for batches on GPUs where the largest is not used, from the kernel names that a T4 and a V100 report."""
 
 BEFORE_VOLTA = {"linear": (Tile(128, 32, 4),), "bmm": (Tile(64, 128, 8),)}
-"""The same on a GPU without matrix units, by the names that a P100 reports (`maxwell_sgemm_32x128_tn`, `128x64_nn`)."""
+"""The tiles on a GPU without matrix units, from the kernel names of a P100 (`maxwell_sgemm_32x128_tn`, `128x64_nn`)."""
 
 TWO_LARGEST_BYTES = 100 << 10
-"""Shared memory of two blocks with tiles of 128 x 128, in three stages of 16 steps."""
+"""The shared memory that two blocks with tiles of 128 x 128 need, in three stages of 16 steps."""
 
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16)
 FILL_STEPS = 8
-"""Steps of k that a block takes to fill and to drain its pipeline and to write its tile."""
+"""The time that a block needs to fill and drain its pipeline and to write its tile, in steps along k."""
 
 
 def product_s(operator: Operator, machine: Machine) -> float:
@@ -127,7 +128,7 @@ def product_s(operator: Operator, machine: Machine) -> float:
 
 
 def _tiles(operator: Operator, machine: Machine) -> tuple[Tile, ...]:
-    """The tiles that the library may choose. Batches get the largest where shared memory holds two such blocks."""
+    """The tiles that the library may choose. Batches get the largest if shared memory holds two blocks with it."""
     _, own = multiprocessors(machine)
     if not any(peak.cls == "tensor" for peak in machine.peaks):
         return BEFORE_VOLTA[operator.name]
@@ -153,8 +154,8 @@ def _with_tile(operator: Operator, machine: Machine, tile: Tile, split: int) -> 
 
 
 def _waiting_s(operator: Operator, machine: Machine, tile: Tile, steps: float, tiles: int) -> float:
-    """Seconds that a tile waits for addresses: `linear` walks along the rows of both operands, `bmm` along those of the
-    first and down those of the second.
+    """Seconds that a tile waits for addresses. `linear` walks along the rows of both operands; `bmm` walks along those
+    of the first operand and down the columns of the second.
     """
     resident = resident_blocks(machine, tile.threads, REGISTERS * tile.side)
     pages = pages_of(tile.rows, operator.k * BYTES)
@@ -171,10 +172,10 @@ def _own(machine: Machine) -> Multiprocessor:
 
 
 def _port_bytes(machine: Machine) -> float:
-    """Bytes that the shared memory of a multiprocessor delivers in a cycle.
+    """Bytes that the shared memory of a multiprocessor delivers per cycle.
 
-    Since Volta, it is one memory with the first cache, whose bandwidth the machine states. Before, and where nothing is
-    stated, it is a word for each thread of a warp.
+    Since Volta, it is one memory with the first cache, whose bandwidth the machine states. It is at most one word for
+    each thread of a warp, and exactly that for a machine without a clock or without a first cache before its last one.
     """
     units, own = multiprocessors(machine)
     word = float(own.warp * BYTES)
@@ -184,7 +185,7 @@ def _port_bytes(machine: Machine) -> float:
 
 
 def _lanes(machine: Machine) -> float:
-    """Multiply-add units for f32 of a scheduler; 0 where the machine states no clock."""
+    """Multiply-add units of a scheduler for f32; 0 if the machine states no clock."""
     units, own = multiprocessors(machine)
     if machine.clock_hz is None:
         return 0.0
@@ -192,10 +193,10 @@ def _lanes(machine: Machine) -> float:
 
 
 def _rate(machine: Machine, tile: Tile) -> float:
-    """Operations per second of f32 at the clock that the machine holds under load.
+    """Operations per second in f32 at the clock that the machine holds under load.
 
-    Within a power limit, the clock falls as far as the energy of an operation rises. Smaller tiles load more bytes for
-    each operation, so they run slower than the large ones whose clock the machine states.
+    Under a power limit, the clock is inversely proportional to the energy of an operation. Smaller tiles load more
+    bytes per operation, so they run slower than the large ones, whose clock the machine states.
     """
     peak = float(machine.peak("f32").per_s)
     if machine.clock_hz is None or machine.throttled_clock_hz is None:

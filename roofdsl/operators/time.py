@@ -1,4 +1,4 @@
-"""The expected time of a library's operator, beside the bound that the roofline gives it."""
+"""The expected time of a library's operator, next to its bound from the roofline."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KERNELS = {"elementwise": elementwise_s, "row": row_s, "product": product_s}
 
 class OperatorTime(Record):
     """Seconds of one call. bound_s: the larger of the operations over the peak and the compulsory bytes over the
-    memory's bandwidth. kernel_s: the kernel alone; call_s: what the call adds.
+    memory's bandwidth. kernel_s: the kernel alone. call_s: what the call adds.
     """
 
     operator: Operator

@@ -21,17 +21,18 @@ from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, best
 
 SHARE = 6
-"""Counting the kernel as written takes at most one of so many parts of what is left of a command's time: the floor and
-the best order are what was asked for.
+"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time: the floor and
+the best order matter more.
 """
 
 WRITTEN = "the time as written"
 
 
 class SpeedOfLight(Record):
-    """The floor, the kernel as written (None, with a reason, if that takes too long), the best order, and a claim.
+    """The floor, the kernel as written, the best order, and the verdict on a claim.
 
-    written: loads and stores are counted separately, as in the floor, even if the kernel counts each datum once.
+    written: None if it is not found, and then `why_not` says why. It counts loads and stores separately, as the floor
+    does, even if the kernel counts each datum once.
     """
 
     floor: Floor
@@ -44,7 +45,7 @@ class SpeedOfLight(Record):
 def speed_of_light(
     kernel: Kernel, parameters: Mapping[str, int], machine: Machine, measured_s: Fraction | None = None
 ) -> SpeedOfLight:
-    """The answer for one launch that starts with its data in the memory. Raises what `floor` raises."""
+    """The answer for one launch that starts with its data in memory. Raises what `floor` raises."""
     found = floor(kernel, parameters, machine)
     claim = None if measured_s is None else judge(measured_s, found)
     traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
@@ -62,7 +63,9 @@ def speed_of_light(
 
 @contextmanager
 def _in_its_share() -> Iterator[None]:
-    """Raises Spent, or CommandError, where what runs here takes longer; in Python too, where there is no command."""
+    """Limit what runs inside to its share of the time, also in Python, without a command. Raises Spent or CommandError
+    if it takes longer.
+    """
     if budget.current() is not None:
         with budget.part(SHARE), budget.region(WRITTEN):
             yield

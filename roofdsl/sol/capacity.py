@@ -1,9 +1,9 @@
-"""What is in front of each boundary of a machine: the fast memories whose capacity limits the reuse of what is loaded.
+"""The fast memories in front of each boundary of a machine, whose capacity limits the reuse of what is loaded.
 
-Behind the registers, and between the caches of cores, each core or cache counts for itself: what another one holds has
-to cross its boundary, too. Everywhere else all of them count as one fast memory, since data may then come from
-elsewhere: caches give lines to each other without the memory, and a multiprocessor may get what another one loads (a
-cluster of them shares its memory; a load may be broadcast).
+Directly behind the registers, and between the caches of cores, each core or cache counts separately: data that another
+one holds must still cross its own boundary. Elsewhere, all of them count as one fast memory, because data may come from
+a neighbor: caches pass lines to each other without the memory, and a multiprocessor may get what another one loads (a
+cluster shares its memory; a load may be broadcast).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ CORE_REGISTERS_BYTES = 32 * 64
 
 
 class Front(Record):
-    """So many fast memories with so many bytes each. With several, a datum that two of them hold was loaded twice."""
+    """Fast memories (`memories` of them) with `bytes` bytes each. A datum that two of them hold was loaded twice."""
 
     bytes: int
     memories: int = 1
 
 
 def fronts(machine: Machine) -> tuple[Front | None, ...]:
-    """What is in front of each cache and of the memory, the nearest first; None where the machine does not say."""
+    """What is in front of each cache and of the memory, nearest first; None if the machine does not say."""
     found: list[Front | None] = [_registers(machine)]
     for k in range(1, len(machine.caches) + 1):
         caches = machine.caches[:k]
@@ -42,9 +42,9 @@ def fronts(machine: Machine) -> tuple[Front | None, ...]:
 
 
 def _registers(machine: Machine) -> Front | None:
-    """The registers of each core or multiprocessor, if an L1 is behind them and nothing else is in front of it.
+    """The registers of each core or multiprocessor, if the nearest cache is an L1 and their size is known.
 
-    Matrix units of cores have registers of their own, about which machines say nothing.
+    None for cores with matrix units: these have registers of their own, which machines do not describe.
     """
     own = machine.multiprocessor
     stated = own.registers is not None if own is not None else not any(p.cls in MATRIX_CLASSES for p in machine.peaks)
@@ -54,7 +54,7 @@ def _registers(machine: Machine) -> Front | None:
 
 
 def units(machine: Machine) -> int:
-    """Cores or multiprocessors."""
+    """The number of cores or multiprocessors."""
     return machine.units or max((c.copies for c in machine.caches), default=1)
 
 

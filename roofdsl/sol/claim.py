@@ -15,7 +15,7 @@ Verdict = Literal["impossible", "near the floor", "possible"]
 
 
 class Claim(Record):
-    """A time in seconds, with the verdict. violated: the terms that are longer than it, longest first."""
+    """A claimed time in seconds, with the verdict. violated: the terms that are longer than it, longest first."""
 
     measured_s: Fraction
     verdict: Verdict
@@ -26,8 +26,8 @@ class Claim(Record):
 def judge(measured_s: Fraction, floor: Floor) -> Claim:
     """The verdict on `measured_s`, the time of one launch that starts with its data in memory.
 
-    above_floor: the time over the floor, minus one. A time below the floor is impossible on this machine: the terms in
-    `violated` need more.
+    above_floor: the ratio of the time to the floor, minus one. A time below the floor is impossible on this machine:
+    the terms in `violated` need longer.
     """
     violated = tuple(t for t in floor.terms if measured_s < t.time_s)
     above = measured_s / floor.time_s - 1 if floor.time_s else Fraction(0)

@@ -1,9 +1,9 @@
 """The least time of a kernel's operations, on ordinary pipes and on matrix units side by side.
 
-A contraction runs on matrix units as a whole, if the machine has them for its types (docs/rules.md, rule 14). Of other
-kernels, the pairs of multiplications and additions that sum products may run on matrix units while everything else
-runs on the ordinary pipes: a convolution with its ReLU, attention with its exponentials. A factor of a narrower type
-decides the rate of such a pair, since code may round the other one to it, as FlashAttention does.
+A contraction runs on matrix units as a whole, if the machine has them for its types (docs/rules.md, rule 14). In other
+kernels, such as a convolution with its ReLU or attention with its exponentials, the multiply-add pairs that sum
+products may run on matrix units while everything else runs on the ordinary pipes. The narrower type of the two factors
+decides the rate of such a pair, since code may round the other factor to it, as FlashAttention does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ MATRIX_UNIT = "tensor"
 class Operations(Record):
     """The operations of a launch, or of several: those that matrix units may do, and the others.
 
-    unit: the matrix unit that does everything (a contraction), or None. costs: the file's own costs of classes.
+    unit: the matrix unit that does everything (for a contraction), or None. costs: the costs of classes that the file
+    states.
     """
 
     work: int
@@ -47,14 +48,14 @@ class Operations(Record):
 
 
 class ComputeFloor(Record):
-    """The least seconds of the operations, and the numbers that give them in words."""
+    """The least seconds for the operations, and how they are made up, in words."""
 
     time_s: Fraction
     formula: str
 
 
 class Executed(Record):
-    """A kernel, the same with its directives applied, the operations of each statement, and its executions."""
+    """A kernel, as given and with its directives applied (`plain`), and each statement's operations and executions."""
 
     kernel: Kernel
     plain: Kernel
@@ -138,7 +139,10 @@ def _joined(parts: Iterable[ComputePart]) -> tuple[ComputePart, ...]:
 
 
 def together(launches: Sequence[tuple[Operations, int]]) -> Operations:
-    """The operations of (launch, how often) as those of one launch; files' own costs must agree, or are left out."""
+    """The operations of several launches, each with its number of executions, as those of one launch.
+
+    A cost that every file states counts with its least value; others are left out.
+    """
     matrix = _joined(replace(p, operations=p.operations * n) for own, n in launches for p in own.matrix)
     operations: dict[tuple[str, str], int] = {}
     pairs: dict[str, int] = {}
@@ -161,8 +165,8 @@ def together(launches: Sequence[tuple[Operations, int]]) -> Operations:
 
 
 def compute_floor(found: Operations, machine: Machine) -> ComputeFloor:
-    """The longer of the time of the matrix units and that of the ordinary pipes. Raises CommandError for a type that
-    the machine lacks.
+    """The time of the matrix units or that of the ordinary pipes, whichever is longer. Raises CommandError for a type
+    that the machine lacks.
     """
     on_unit = sum((part.time_s for part in found.matrix), Fraction(0))
     ordinary = compute_time(found.ordinary, machine, costs=dict(found.costs))

@@ -1,4 +1,4 @@
-"""The speed of light of a problem of SOL-ExecBench: its reference code as a program of operators."""
+"""The speed of light of a SOL-ExecBench problem, from its reference code as a program of operators."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from roofdsl.sol.program import ProgramLight, program_light
 def definition_light(
     path: str, settings: Mapping[str, int], machine: Machine, measured_s: Fraction | None = None, *, fused: bool = False
 ) -> ProgramLight:
-    """The answer for a `definition.json`. Its inputs are loaded once and its outputs stored once, if it is one launch.
+    """The answer for a `definition.json`. As one launch, it loads its inputs once and stores its outputs once.
 
-    settings: numbers of its `var` axes. fused: the launches are groups of elementwise operators, else single operators.
-    The reference code is read and not executed. Raises CommandError for what is not read.
+    settings: the sizes of its `var` axes. fused: each launch is a group of elementwise operators instead of a single
+    operator. The reference code is parsed, not executed. Raises CommandError for code that cannot be read.
     """
     graph = graph_of_reference(read_definition(path, settings))
     program = tensor_program(graph, fused=fused)

@@ -2,9 +2,9 @@
 
 - Compute: the operations at the machine's rates; sums of products on matrix units if the machine has some for their
   types (`compute_floor`).
-- Each boundary between levels: the bytes that cross it in any order, at the rate of the level behind it. Loads are the
-  largest of the lower bounds of `roofdsl.bounds` for the capacity of everything in front of the boundary, and of the
-  compulsory loads. Stores are the elements that the kernel leaves behind.
+- Each boundary between levels: the bytes that must cross it in any order, at the rate of the level behind it. Loads are
+  the compulsory loads or, if larger, the lower bound of `roofdsl.bounds` for the capacity of everything in front of the
+  boundary. Stores are the elements that the kernel leaves behind.
 - The launch.
 
 The capacity in front of a boundary counts registers and caches together (`capacity`). Real machines hold less, since
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 COMPULSORY = "compulsory"
 KEPT = 256
-"""The number of bounds that a long-running process keeps."""
+"""The maximum number of bounds that a long-running process keeps."""
 
 
 class FloorTerm(Record):
     """One unavoidable time: its name ("compute", a level or "launch"), how it is made up, and the argument for it.
 
-    formula: the numbers that give `time_s`, in words. amount: operations, bytes or launches. argument: "compulsory", an
-    argument of `roofdsl bound` ("partition", "stencil", ...), "operations" or "launches".
+    formula: how `time_s` is made up, in words. amount: the number of operations, bytes or launches. argument:
+    "compulsory", an argument of `roofdsl bound` ("partition", "stencil", ...), "operations" or "launches".
     """
 
     name: str
@@ -55,8 +55,8 @@ class FloorTerm(Record):
 class Floor(Record):
     """All terms, the longest first.
 
-    kernel: or a program. unit: the matrix unit of the whole compute term, or None; partly: the unit that does a part of
-    it beside the ordinary pipes. notes: what is not proven.
+    kernel: the name of the kernel or program. unit: the matrix unit that does the whole compute term, or None; partly:
+    the unit that does a part of it alongside the ordinary pipes. notes: why a bound may be lower than the actual need.
     """
 
     kernel: str
@@ -80,7 +80,9 @@ class Floor(Record):
 
 @lru_cache(KEPT)
 def lower_bound(kernel: Kernel) -> LowerBound | None:
-    """The lower bound on loads for symbolic sizes, found once; None for a kernel without arrays or without a form."""
+    """The lower bound on loads for symbolic sizes, found once; None for a kernel without arrays or without such a
+    bound.
+    """
 
     def found() -> LowerBound:
         from roofdsl.bounds.bound import bound
@@ -96,7 +98,7 @@ def lower_bound(kernel: Kernel) -> LowerBound | None:
 
 
 class Needs(Record):
-    """What a kernel needs at its sizes on any machine. loads, stores: the bytes that must cross every boundary."""
+    """What a kernel needs at its sizes on any machine. loads, stores: bytes that must cross every boundary."""
 
     kernel: Kernel
     values: tuple[tuple[str, int], ...]
@@ -107,7 +109,7 @@ class Needs(Record):
 
 
 def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Floor:
-    """The floor of one launch of `kernel` at `parameters`, with all data in the memory at first.
+    """The floor of one launch of `kernel` at `parameters` that starts with all data in memory.
 
     Raises InputError for an illegal kernel, CommandError for a missing parameter and for a type that the machine lacks,
     and what the analyses raise.
@@ -116,7 +118,7 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
 
 
 def needs(kernel: Kernel, parameters: Mapping[str, int]) -> Needs:
-    """The part of a floor that is the same on all machines. Raises as `floor`."""
+    """The part of a floor that is the same on all machines. Raises what `floor` raises."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import traffic_at
 
@@ -146,12 +148,12 @@ def floor_on(machine: Machine, found: Needs) -> Floor:
 
 
 def in_order(terms: list[FloorTerm]) -> tuple[FloorTerm, ...]:
-    """The longest first."""
+    """The terms, longest first."""
     return tuple(sorted(terms, key=lambda t: -t.time_s))
 
 
 def compute_term(operations: Operations, machine: Machine) -> FloorTerm:
-    """The operations at the machine's rates. Raises CommandError for a type that it lacks."""
+    """The term for the operations, at the machine's rates. Raises CommandError for a type that it lacks."""
     found = compute_floor(operations, machine)
     return FloorTerm(COMPUTE, operations.work, found.time_s, found.formula, "operations")
 
@@ -169,10 +171,10 @@ def _notes(bound: LowerBound | None) -> tuple[str, ...]:
 
 
 def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front], tuple[int, str]]) -> list[FloorTerm]:
-    """A term for each boundary behind a cache, and for that of the memory on a machine without caches.
+    """A term for each boundary behind a cache, or for that of the memory on a machine without caches.
 
-    once: bytes that must be loaded and stored across every boundary. needed: the bytes of loads that any order needs
-    with that in front of a boundary, and the argument for them.
+    once: the bytes that must be loaded and stored across every boundary. needed: gives, for what is in front of a
+    boundary, the bytes that any order must load across it, and the argument for them.
     """
     loads, stores = once
     terms = []

@@ -1,9 +1,9 @@
 """The floor of a program as one launch: what its launches pass on need not leave the chip.
 
-A program does not say which array of a launch is the result of an earlier one. So the floor takes every chance: an
-array that a launch reads may be any result of an earlier launch with the same type and number of elements, and arrays
-of two launches with the same type and number of elements may be the same. Arrays that differ in one of these are
-different. The data that must then come from the memory, and must stay there at the end, are never more than in truth.
+A program does not say which array of a launch is the result of an earlier one. So the floor assumes the best case. Any
+two arrays with the same type and number of elements may be the same array, so what a launch reads may be the result of
+an earlier launch. Arrays that differ in type or number of elements are different. The bytes that must come from memory,
+and those that must be there at the end, are therefore never overestimated.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from roofdsl.sol.floor import COMPULSORY, Floor, compute_term, in_order, launch_
 NOTE = "arrays of another type or another number of elements are taken to be other arrays"
 
 Kind = tuple[str, int]
-"""Type and number of elements of an array."""
+"""The type and the number of elements of an array."""
 
 
 class Moved(Record):
-    """An array of a launch: bytes that the launch loads and stores of it, each element once."""
+    """An array of a launch, and the bytes that the launch loads and stores of it, each element once."""
 
     name: str
     kind: Kind
@@ -44,17 +44,17 @@ class Passed(Record):
 
 
 class Fused(Record):
-    """The floor of the program as one launch, and what need not move then."""
+    """The floor of the program as one launch, and what then need not move."""
 
     floor: Floor
     passed: tuple[Passed, ...]
 
 
 def fused(at: ProgramAt, machine: Machine, once: tuple[int, int] | None = None) -> Fused:
-    """The floor of all launches of a program as one.
+    """The floor of a program whose launches are all fused into one.
 
-    once: the bytes of the inputs and of the results, if they are known. Raises what counting raises, CommandError for a
-    missing type.
+    once: the bytes of the inputs and of the results, if they are known. Raises what counting raises, and CommandError
+    for a type that the machine lacks.
     """
     arrays = [arrays_of(part) for part in at.launched]
     given = list(_given(at.launched, arrays))
@@ -88,7 +88,7 @@ def fused(at: ProgramAt, machine: Machine, once: tuple[int, int] | None = None) 
 
 
 def arrays_of(part: Launched) -> tuple[Moved, ...]:
-    """The arrays of a launch that outlive it, with what moves if each element moves once."""
+    """The arrays of a launch that exist beyond it, with the bytes that move if each element moves once."""
     from roofdsl.counts.traffic_at import first_touches_at
 
     values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
@@ -105,7 +105,10 @@ def arrays_of(part: Launched) -> tuple[Moved, ...]:
 
 
 def _given(launched: Sequence[Launched], arrays: Sequence[Sequence[Moved]]) -> Iterator[frozenset[str]]:
-    """For each launch, by its first time, the arrays that earlier launches may have written: those read most first."""
+    """For each launch, by its first execution, the arrays that earlier launches may have written.
+
+    If fewer results than arrays of a kind exist, those with the most loads count as written.
+    """
     written: dict[Kind, int] = {}
     for _, own in zip(launched, arrays, strict=True):
         left = dict(written)
@@ -121,7 +124,7 @@ def _given(launched: Sequence[Launched], arrays: Sequence[Sequence[Moved]]) -> I
 
 
 def _loaded(at: ProgramAt, arrays: Sequence[Sequence[Moved]], given: Sequence[frozenset[str]]) -> int:
-    """Bytes that come from the memory: of each kind, what the launch needs that needs most of it from outside."""
+    """Bytes that must come from memory: for each kind, the most that a single launch needs from outside the program."""
     outside: dict[Kind, int] = {}
     for own, passed in zip(arrays, given, strict=True):
         here: dict[Kind, int] = {}
@@ -133,8 +136,8 @@ def _loaded(at: ProgramAt, arrays: Sequence[Sequence[Moved]], given: Sequence[fr
 
 
 def _stored(at: ProgramAt, arrays: Sequence[Sequence[Moved]]) -> int:
-    """Bytes that must be in the memory at the end: of each kind, what the last launch that writes it stores, if no
-    later one reads that kind.
+    """Bytes that must be in memory at the end: for each kind, what the last launch that writes it stores, unless a
+    later launch reads that kind.
     """
     last: dict[Kind, int] = {}
     for place in _by_last_time(at.steps):
@@ -146,7 +149,7 @@ def _stored(at: ProgramAt, arrays: Sequence[Sequence[Moved]]) -> int:
 
 
 def _by_last_time(steps: Sequence[int | RepeatedAt]) -> list[int]:
-    """Places of launches in the order of their last time."""
+    """The launches (by index) in the order of their last executions."""
 
     def once(part: Sequence[int | RepeatedAt]) -> Iterator[int]:
         for step in part:

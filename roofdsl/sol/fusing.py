@@ -1,10 +1,10 @@
 """Launches of a program that run as one, block by block, so that what they pass on stays in the last cache.
 
-Launches that follow each other may be fused if they begin with the same loops, and if each iteration of these loops in
-one launch touches what the same iteration touches in the others. The fused launch does a block of iterations of the
-first launch, the same ones of the second, and so on, and then goes on to the next block; inside a launch the order
-stays. What a launch moves for a block is counted with its data in the memory, except for arrays that an earlier launch
-wrote in the same block: the last cache holds everything that a block touches.
+Consecutive launches may be fused if they begin with the same loops, and if each iteration of these loops touches the
+same parts of shared arrays in all of the launches. The fused launch executes a block of iterations of the first launch,
+the same block of the second, and so on, and then goes on to the next block; within a launch, the order stays. What a
+launch moves for a block is counted as if its data were in memory, except for arrays that an earlier launch wrote in the
+same block: the last cache holds everything that a block touches.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from roofdsl.sol.level_times import Times
 from roofdsl.sol.schedule import Schedule
 
 LONGEST = 4
-"""The most launches that are fused into one."""
+"""The maximum number of launches that are fused into one."""
 
 Place = tuple[tuple[int, int], ...]
-"""For loops by their depth, the dimension of an array that each of them counts."""
+"""Pairs of a loop, by its depth, and the dimension of an array whose subscript is that loop's variable."""
 
 
 class FusedLaunches(Record):
     """Launches (indices into `ProgramAt.launched`) that run as one, `times` times.
 
-    loops: those of the first launch whose iterations are the blocks; arrays: what stays in the last cache. terms: the
-    time of one fused launch.
+    loops: the loops of the first launch whose iterations form the blocks, of which there are `blocks`. arrays: what
+    stays in the last cache. terms: the time of one fused launch.
     """
 
     places: tuple[int, ...]
@@ -55,9 +55,9 @@ class FusedLaunches(Record):
 
 
 def fusions(at: ProgramAt, best: Sequence[Schedule | None], machine: Machine) -> list[FusedLaunches]:
-    """Groups of launches that are faster as one than one after the other, no launch in two of them.
+    """Disjoint groups of launches that are faster fused than one after the other.
 
-    best: the best order of each launch of `at` alone. Only what is one launch on the machine is fused.
+    best: the best order of each launch of `at` alone. A kernel that takes several launches on the machine is not fused.
     """
     if machine.last_cache is None or machine.main_memory.duplex or at.exchanges:
         return []
@@ -75,7 +75,7 @@ def fusions(at: ProgramAt, best: Sequence[Schedule | None], machine: Machine) ->
 
 
 def _sequences(steps: Sequence[int | RepeatedAt], times: int) -> Iterator[tuple[list[int], int]]:
-    """Launches that follow each other directly, and how often they do."""
+    """Sequences of consecutive launches, each with how often it is executed."""
     own: list[int] = []
     for step in steps:
         if isinstance(step, int):
@@ -90,7 +90,7 @@ def _sequences(steps: Sequence[int | RepeatedAt], times: int) -> Iterator[tuple[
 def _longest(
     at: ProgramAt, places: Sequence[int], alone_s: Sequence[Fraction | None], machine: Machine
 ) -> FusedLaunches | None:
-    """The longest group that begins with the first of these launches and is faster as one."""
+    """The longest group that begins with the first of these launches and is faster fused; None if there is none."""
     for length in range(len(places), 1, -1):
         own = tuple(places[:length])
         alone = [alone_s[place] for place in own]
@@ -101,7 +101,7 @@ def _longest(
 
 
 def _fused(at: ProgramAt, places: tuple[int, ...], machine: Machine) -> FusedLaunches | None:
-    """These launches as one, in the largest blocks that the last cache holds; None if it is not known to be legal."""
+    """These launches as one, in blocks that fit in the last cache; None if none fit or it is not known to be legal."""
     launched = [at.launched[place] for place in places]
     nests = [_nest(part) for part in launched]
     most = 0
@@ -122,7 +122,7 @@ Loop = tuple[str, int, int, int]
 
 
 def _nest(part: Launched) -> tuple[Loop, ...]:
-    """The loops around everything that a launch does, from the outside in."""
+    """The loops around everything that a launch does, outermost first."""
     values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
     found: list[Loop] = []
     body = () if part.kernel.directives else part.kernel.body
@@ -136,14 +136,16 @@ def _nest(part: Launched) -> tuple[Loop, ...]:
 
 
 def _depends(kernel: Kernel, nest: Sequence[Loop]) -> bool:
-    """Whether an inner loop runs differently from iteration to iteration of these."""
+    """Whether the bounds of a loop depend on the variables of these loops."""
     names = {name for name, *_ in nest}
     around = {loop for placed in statements(kernel.body) for loop in placed.loops}
     return any((loop.start.symbols() | loop.stop.symbols()) & names for loop in around)
 
 
 def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int) -> bool:
-    """Whether arrays that may be the same are touched by the same iterations in all launches, if one writes them."""
+    """Whether an element that several launches may share, one of them writing it, is touched by the same iteration of
+    the first `depth` loops in all of them.
+    """
     touched: dict[tuple[str, int], list[tuple[int, bool, Place | None, tuple[int, ...]]]] = {}
     for number, (part, nest) in enumerate(zip(launched, nests, strict=True)):
         values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
@@ -175,8 +177,9 @@ def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop
 def _in_blocks(
     at: ProgramAt, places: tuple[int, ...], nests: Sequence[Sequence[Loop]], depth: int, machine: Machine
 ) -> FusedLaunches | None:
-    """Blocks of iterations of the last of `depth` loops, as many as fit in the last cache; None if not even one does,
-    or if no order of a launch is found.
+    """The fused launch, in blocks of as many iterations of the last of `depth` loops as fit in the last cache.
+
+    None if not even one iteration fits, or if no order of a launch is found.
     """
     trips = [max(0, -(-(stop - start) // step)) for _, start, stop, step in nests[0][:depth]]
     launched = [at.launched[place] for place in places]
@@ -208,12 +211,14 @@ def _in_blocks(
 
 
 def _touched(moved: Sequence[Sequence[Moved]]) -> int:
-    """Bytes of everything that launches touch; arrays with the same name and size are the same."""
+    """Bytes of everything that launches touch; arrays with the same name, type and size are the same."""
     return sum({(a.name, a.kind): max(a.loads, a.stores) for own in moved for a in own}.values())
 
 
 def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int, together: int) -> list[Launched]:
-    """Launches of the first block alone: the first iteration of the outer loops, and the first ones of the last."""
+    """The launches cut down to their first block: the first iteration of each outer loop, and the first `together`
+    iterations of the last of `depth` loops.
+    """
 
     def cut(loop: For, own: Sequence[Loop]) -> For:
         inner, many = loop.body[0], (together if len(own) == 1 else 1) * own[0][3]
@@ -231,7 +236,7 @@ def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth:
 def _passed(at: ProgramAt, places: tuple[int, ...], moved: Sequence[Sequence[Moved]]) -> Iterator[tuple[str, int]]:
     """Arrays that a launch of the group reads after another one wrote them, with the bytes that need not move.
 
-    What is written need not reach the memory if it is read in the group, and nowhere else in the program.
+    A written array need not reach the memory if it is read in the group and nowhere else in the program.
     """
     written: dict[tuple[str, object], Moved] = {}
     outside = {a.kind for k, part in enumerate(at.launched) if k not in places for a in arrays_of(part) if a.loads}

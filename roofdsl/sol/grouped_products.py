@@ -1,9 +1,9 @@
 """A kernel as products of matrices at its sizes: convolutions, batches of products and attention are such kernels.
 
-Their loops in groups are the rows, columns and steps of each product (`sums`). Any order of rows, columns and steps
-gives the same sums, as long as nothing else happens to what is read and written: factors are inputs, every array that
-is written is touched at one place in each iteration, and a factor that is computed on the way (the scores of attention)
-belongs to the rows of the product that uses it.
+Groups of their loops are the rows, columns and steps of each product (`sums`). Any order of rows, columns and steps
+gives the same sums if nothing else changes what is read and written: the factors are inputs, every array that is
+written is touched at a single place in each iteration, and a factor that the kernel itself computes (the scores of
+attention) belongs to the rows of the product that uses it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from roofdsl.sol.sums import Factor, SumOfProducts, sums_of_products
 class GroupedProduct(Record):
     """rows x columns results, each a sum of `steps` products, `batch` times over.
 
-    executions: products in all, fewer than the extents say where loops are triangular. held: bytes of a running value.
-    left, right and result: bytes of an element, 0 for a value that stays on the chip; fresh: results are not loaded
-    before their sums begin. left_once, right_once: bytes of the elements that are read, each counted once: fewer than
-    rows x steps where windows overlap. names: the loops of rows and of columns.
+    executions: the total number of products, fewer than the extents say if loops are triangular. held: bytes of a
+    running sum. left, right, result: bytes of an element, 0 for a value that stays on the chip. fresh: results are not
+    loaded before their sums begin. left_once, right_once: bytes of the elements that are read, each counted once: fewer
+    than those of rows x steps (or steps x columns) if windows overlap. names: the loops of rows and of columns.
     """
 
     rows: int
@@ -52,7 +52,10 @@ class Grouped(Record):
 
 
 def grouped_products(kernel: Kernel, values: Mapping[str, int]) -> Grouped | None:
-    """None for a kernel without sums of products, or whose sums may not be reordered. Raises what counting raises."""
+    """The products of a kernel; None if it has no sums of products, or if these may not be reordered.
+
+    Raises what counting raises.
+    """
     from roofdsl.counts.traffic_at import first_touches_at
 
     at = sized(kernel, values)
@@ -82,7 +85,7 @@ def grouped_products(kernel: Kernel, values: Mapping[str, int]) -> Grouped | Non
 
 
 def _may_be_reordered(kernel: Kernel, sums: tuple[SumOfProducts, ...]) -> bool:
-    """Whether each sum may be made in any order, and the products one after the other for a block of rows."""
+    """Whether each sum may be computed in any order, and the products one after another for a block of rows."""
     places: dict[str, set[tuple[IntExpr, ...]]] = {}
     written: set[str] = set()
     for placed in statements(kernel.body):
@@ -107,7 +110,7 @@ def _may_be_reordered(kernel: Kernel, sums: tuple[SumOfProducts, ...]) -> bool:
 
 
 def _trips(loops: tuple[For, ...], values: Mapping[str, int]) -> dict[str, int] | None:
-    """The most iterations of each loop; None where bounds hide a loop in a division."""
+    """The maximum number of iterations of each loop; None if the bounds of one have no simple maximum."""
     numbers = {name: Const(value) for name, value in values.items()}
     ranges: dict[str, Range] = {}
     found: dict[str, int] = {}
@@ -127,7 +130,7 @@ def _trips(loops: tuple[For, ...], values: Mapping[str, int]) -> dict[str, int] 
 
 
 def _folded(e: IntExpr) -> IntExpr:
-    """With every part that has no symbols as a number."""
+    """The expression with every part without symbols replaced by its value."""
     return e.rebuild(tuple(_folded(a) for a in e.args())) if e.symbols() else Const(e.evaluate({}))
 
 

@@ -11,15 +11,15 @@ from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.time_model import larger_direction
 
 Moved = tuple[int, int]
-"""Bytes that are loaded and stored across a boundary."""
+"""The bytes that are loaded and stored across a boundary."""
 
 Times = tuple[tuple[str, Fraction], ...]
 
 
 def level_times(machine: Machine, moved: Sequence[Moved]) -> Times:
-    """Seconds of each level, the nearest first, and of the levels that take turns, if the machine has some.
+    """Seconds of each level, nearest first, and of the levels that take turns, if the machine has some.
 
-    moved: for each cache, and then for the memory.
+    moved: the bytes across the boundary of each cache, and then of the memory.
     """
     levels = [
         LevelTime(

@@ -1,9 +1,9 @@
 """Tiles of products for every level of a machine, and the time that each level then takes.
 
 On cores, nested tiles (`roofdsl.bounds.nested`) hold a block of the result in each level. On multiprocessors, the
-result stays in registers for all steps: a warp holds a square of it, a multiprocessor those of its warps, and all
-multiprocessors together, which walk along the sum side by side, a block as large as their number allows. What is loaded
-for each is what its block needs once.
+result stays in registers for all steps: a warp holds a square of it, and a multiprocessor holds the squares of its
+warps. All multiprocessors walk along the sum side by side, and so together hold a block as large as their number
+allows. Each level loads what its block needs once.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
     from roofdsl.bounds.tiles import Tiling
 
 CORE_REGISTERS_BYTES = 512
-"""Of vector registers of a core: 16 of 32 B, as x86-64 with AVX2 has."""
+"""The bytes of a core's vector registers: 16 of 32 B, as in x86-64 with AVX2."""
 
 MOST_REGISTERS = 255
-"""Of a thread on NVIDIA's multiprocessors."""
+"""The maximum number of registers of a thread on NVIDIA's multiprocessors."""
 
 KEPT = 256
-"""The number of tilings that a long-running process keeps."""
+"""The maximum number of tilings that a long-running process keeps."""
 
 
 class Products(Record):
-    """The products of a kernel. nest: the kernel's bound and its loops, if it is one product in three loops.
+    """The products of a kernel. nest: the kernel's bound and tiling, if it is a single product in three loops.
 
-    Then `.roof` lines can say the tiles.
+    Then `.roof` lines can express the tiles.
     """
 
     grouped: Grouped
@@ -48,7 +48,7 @@ class Products(Record):
 
 
 class ProductTiles(Record):
-    """Tiles in words, the `.roof` lines that say them, if lines can, and the seconds of each level."""
+    """Tiles in words, the `.roof` lines for them (none if lines cannot express them), and the seconds of each level."""
 
     what: str
     lines: tuple[str, ...]
@@ -56,7 +56,7 @@ class ProductTiles(Record):
 
 
 def products_of(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> Products | None:
-    """The kernel as products at its sizes; None if it is none."""
+    """The kernel as products at its sizes; None if it has no such form."""
     values = numbers(kernel, dict(parameters))
     nest = _nest(kernel, parameters)
     grouped = grouped_products(kernel, values)
@@ -76,7 +76,7 @@ def _nest(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> tuple[Boun
 
 @lru_cache(KEPT)
 def _plan(kernel: Kernel) -> tuple[Bound, Tiling] | None:
-    """The bound and the tiling of a product in three loops, found once. Only loops that may be one are bounded."""
+    """The bound and the tiling of a kernel that is one tileable nest, found once; None for any other kernel."""
     from roofdsl.bounds.bound import bound
     from roofdsl.bounds.tiles import NoTiling, perfect_nest, tiling
     from roofdsl.checks.untile import untiled
@@ -117,7 +117,7 @@ def tiles(products: Products, machine: Machine) -> ProductTiles | None:
 
 
 def _nested(products: Products, machine: Machine) -> ProductTiles | None:
-    """Blocks for registers and each cache of one core; a cache no larger than what is in front of it adds none."""
+    """Blocks for the registers and each cache of one core; a cache no larger than what is in front of it adds none."""
     from roofdsl.bounds.nested import lines, nested_kernel
     from roofdsl.bounds.tiles import NoTiling, written
 
@@ -145,7 +145,7 @@ def _nested(products: Products, machine: Machine) -> ProductTiles | None:
 
 
 def _blocks(product: GroupedProduct, held: list[int]) -> tuple[Block, ...]:
-    """The nested blocks of a product whose loops, in groups, stand for those of a plain one. Raises NoTiling."""
+    """The nested blocks of a product whose groups of loops act as the three loops of a plain one. Raises NoTiling."""
     import sympy
 
     from roofdsl.bounds.nested import nested
@@ -165,11 +165,11 @@ def _sum(a: Moved, b: Moved) -> Moved:
 def _in_waves(
     products: Products, machine: Machine, own: Multiprocessor, registers: int, units: int
 ) -> ProductTiles | None:
-    """Squares of the result in the registers of a warp and of a multiprocessor, and a block of all of them.
+    """Squares of the result in the registers of a warp and of a multiprocessor, and a block for all multiprocessors.
 
-    Half of the registers hold the results, the others operands and addresses. The first cache (or shared memory) gives
-    each warp its operands, the caches behind it give each multiprocessor its own, and the memory gives the last cache
-    what all multiprocessors need of the same steps.
+    Half of the registers hold results, the others operands and addresses. The first cache (or shared memory) supplies
+    each warp with its operands, the caches behind it supply each multiprocessor, and the memory supplies the last cache
+    with what all multiprocessors need for the same steps.
     """
     several = products.grouped.products
     width = max(p.held for p in several) * len(several)  # results of all of them at a time
@@ -195,23 +195,24 @@ def _in_waves(
 
 
 def _fitted(p: GroupedProduct, rows: int, columns: int) -> tuple[int, int]:
-    """A block of the same size that is no wider or higher than the result."""
+    """A block of the same area that is no wider or higher than the result."""
     if columns > p.columns:
         return rows * columns // p.columns, p.columns
     return (p.rows, rows * columns // p.rows) if rows > p.rows else (rows, columns)
 
 
 def _side(held_bytes: int, element_bytes: int, unit: int) -> int:
-    """The side of the largest square of elements that fits, in whole units."""
+    """The side of the largest square of elements that fits: a multiple of `unit`, or 1."""
     side = isqrt(held_bytes // element_bytes)
     return max(1, side // unit * unit)
 
 
 def _streamed(p: GroupedProduct, rows: int, columns: int, turns: int, held_bytes: int = 0) -> Moved:
-    """Bytes for blocks of that size: each block needs its rows and columns of the operands once, and its results once
-    in each turn.
+    """The bytes loaded and stored with blocks of that size: a block needs its rows and columns of the operands once,
+    and its results once in each turn.
 
-    held_bytes: of a cache whose blocks run over each operand side by side; windows that overlap are then loaded once.
+    held_bytes: the size of a cache behind which blocks walk over each operand side by side; overlapping windows are
+    then loaded once.
     """
     left = p.executions * p.left * -(-p.columns // columns) // p.columns
     right = p.executions * p.right * -(-p.rows // rows) // p.rows
@@ -226,7 +227,7 @@ def _streamed(p: GroupedProduct, rows: int, columns: int, turns: int, held_bytes
 
 
 def _wave_lines(bound: Bound, plan: Tiling, block: int, warp: int) -> tuple[str, ...]:
-    """Tiles of a warp, and around them those of a multiprocessor, with the sum inside."""
+    """The `.roof` lines: tiles of a warp, and around them those of a multiprocessor, with the sum inside."""
     from roofdsl.lang.scope import tile_name
 
     taken = {q.name for q in bound.kernel.parameters} | {a.name for a in bound.kernel.arrays} | set(plan.order)

@@ -22,8 +22,9 @@ class Part(Record):
 
 
 class Kept(Record):
-    """An array that a launch reads while the last cache still holds what the launch before it wrote. saved_s: the
-    time of its bytes at the memory, over all times that this happens.
+    """An array that a launch reads while the last cache still holds it from the launch before, which wrote it.
+
+    saved_s: the time that this saves at the memory, over all times that it happens.
     """
 
     array: str
@@ -34,9 +35,9 @@ class Kept(Record):
 
 
 class ProgramLight(Record):
-    """The program as one launch (`fused`), its launches one by one, and arrays that stay in the last cache between.
+    """The program as one launch (`fused`), its launches one by one, and arrays that stay in the last cache between two.
 
-    together: launches that the best order found fuses; `kept` is about the others.
+    together: the groups of launches that are fused in the best order found; `kept` describes the other launches.
     """
 
     fused: Fused
@@ -51,18 +52,18 @@ class ProgramLight(Record):
 
     @property
     def launched_s(self) -> Fraction:
-        """The least time of the launches one after the other, each with its data in the memory."""
+        """The least time of the launches one after another, each starting with its data in memory."""
         return sum((part.times * part.answer.floor.time_s for part in self.parts), Fraction(0))
 
     @property
     def written_s(self) -> Fraction | None:
-        """The time of all launches as written; None if one of them was not found."""
+        """The time of all launches as written; None if that of one launch was not found."""
         found = [None if p.answer.written is None else p.times * p.answer.written.bound_s for p in self.parts]
         return None if None in found else sum((t for t in found if t is not None), Fraction(0))
 
     @property
     def best_s(self) -> Fraction | None:
-        """The time of all launches in the best order found, fused or with what stays in the last cache."""
+        """The time of all launches in the best order found: some fused, some with data that stays in the last cache."""
         alone = [None if p.answer.best is None else p.answer.best.time_s for p in self.parts]
         if None in alone:
             return None
@@ -74,7 +75,7 @@ def program_light(
     at: ProgramAt, machine: Machine, measured_s: Fraction | None = None, once: tuple[int, int] | None = None
 ) -> ProgramLight:
     """The answer for one execution of the program. A claim is judged by the floor of the program as one launch, since
-    code may fuse its launches. once: as in `fused`. Raises what `fused` and `speed_of_light` raise.
+    code may fuse its launches. once: see `fused`. Raises what `fused` and `speed_of_light` raise.
     """
     whole = fused(at, machine, once)
     parts = tuple(Part(p.times, speed_of_light(p.kernel, dict(p.arguments), machine)) for p in at.launched)
@@ -91,7 +92,7 @@ def program_light(
 
 
 def _gain(together: Iterable[FusedLaunches], alone: Sequence[Fraction | None]) -> Fraction:
-    """The seconds by which fused launches are faster than one after the other."""
+    """The seconds by which fused launches are faster than the same launches one after another."""
     return sum(
         (
             g.times * (sum((alone[place] or Fraction(0) for place in g.places), Fraction(0)) - g.time_s)
@@ -102,9 +103,9 @@ def _gain(together: Iterable[FusedLaunches], alone: Sequence[Fraction | None]) -
 
 
 def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[Kept]:
-    """Arrays that pass from a launch to the next one: same name, type and number of elements.
+    """Arrays that one launch passes to the next: both have one of this name, type and number of elements.
 
-    The last cache holds them if it holds everything that both launches touch.
+    The last cache holds them if everything that both launches touch fits in it.
     """
     cache = machine.last_cache
     if cache is None:
@@ -119,7 +120,7 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
             continue
         passed = [a for a in arrays[second] if a.loads and (a.name, a.kind) in written]
         others = max((t for name, t in best.terms if name != memory.name), default=Fraction(0))
-        left = max(Fraction(0), best.time_s - others)  # below the other terms nothing is saved
+        left = max(Fraction(0), best.time_s - others)  # no saving beyond the longest of the other terms
         for a in passed:
             saved = min(left, Fraction(a.loads) / memory.bandwidth_bytes_per_s)
             left -= saved
@@ -127,11 +128,11 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
 
 
 def _neighbors(steps: tuple[int | RepeatedAt, ...]) -> dict[tuple[int, int], int]:
-    """How often a launch of one place follows directly upon one of another place."""
+    """How often one launch directly follows another, by their indices (first, second)."""
     found: dict[tuple[int, int], int] = {}
 
     def walk(part: tuple[int | RepeatedAt, ...], times: int) -> tuple[int, int] | None:
-        """The first and the last launch of these steps."""
+        """Count the pairs in these steps; returns the first and the last launch."""
         ends: tuple[int, int] | None = None
         for step in part:
             if isinstance(step, int):

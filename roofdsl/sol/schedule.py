@@ -1,4 +1,4 @@
-"""The best order of a kernel that was found quickly: as written, on matrix units, or in tiles."""
+"""The best order of a kernel that can be found quickly: as written, on matrix units, or in tiles."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from roofdsl.sol.time_tiles import grid, time_tiles
 
 
 class Schedule(Record):
-    """An order of the kernel and its time. what: in words. lines: the `.roof` lines that give it, if it needs any.
+    """An order of the kernel and its time. what: in words. lines: the `.roof` lines that lead to it, if it needs any.
 
-    text: the kernel in this order, where lines added to it cannot say it. terms: its time at each level and in compute;
-    the time is the longest of them.
+    text: the kernel in this order, if added lines cannot express it. terms: the time of compute, of each level and of
+    the launch; the time is the longest of them.
     """
 
     what: str
@@ -54,13 +54,15 @@ def best(kernel: Kernel, machine: Machine, floor: Floor, now: Prediction | None)
 
 
 def in_tiles(kernel: Kernel, machine: Machine, floor: Floor) -> list[Schedule]:
-    """The orders in tiles, with what the tiles move at each level as their only terms."""
+    """The orders in tiles; their only terms are the times of what the tiles move at each level."""
     found = _of_products(kernel, machine, floor), _of_sweeps(kernel, machine, floor)
     return [schedule for schedule in found if schedule is not None]
 
 
 def _no_less(terms: Times, floor: Floor) -> Times:
-    """No order moves less than the floor says: what a model of tiles leaves out, such as a bias, counts by it."""
+    """The terms, none shorter than the floor's: a model of tiles may omit something, such as a bias, that the floor
+    counts.
+    """
     least = {t.name: t.time_s for t in floor.terms}
     return tuple((name, max(time, least.get(name, time))) for name, time in terms)
 

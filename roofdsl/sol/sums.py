@@ -1,11 +1,11 @@
 """Statements that sum products, such as `C[i, j] += A[i, k] * B[k, j]`, and what each of their loops moves along.
 
-A loop that moves the left factor and not the right one counts rows, one that moves only the right factor counts
-columns. A loop that moves both is a step of the sum if the target stays, and otherwise a batch. Convolutions and the
-products of attention have this form, too, with several loops for rows, columns and steps.
+A loop that moves only the left factor counts rows, and one that moves only the right factor counts columns. A loop that
+moves both is a step of the sum if the target stays, and otherwise counts batches, as does a loop that moves neither.
+Convolutions and the products of attention have this form, too, with several loops for rows, columns and steps.
 
-A temporary array is written again and again, so that its subscripts do not tell its values apart: its values also
-depend on the loops around the statement that begins them.
+A temporary array is written again and again, so its subscripts alone do not identify a value: values also depend on the
+loops around the statement that first assigns them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NONE: Loops = frozenset()
 
 
 class Factor(Record):
-    """One side of a product: the loops that its value depends on, and its array (None: a value held on the chip)."""
+    """One factor of a product: the loops that its value depends on, and its array (None: a value held on the chip)."""
 
     loops: Loops
     array: str | None
@@ -44,9 +44,9 @@ class Factor(Record):
 
 
 class SumOfProducts(Record):
-    """A statement by its place in the text, its target and both factors.
+    """A statement that sums products: its place in the text, its target and both factors.
 
-    rows, columns, steps, batch: loops from the outside in; no loop is in two of them.
+    rows, columns, steps, batch: the loops of each group, outermost first. Every loop is in exactly one of them.
     """
 
     place: int
@@ -67,7 +67,10 @@ class SumOfProducts(Record):
 
 
 def sums_of_products(kernel: Kernel) -> tuple[SumOfProducts, ...]:
-    """All of a kernel without directives. Products of one factor with itself, or with numbers only, are none."""
+    """All sums of products of a kernel without directives.
+
+    A product counts only if at least two of its factors vary with the loops.
+    """
     placed = tuple(statements(kernel.body))
     values = _Values(placed)
     found = []
@@ -98,14 +101,15 @@ def _sum(place: int, placed: PlacedStatement, statement: Assign, values: _Values
         return tuple(v for v in order if v in which)
 
     both = left.loops & right.loops
-    steps = summed & both or summed  # a sum over one factor alone: a matrix by a vector of ones
+    # If no summed loop moves both factors, those of one factor are the steps: a matrix times a vector of ones.
+    steps = summed & both or summed
     rows, columns = left.loops - right.loops - steps, right.loops - left.loops - steps
     rest = frozenset(order) - rows - columns - steps
     return SumOfProducts(place, target, left, right, those(rows), those(columns), those(steps), those(rest))
 
 
 def _added(statement: Assign, values: _Values) -> Expr | None:
-    """What is added to the target; None if nothing is, or no product."""
+    """The product that is added to the target (or subtracted); None if there is none."""
     value: Expr | None = None
     if statement.op in ("+=", "-="):
         value = statement.value
@@ -121,7 +125,7 @@ def _added(statement: Assign, values: _Values) -> Expr | None:
 
 
 def _factors(e: Expr, values: _Values) -> Iterator[Expr]:
-    """The factors of a product that are data."""
+    """The factors of a product, except for numbers and integer expressions."""
     e = values.resolved(e)
     if isinstance(e, Binary) and e.op == "*":
         yield from _factors(e.left, values)
@@ -133,7 +137,9 @@ def _factors(e: Expr, values: _Values) -> Iterator[Expr]:
 
 
 def _two(factors: list[Factor]) -> tuple[Factor, Factor]:
-    """The factors as two: those that depend on no more than the first one belong to it, the others are the second."""
+    """The factors combined into two. One is the factor that depends on the most loops, together with those that depend
+    on a part of these loops. The other consists of all the rest.
+    """
     first = max(factors, key=lambda f: len(f.loops))
     rest = [f for f in factors if f is not first]
     others = [f for f in rest if not f.loops < first.loops] or rest
@@ -143,7 +149,7 @@ def _two(factors: list[Factor]) -> tuple[Factor, Factor]:
 
 
 class _Values:
-    """On which loops the value of an expression depends, as statements are passed in the order of the text."""
+    """The loops that the value of an expression depends on. Statements must be visited in the order of the text."""
 
     def __init__(self, placed: tuple[PlacedStatement, ...]) -> None:
         self.lets: dict[str, tuple[Expr, Loops]] = {}
@@ -167,7 +173,7 @@ class _Values:
         return e
 
     def factor(self, e: Expr, placed: PlacedStatement) -> Factor:
-        """An expression as a factor; its type is the widest of what it computes with."""
+        """An expression as a factor; its type is the widest of its operands' types."""
         loops, types = NONE, []
         for leaf in leaves(e):
             if isinstance(leaf, LetRef):

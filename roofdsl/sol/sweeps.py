@@ -1,8 +1,8 @@
-"""Kernels that sweep over a grid in a time loop: what tiles that reach over several sweeps need to know of them.
+"""Kernels that sweep over a grid in a time loop, described as tiles over several sweeps need it.
 
-`jacobi2d_time` is one: a loop over time around two nests, each of which computes one array from the points of another
-one beside each point. In a tile that moves by `skew` places from sweep to sweep, every value that a point needs comes
-from the tile itself or from tiles before it, in time and in each dimension.
+`jacobi2d_time` is one: a loop over time around two nests, each of which computes one array from neighboring points of
+another. In a tile that moves by `skew` places from sweep to sweep, every value that a point needs comes from the tile
+itself or from tiles before it, in time and in each dimension.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Sweep(Record):
 
 
 class Sweeps(Record):
-    """The sweeps of one step. skew: places by which a tile moves from one sweep to the next. reach: the least and the
-    largest distance, along any dimension, from a point to what it touches.
+    """The sweeps of one time step. skew: the places by which a tile moves from one sweep to the next. reach: the least
+    and the largest offset, along any dimension, from a point to what it touches.
     """
 
     time: For
@@ -46,17 +46,17 @@ class Sweeps(Record):
 
     @property
     def written(self) -> frozenset[str]:
-        """The names of those that are written."""
+        """The names of the arrays that are written."""
         return frozenset(a.element.array.name for s in self.sweeps for a in s.accesses if a.is_write)
 
     def extent(self, dimension: int, values: Mapping[str, int]) -> tuple[int, int]:
-        """The first place of a dimension that any sweep computes, and the end of the last one."""
+        """The range of places along a dimension that the sweeps compute: the first one, and the one after the last."""
         own = [s.loops[dimension] for s in self.sweeps]
         return min(v.start.evaluate(values) for v in own), max(v.stop.evaluate(values) for v in own)
 
 
 def sweeps_of(kernel: Kernel) -> Sweeps | None:
-    """The sweeps of a kernel that is one time loop around them; None for any other kernel."""
+    """The sweeps of a kernel that consists of one time loop around them; None for any other kernel."""
     if kernel.directives or len(kernel.body) != 1 or not isinstance(kernel.body[0], For):
         return None
     time = kernel.body[0]
@@ -93,7 +93,7 @@ def _sweep(node: For, time: str) -> Sweep | None:
 
 
 def _offsets(element: Element, loops: tuple[For, ...]) -> tuple[int, ...] | None:
-    """The distance of an element from its point in each dimension; None for subscripts of another form."""
+    """The offset of an element from its point in each dimension; None for subscripts of another form."""
     if len(element.subscripts) != len(loops):
         return None
     found = []
@@ -106,7 +106,7 @@ def _offsets(element: Element, loops: tuple[For, ...]) -> tuple[int, ...] | None
 
 
 def _skew(sweeps: tuple[Sweep, ...]) -> int | None:
-    """The least skew with which no dependence points backwards; None if one joins points of one sweep."""
+    """The least skew with which no dependence points backwards; None if points of one sweep depend on each other."""
     largest = 0
     for k, writing in enumerate(sweeps):
         for write in (a for a in writing.accesses if a.is_write):
@@ -119,7 +119,7 @@ def _skew(sweeps: tuple[Sweep, ...]) -> int | None:
 
 
 def _apart(write: Access, writing: Sweep, other: Sweep) -> Iterator[int]:
-    """The largest distance along a dimension between a write and each access to the same array by another sweep."""
+    """For each access of sweep `other` to the array of a write: its largest distance from it along any dimension."""
     here = _offsets(write.element, writing.loops)
     for access in other.accesses:
         there = _offsets(access.element, other.loops)

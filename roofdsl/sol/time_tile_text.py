@@ -1,4 +1,4 @@
-"""A kernel with tiles over space and time as `.roof` text, as one may run and predict it."""
+"""A kernel with tiles over space and time as `.roof` text, which can be run and predicted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from roofdsl.sol.time_tiles import Tile
 
 
 def tiled_text(kernel: Kernel, sweeps: Sweeps, tiles: Sequence[Tile]) -> str:
-    """The kernel with these tiles, the innermost first; empty for a kernel of another language than `.roof`."""
+    """The kernel with these tiles, given innermost first; empty for a kernel that is not from a `.roof` file."""
     name = kernel.source.name
     if os.path.splitext(name)[1] in READERS or not tiles:
         return ""
@@ -58,7 +58,7 @@ def _lets(phases: Sequence[tuple[tree.Item, ...]]) -> set[str]:
 
 
 class _Nest:
-    """Writes the loops from the outside in; `places` and `time` are the loops over tiles that surround what follows."""
+    """Writes the loops, outermost first; `places` and `time` are the loops over tiles around what is written next."""
 
     def __init__(self, sweeps: Sweeps, tiles: Sequence[Tile], taken: set[str]) -> None:
         self.sweeps, self.tiles, self.taken = sweeps, tiles[::-1], set(taken)
@@ -104,7 +104,10 @@ class _Nest:
         return Sym(outer), minimum(self.sweeps.time.stop, add(Sym(outer), Const(around[1])))
 
     def _place_range(self, d: int, outer: str, around: tuple[int, int] | None) -> tuple[IntExpr, IntExpr]:
-        """In coordinates that move with the skew, from the first time step of the outermost tile on."""
+        """The range of a loop over places, in coordinates that move with the skew.
+
+        They coincide with the array's at the first time step of the outermost tile.
+        """
         if around is not None:
             return Sym(outer), add(Sym(outer), Const(around[0]))
         own = [sweep.loops[d] for sweep in self.sweeps.sweeps]

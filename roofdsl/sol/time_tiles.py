@@ -2,11 +2,11 @@
 
 A tile is a box of `side` points in every dimension for `steps` time steps, in coordinates that move with the skew
 (`sweeps`). Tiles of a level consist of whole tiles of the level in front of it. If everything that a tile touches fits
-in a cache, the cache loads each line of it once, whatever the order inside, and stores it once. So the bytes here are
-not exceeded by a cache that replaces the line used least recently.
+in a cache, the cache loads each line once, whatever the order inside the tile, and stores it at most once. So a cache
+with LRU replacement moves no more bytes than are counted here.
 
 The innermost tile may be a stream: it runs along the first dimension from end to end, and at each place does all of its
-time steps, each sweep `skew` places behind the one before. Then the cache holds only the places between the first and
+time steps, each sweep `skew` places behind the one before. The cache then holds only the places between the first and
 the last sweep.
 """
 
@@ -24,13 +24,13 @@ from roofdsl.sol.product_tiles import MOST_REGISTERS
 from roofdsl.sol.sweeps import Sweeps
 
 DOUBLINGS = 2
-"""Numbers of time steps are tried in the ratio of the square root of two: so many to a factor of two."""
+"""The numbers of time steps that are tried per factor of two: two, so they grow by the square root of two."""
 
 
 class Tile(Record):
-    """A tile of one level: its points along each dimension, and its time steps. level: what holds it.
+    """A tile of one level: its points along each dimension, and its time steps. level: the level that holds it.
 
-    stream: it runs along the whole first dimension, or through the tile around it; `side` is that of the others.
+    stream: it runs along the whole first dimension, or that of the tile around it; `side` is for the other dimensions.
     """
 
     level: str
@@ -47,8 +47,8 @@ class TimeTiles(Record):
 
 
 class Grid(Record):
-    """The sweeps at their sizes. extents: first place and end of each dimension; shape: the places of an array along
-    it; steps: time steps.
+    """The sweeps at their sizes. extents: the first place of each dimension, and the one after the last. shape: the
+    size of the arrays along each dimension. steps: time steps.
     """
 
     sweeps: Sweeps
@@ -58,7 +58,7 @@ class Grid(Record):
 
 
 def grid(sweeps: Sweeps, values: Mapping[str, int]) -> Grid | None:
-    """None if there is nothing to compute."""
+    """The grid of the sweeps at these sizes; None if there is nothing to compute."""
     extents = tuple(sweeps.extent(d, values) for d in range(sweeps.dimensions))
     shape = tuple(max(a.dims[d].evaluate(values) for a in sweeps.arrays) for d in range(sweeps.dimensions))
     steps = sweeps.time.stop.evaluate(values) - sweeps.time.start.evaluate(values)
@@ -85,7 +85,7 @@ def time_tiles(kernel: Kernel, at: Grid, machine: Machine) -> TimeTiles | None:
 
 
 def _as_written(at: Grid) -> Moved:
-    """Bytes of all accesses: every boundary moves at most those."""
+    """The bytes of all accesses, an upper bound on what crosses any boundary."""
     points = [prod(stop - start for start, stop in at.extents)] * len(at.sweeps.sweeps)
     loads = stores = 0
     for sweep, n in zip(at.sweeps.sweeps, points, strict=True):
@@ -96,8 +96,9 @@ def _as_written(at: Grid) -> Moved:
 
 
 def _in_registers(at: Grid, room: int) -> Moved:
-    """Bytes between the registers of warps and the first cache, sweep by sweep: a warp holds as many neighboring lines
-    of points as fit, runs along the first dimension, and loads what lies beside its lines again.
+    """Bytes between the registers of warps and the first cache, sweep by sweep. A warp holds as many neighboring lines
+    of points as fit and moves along the first dimension. It also loads the points next to its lines, which its
+    neighbors load, too.
     """
     points = prod(stop - start for start, stop in at.extents)
     low, high = at.sweeps.reach
@@ -118,7 +119,7 @@ def _in_registers(at: Grid, room: int) -> Moved:
 
 
 def _best(at: Grid, cache: Cache, inner: Tile | None) -> tuple[Tile, Moved] | None:
-    """The tile that moves the fewest bytes among those that fit and consist of whole inner ones."""
+    """The tile that moves the fewest bytes, among those that fit and consist of whole inner tiles."""
     line = cache.sector_bytes or cache.line_bytes or 1
     unit, least = (inner.side, inner.steps) if inner is not None else (1, 1)
     best: tuple[Tile, Moved] | None = None
@@ -135,14 +136,14 @@ def _best(at: Grid, cache: Cache, inner: Tile | None) -> tuple[Tile, Moved] | No
 
 
 def _numbers(least: int, most: int) -> Sequence[int]:
-    """Multiples of `least` that grow by about a factor of sqrt(2), up to all steps."""
+    """Multiples of `least` that grow by about a factor of sqrt(2), until they cover all steps (`most`)."""
     found = {least * max(1, round(2 ** (k / DOUBLINGS))) for k in range(DOUBLINGS * most.bit_length() + 1)}
     last = -(-most // least) * least
     return sorted({min(n, last) for n in found})
 
 
 def _largest(at: Grid, tile: Tile, room: int, line: int) -> int | None:
-    """The largest side, in whole sides of `tile`, with which such a tile fits; None if none does."""
+    """The largest multiple of the side of `tile` with which such a tile fits; None if none does."""
     unit = tile.side
     low, high = 0, -(-max(_skewed(at, tile.steps, d) for d in range(len(at.extents))) // unit)
     while low < high:
@@ -153,23 +154,23 @@ def _largest(at: Grid, tile: Tile, room: int, line: int) -> int | None:
 
 
 def _skewed(at: Grid, steps: int, dimension: int) -> int:
-    """Places along a dimension in skewed coordinates."""
+    """The number of places along a dimension in skewed coordinates."""
     start, stop = at.extents[dimension]
     return stop - start + _moves(at, steps)
 
 
 def _moves(at: Grid, steps: int) -> int:
-    """Places by which a tile moves altogether."""
+    """The places by which a tile moves in total, from its first sweep to its last."""
     return at.sweeps.skew * (len(at.sweeps.sweeps) * steps - 1)
 
 
 def _row(places: int, array: Array, line: int) -> int:
-    """Bytes of the lines of so many neighboring elements, wherever they begin."""
+    """At most the bytes of the lines that `places` consecutive elements touch, wherever they begin."""
     return (places * array.type.bytes + 2 * line - 2) // line * line
 
 
 def held_bytes(at: Grid, tile: Tile, line: int) -> int:
-    """Bytes of all lines that a tile touches, at most; of a stream, those that it uses again."""
+    """At most the bytes of all lines that a tile touches; for a stream, of those that it uses again."""
     low, high = at.sweeps.reach
     moves = _moves(at, tile.steps)
     reach = [min(n, tile.side + moves + high - low) for n in at.shape]
@@ -179,7 +180,7 @@ def held_bytes(at: Grid, tile: Tile, line: int) -> int:
 
 
 def tile_bytes(at: Grid, tile: Tile, line: int) -> Moved:
-    """Bytes that all tiles of that size load and store, at most: the lines of what each touches."""
+    """At most the bytes that all tiles of that size load and store: the lines that each of them touches."""
     rows, last, tiles = 1, 0, 0
     for d in range(len(at.extents)):
         inside = [at.shape[0]] if tile.stream and d == 0 else _places(at, tile, d)
@@ -198,7 +199,7 @@ def tile_bytes(at: Grid, tile: Tile, line: int) -> Moved:
 
 
 def _places(at: Grid, tile: Tile, dimension: int) -> list[int]:
-    """How many places of a dimension each tile along it touches."""
+    """The number of places of a dimension that each tile along it touches."""
     start, _ = at.extents[dimension]
     low, high = at.sweeps.reach
     found = []
