@@ -93,18 +93,19 @@ def _sum_of(a: _Sum, b: _Sum) -> _Sum:
     if a[0].n_piece() * b[0].n_piece() <= FEW_PIECES:
         return a[0].add(b[0]).coalesce(), None
     (first, here), (second, there) = _with_domain(a), _with_domain(b)
-    total: Any = None
     others = second.get_pieces()
-    for domain, value in first.get_pieces():
-        for other, more in others:
-            common = domain.intersect(other)
-            if not common.plain_is_empty():
-                part = isl.PwQPolynomial.alloc(common, value.add(more))
-                total = part if total is None else total.add_disjoint(part)
+    pieces = [
+        (common, value.add(more))
+        for domain, value in first.get_pieces()
+        for other, more in others
+        if not (common := domain.intersect(other)).plain_is_empty()
+    ]
     for count, own, outside in ((first, here, there), (second, there, here)):
         if not own.is_subset(outside):
-            alone = count.subtract_domain(outside)
-            total = alone if total is None else total.add_disjoint(alone)
+            pieces += count.subtract_domain(outside).get_pieces()
+    # The library's `add_disjoint` may write into what it is given: only new objects, never a count of somebody else.
+    parts = (isl.PwQPolynomial.alloc(domain, value) for domain, value in pieces)
+    total = reduce(isl.PwQPolynomial.add_disjoint, parts)
     # An intersection makes the library insert what equalities say into the values. Only then are equal values seen to
     # be equal, and their pieces merged.
     total = total.intersect_domain(isl.Set.universe(here.get_space()))

@@ -132,7 +132,7 @@ class Touched:
 
     def __init__(self, groups: Mapping[str, Sequence[Reference]], line_bytes: Mapping[str, int]) -> None:
         """groups: array -> the references to it."""
-        self.line_bytes = line_bytes
+        self.groups, self.line_bytes = groups, line_bytes
         self._many = sum(map(len, groups.values())) >= MANY_REFERENCES
         together = union if self._many else touches
         self.touch = {name: together(refs) for name, refs in groups.items()}
@@ -341,7 +341,9 @@ def _with_distance(claim: Any, touched: Touched) -> tuple[Any, Any]:
     # are used only if the certificate is for the map that they were counted for.
     distance = reuse_distance(claim.merged, touched)
     previous = claim.certified()
-    return previous, distance if previous is claim.merged else reuse_distance(previous, touched)
+    if previous is not claim.merged:  # counted anew, with nothing that is remembered of the wrong map
+        distance = reuse_distance(previous, Touched(touched.groups, touched.line_bytes))
+    return previous, distance
 
 
 def _claimed(references: Sequence[Reference], touch: Any) -> Any:
