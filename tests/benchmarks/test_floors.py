@@ -20,7 +20,7 @@ def kernels() -> dict[str, Kernel]:
     return floors.kernels()
 
 
-@pytest.mark.parametrize("many", [1, pytest.param(12, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.thorough)])
 def test_nothing_is_below_its_floor(many: int, kernels: dict[str, Kernel]) -> None:
     """The time as written, the expected one, and the best order found, at random sizes on random machines."""
     draw, found = random.Random(many), floors.Checked()

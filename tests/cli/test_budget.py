@@ -209,7 +209,7 @@ def test_a_suite_has_a_limit_for_each_kernel_and_none_for_all(tmp_path: Path) ->
 def test_a_page_leaves_time_for_each_of_its_kernels(tmp_path: Path) -> None:
     """The plateaus in lines of the first kernels would take all of it."""
     words = ["explore", "gemv", "matmul", "jacobi2d", "--machine", "v100", "--set", "n=1000", "-o", "page.html"]
-    done, _ = run([*words, "--budget", "4s"], tmp_path)
+    done, _ = run([*words, "--budget", "3s"], tmp_path)
     assert done.returncode == 0, done.stderr
     assert "3 kernels, 1 machine" in done.stderr + done.stdout
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.cli.main import COMMANDS
+from roofdsl.cli.main import COMMANDS, run
 from roofdsl.cli.options import choose_all, parse_steps
 from roofdsl.lang.diagnostics import CommandError
 from tests.cli.conftest import ROOT, Run
@@ -168,10 +168,9 @@ def test_figures_are_written(roofdsl: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c != "derive"])
-def test_every_command_has_help(command: str, roofdsl: Run) -> None:
-    result = roofdsl(command, "--help")
-    assert result.returncode == 0
-    assert result.stdout.startswith(f"Usage: roofdsl {command}")
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: roofdsl {command}")
 
 
 IMPORTS = "import sys; from roofdsl.cli.main import run; run({args!r}); print(*sorted(sys.modules), file=sys.stderr)"

@@ -61,7 +61,7 @@ def test_subscripts_leave_vector_loops(text: str, name: str) -> None:
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads the assembly of x86-64")
-@pytest.mark.spread(6)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "name", ["conv2d", "flash_attention", "gpp_divides", "matmul_blocked", "matmul_tiled", "minplus_blocked"]
 )

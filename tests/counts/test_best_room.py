@@ -52,6 +52,7 @@ def told(text: str) -> str:
     )
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("text", "n"), [(SHEET, 60), (JACOBI, 60), (GEMV, 60), (MATMUL, 26)])
 def test_the_room_is_enough_and_needed(text: str, n: int) -> None:
     """With it, and a few numbers more, the best replacement misses no more than LRU from its own size on. With a fifth

@@ -36,6 +36,7 @@ def of_csr(dense: Mapping[str, int], cache: int | None, line: int | None) -> Der
     return derive(model("spmv_csr"), dense, traffic="load_store", cache_bytes=cache, line_bytes=line)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("line", [None, 32])
 @pytest.mark.parametrize("source", MATRICES)
 def test_the_bounds_hold(source: str, line: int | None) -> None:
@@ -98,6 +99,7 @@ def test_data_make_it_exact(source: str, line: int | None) -> None:
             assert d.interval(d.compulsory.bytes, d.shares) == (d.compulsory.bytes.value,) * 2
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("part", ["0, d", "1, d", "2, 5"])
 @pytest.mark.parametrize("stated", ["", "    assume token takes 3 values\n"])
 def test_rows_that_the_data_choose(part: str, stated: str) -> None:
@@ -172,6 +174,7 @@ def test_collisions_of_output() -> None:
     assert d.interval(d.compulsory.bytes, d.shares) == (9 * 4 + 9 * 16 + 16, 9 * 4 + 9 * 16 + 5 * 16)
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", ["spmv_csr", "spmv_ell", "spmv_sell", "spmv_coo", "histogram", "embedding_lookup"])
 def test_every_shipped_kernel_is_told(name: str) -> None:
     kernel = model(name)

@@ -86,6 +86,7 @@ def _value(found: Quantity, at: dict[str, int]) -> int | None:
     return int(form.evaluate(at)) if meets(form.assumes, at) else None
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("b", [2, 3, 5])
 @pytest.mark.parametrize("tiles", [1, 2, 4])
 def test_compulsory_traffic_of_tiles_beyond_a_multiple(b: int, tiles: int) -> None:
@@ -146,6 +147,7 @@ def test_multiples_from_two_constants_on() -> None:
         assert _value(d.compulsory.bytes, at) in {want, None}
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("cache", [4096, 32768])
 def test_tiles_that_cut_lines_stand_as_numbers(cache: int) -> None:
     kernel = kernel_of(PRODUCT)

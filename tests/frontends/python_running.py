@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from roofdsl.lang.checked import CheckedKernel
 from roofdsl.loops.load import read_source
 from roofdsl.loops.lower import lower
 from roofdsl.loops.model import Kernel
-from tests.frontends.running import Arrays, data, run_generated
+from tests.frontends.running import Arrays, compiled, data
 
 
 def reading_of(path: Path, name: str | None, shapes: str, fuse: bool = False) -> tuple[Reading, Kernel, str]:
@@ -36,22 +36,24 @@ def both(
     folder: Path,
     *,
     prepare: Any = None,
-    seed: int = 1,
+    seeds: Sequence[int] = (1,),
     fuse: bool = False,
-) -> tuple[Arrays, dict[str, Any], Kernel]:
-    """What our code leaves behind and what the user's function does, by the kernel's names.
+) -> Iterator[tuple[Arrays, dict[str, Any], Kernel]]:
+    """For each seed: what our code leaves behind and what the user's function does, by the kernel's names.
 
     prepare: changes the random data before both use them, such as to make a matrix well-conditioned.
     """
     reading, kernel, own = reading_of(path, name, shapes, fuse)
     used = {p.name: sizes[p.name] for p in kernel.parameters}
-    ours = data(kernel.arrays, used, seed)
-    if prepare is not None:
-        prepare(ours)
-    with np.errstate(all="ignore"):
-        theirs = run_user(function_of(str(path), own), reading.arguments, reading.returned, ours, sizes)
-    run_generated(kernel, ours, used, folder)
-    return ours, theirs, kernel
+    run = compiled(kernel, folder)
+    for seed in seeds:
+        ours = data(kernel.arrays, used, seed)
+        if prepare is not None:
+            prepare(ours)
+        with np.errstate(all="ignore"):
+            theirs = run_user(function_of(str(path), own), reading.arguments, reading.returned, ours, sizes)
+        run(ours, used)
+        yield ours, theirs, kernel
 
 
 def wrong(ours: Arrays, theirs: Mapping[str, Any], kernel: Kernel, *, exact: bool = False) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +56,14 @@ def library(text: str, folder: Path, flags: Sequence[str] = ()) -> ctypes.CDLL:
 
 def run_generated(kernel: Kernel, arrays: Arrays, sizes: Mapping[str, int], folder: Path) -> None:
     """Runs roofdsl's own C of the kernel on the arrays."""
+    compiled(kernel, folder)(arrays, sizes)
+
+
+def compiled(kernel: Kernel, folder: Path) -> Callable[[Arrays, Mapping[str, int]], None]:
+    """Roofdsl's own C of the kernel, to be run on arrays at sizes."""
     generated = generate(kernel, "c", "loops")
-    CLibrary([generated], folder, (*EXACT, "-Wno-error"))(generated, arrays, sizes)
+    library = CLibrary([generated], folder, (*EXACT, "-Wno-error"))
+    return lambda arrays, sizes: library(generated, arrays, sizes)
 
 
 def differences(kernel: Kernel, ours: Arrays, theirs: Arrays) -> list[str]:

@@ -68,6 +68,7 @@ def compared(seed: int) -> str:
     return "read"
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("first", range(0, PROGRAMS, BATCH))
 def test_computes_the_same(first: int) -> None:
     outcomes = [compared(seed) for seed in range(first, first + BATCH)]

@@ -30,14 +30,19 @@ SIZES = {"n": 9, "m": 6, "k": 5, "b": 3, "s": 2, "steps": 4, "h": 6, "w": 7, "c"
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-@pytest.mark.parametrize("fuse", [False, True], ids=["", "fused"])
 @pytest.mark.parametrize(("file", "name"), CASES)
-def test_computes_the_same(file: str, name: str, fuse: bool, tmp_path: Path) -> None:
-    for seed in (1, 2):
-        ours, theirs, own = both(FILES[file], name, "", SIZES, tmp_path, seed=seed, fuse=fuse)
-        exact = file == "taken_python.py" and name not in ROUNDED
+def test_computes_the_same(file: str, name: str, tmp_path: Path, fuse: bool = False) -> None:
+    exact = file == "taken_python.py" and name not in ROUNDED
+    for ours, theirs, own in both(FILES[file], name, "", SIZES, tmp_path, seeds=(1, 2), fuse=fuse):
         assert wrong(ours, theirs, own, exact=exact) == []
         assert any(a.intent in ("out", "inout") for a in own.arrays)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.spread(25)
+@pytest.mark.parametrize(("file", "name"), CASES)
+def test_fused_loops_compute_the_same(file: str, name: str, tmp_path: Path) -> None:
+    test_computes_the_same(file, name, tmp_path, fuse=True)
 
 
 @pytest.mark.parametrize(("file", "name"), CASES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import re
 import shutil
 from pathlib import Path
@@ -12,12 +13,14 @@ import numpy as np
 import pytest
 
 from roofdsl.codegen.generate import generate
-from roofdsl.frontends.c.read import read
+from roofdsl.frontends.c.read import _Reader
+from roofdsl.lang import tree
+from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source
 from roofdsl.lang.write import written
 from roofdsl.loops.load import kernel as lowered
-from roofdsl.loops.load import load_file
+from roofdsl.loops.load import load_file, read_source
 from roofdsl.loops.model import Kernel
 from tests.codegen.running import CLibrary
 from tests.frontends.running import EXACT, call, data, differences, library
@@ -40,13 +43,26 @@ def signature(parameters: str) -> list[tuple[str, str]]:
     return found
 
 
+@functools.cache
+def reader() -> _Reader:
+    return _Reader(read_source(str(TAKEN)))
+
+
+def read(name: str) -> CheckedFile:
+    """What `frontends.c.read` gives of a function, which would go through the whole file for each of them."""
+    (region,) = reader().regions(name)
+    _, own, _ = reader().kernel(region)
+    file = tree.File((own.tree,), source=reader().source)
+    return CheckedFile(reader().source, file, {own.tree.name.text: own}, {}, {}, (own.tree.name.text,), ())
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[ctypes.CDLL, CLibrary, dict[str, Kernel]]:
     """The user's functions and the generated ones, compiled, and the kernels."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
     folder = tmp_path_factory.mktemp("taken")
-    kernels = {name: lowered(read(str(TAKEN), name), None) for name in FUNCTIONS}
+    kernels = {name: lowered(read(name), None) for name in FUNCTIONS}
     generated = [generate(kernel, "c", "loops") for kernel in kernels.values()]
     return library(TEXT, folder), CLibrary(generated, folder, (*EXACT, "-Wno-error")), kernels
 
@@ -77,7 +93,7 @@ def test_computes_the_same(name: str, both: tuple[ctypes.CDLL, CLibrary, dict[st
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_text_is_the_kernel(name: str) -> None:
     """What `convert` prints is canonical, and is the kernel that is analyzed."""
-    own = read(str(TAKEN), name).kernels[name]
+    own = read(name).kernels[name]
     text = written(own)
     again = load_file(Source("again.roof", text))
     assert again.kernels[name].tree == own.tree

@@ -25,6 +25,7 @@ TSVC = [n for n in external.files("tsvc") if n not in REFUSED]
 
 
 @needs_compiler
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", POLYBENCH)
 def test_polybench(name: str) -> None:
     reading_options.use(reading_options.Options(("POLYBENCH_USE_C99_PROTO",)))
@@ -36,6 +37,7 @@ def test_polybench(name: str) -> None:
 
 
 @needs_compiler
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", TSVC)
 def test_tsvc(name: str) -> None:
     """Regions: variables of the file and locals from before are handed over, and back."""

@@ -101,7 +101,7 @@ def test_it_executes_what_the_kernel_counts(name: str, sizes: tuple[int, ...], c
 
 
 def test_skipping_changes_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"triad": 20_000, "product": 48, "stencil": 120, "solve": 200}
+    sizes = {"triad": 10_000, "product": 32, "stencil": 80, "solve": 150}
     skipped = {}
     for name, n in sizes.items():
         given = _kernel(name)
@@ -135,6 +135,7 @@ def test_alias_checks_and_remainders_are_those_of_the_arguments() -> None:
 SIXTEEN = dict.fromkeys(("batch", "new", "context", "kv", "group", "dh"), 16)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "sizes", "pairs"),
     [("attention_scores", SIXTEEN, 16**4 * 8 * 17), ("lu", {"n": 352}, sum(m * m for m in range(352)))],

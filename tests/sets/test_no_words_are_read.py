@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,11 +34,11 @@ NOT_READ = (
 )
 
 
-def trees() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).with_suffix("").as_posix()
-        if not name.startswith("_models"):
-            yield name, ast.parse(path.read_text("utf-8"))
+@functools.cache
+def trees() -> list[tuple[str, ast.Module]]:
+    """Every module of the package: its name, and what it says."""
+    names = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+    return [(n, ast.parse(path.read_text("utf-8"))) for n, path in names.items() if not n.startswith("_models")]
 
 
 def is_text_for_people(node: ast.expr) -> bool:

@@ -82,6 +82,7 @@ def test_points_in_vain_share_the_budget(jobs: int, monkeypatch: pytest.MonkeyPa
     assert spent < 3  # ten budgets would be ten seconds
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     ("options", "seconds"),
     [((), 20.0), (("--budget", "7s"), 7.0), (("--limit", "3"), 3.0), (("--budget", "7s", "--limit", "3"), 3.0),
