@@ -217,7 +217,7 @@ def test_most_forms_were_found() -> None:
         assert FORMS["values"] > FORMS["answered"], FORMS
 
 
-@pytest.mark.spread(30)
+@pytest.mark.spread(20, 150)
 @pytest.mark.parametrize("number", range(300))
 def test_temp_arrays_are_as_simulated(number: int) -> None:
     """What the cache still has of them at the end is dropped, what left it before was stored."""

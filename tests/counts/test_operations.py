@@ -234,7 +234,7 @@ def test_dot_of_two_f16_vectors() -> None:
     assert (got.total, got.fused_pairs, got.fma_fraction) == (18, {"f16": 9}, 1.0)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(15, 150)
 @pytest.mark.parametrize("seed", range(300))
 def test_against_execution(seed: int) -> None:
     """Counting what an execution does gives the static counts times the executions."""

@@ -15,7 +15,7 @@ from tests.models.shipped import kernel_names, small
 PROGRAMS = [(path, name) for path in shipped("kernels").values() for name in load_file(path).own_programs]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(2, 60)
 @pytest.mark.parametrize("name", kernel_names())
 def test_work_and_elements(name: str) -> None:
     kernel, sizes = small(name)

@@ -333,7 +333,8 @@ def test_axe_finds_nothing(page: Browser, guide: Path, cached: Path, one: Path, 
     assert AXE.origin is not None
     axe = (Path(AXE.origin).parent / "axe.min.js").read_text(encoding="utf-8")
     shown = ((guide, ""), (cached, "machine=plain"), (cached, "n=9"), (one, "matmul.n=91"), (one, "step=1"))
-    for (path, fragment), name in [(each, name) for name in ("phone", "laptop") for each in shown]:
+    here, elsewhere = ("laptop", "phone") if dark else ("phone", "laptop")
+    for (path, fragment), name in [*((each, here) for each in shown), (shown[0], elsewhere)]:
         page.resize(*SIZES[name], dark)
         page.open(path, fragment)
         page.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")

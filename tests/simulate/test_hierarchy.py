@@ -86,7 +86,7 @@ def drawn(seed: int) -> tuple[Kernel, list[tuple[dict[str, int], list[CacheLevel
 RANDOM = range(160)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(12, 80)
 @pytest.mark.parametrize("seed", RANDOM)
 def test_random_kernels_and_levels(seed: int) -> None:
     kernel, runs = drawn(seed)
@@ -164,7 +164,7 @@ STREAMS = """kernel streams(n, m):
 """
 
 
-@pytest.mark.spread(9)
+@pytest.mark.spread(9, 60)
 @pytest.mark.parametrize("seed", range(120))
 def test_plain_hierarchies(seed: int) -> None:
     """LRU rows are simulated by code of their own, a line at a time: against the oracle, to the last unit."""

@@ -54,7 +54,7 @@ def agree(  # noqa: PLR0917
     return True
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(10, 40)
 @pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
 @GROWING
 def test_polybench(name: str, growing: bool) -> None:
@@ -65,7 +65,7 @@ def test_polybench(name: str, growing: bool) -> None:
         assert agree(polybench(name), size, 64 * lines, 64, growing)
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(10, 60)
 @pytest.mark.parametrize("seed", range(60))
 @GROWING
 def test_random_triangular_kernels(seed: int, growing: bool) -> None:
@@ -88,7 +88,7 @@ def test_what_repeats(what: str, growing: bool) -> None:
     assert all(applied)
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(10, 40)
 @pytest.mark.parametrize("seed", range(40))
 @GROWING
 def test_random_triangular_kernels_that_grow_for_long(seed: int, growing: bool) -> None:

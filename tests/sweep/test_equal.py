@@ -67,7 +67,7 @@ def swept(k: Kernel, on: Machine, ranges: Mapping[str, tuple[int, ...]], options
     return sweep([Variant(k, {})], ranges, [on], options, runner=not_counted, most_counted=10**8)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(2, 40)
 @pytest.mark.parametrize("name", sorted(kernel_names()))
 def test_without_caches(name: str, request: pytest.FixtureRequest) -> None:
     """Every shipped kernel has closed forms of W and compulsory traffic, at every legal point."""
