@@ -21,7 +21,7 @@ sys.dont_write_bytecode = False
 
 
 COUNTS = {
-    "--kernels": (20, 200, "how many random kernels are compared with brute force"),
+    "--kernels": (16, 200, "how many random kernels are compared with brute force"),
     "--sweep-points": (1, 1, "points of each shipped kernel compared with predict"),
     "--long-points": (400_000, 4_000_000, "points of the sweep whose memory is measured"),
     "--residue-kernels": (5, 20, "random kernels whose plateaus are simulated"),
@@ -32,7 +32,7 @@ COUNTS = {
     "--uniform-kernels": (60, 160, "random stencils whose stack distances in lines are walked"),
     "--uniform-forms": (25, 60, "random stencils whose closed forms in lines are compared with numbers"),
     "--operand-kernels": (60, 160, "random kernels with operands in any order whose stack distances are walked"),
-    "--operand-forms": (20, 50, "random kernels of this kind whose closed forms in lines are compared with numbers"),
+    "--operand-forms": (16, 50, "random kernels of this kind whose closed forms in lines are compared with numbers"),
     "--submissions": (8, 20, "how many damaged submissions are graded"),
 }
 """Option: how much without --thorough, how much with it, and what of."""

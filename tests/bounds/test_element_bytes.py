@@ -50,6 +50,7 @@ def loaded(order: list[tuple[int, int, int]], sizes: dict[str, int], cache_bytes
     return moved
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("types", [("f16", "f16", "f32"), ("f32", "f32", "f64"), ("f8", "f32", "f16")])
 def test_no_order_loads_fewer_bytes(types: tuple[str, str, str]) -> None:
     """As written, by columns, in tiles, and at random: at small sizes and caches of a few dozen bytes."""

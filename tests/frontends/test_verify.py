@@ -37,7 +37,7 @@ def test_polybench(name: str) -> None:
 
 
 @needs_compiler
-@pytest.mark.spread(6, 20)
+@pytest.mark.spread(4, 20)
 @pytest.mark.parametrize("name", TSVC)
 def test_tsvc(name: str) -> None:
     """Regions: variables of the file and locals from before are handed over, and back."""

@@ -54,6 +54,7 @@ def panels(count: int) -> list[Panel]:
     ]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("look", [USUAL, Look(font_scale=1.3, dark=True)])
 @pytest.mark.parametrize("count", [1, 4])
 def test_texts_neither_overlap_nor_leave_the_figure(count: int, look: Look) -> None:
