@@ -1,11 +1,12 @@
-"""Calls answered in processes of their own: limits on time and memory, no files but those under a root, nothing run.
+"""Calls answered in processes of their own, with limits on time and memory. They read only files under a root, and run
+no programs.
 
 A *nursery* process is forked before anything else happens in the server. It has imported the analyses, has one thread,
-and does nothing but fork a child for each call, so a call costs a fork and not a start of Python. The child gives up
-what it must not do by an audit hook (PEP 578), which Python code cannot take back: it opens no file outside the root,
-roofdsl's own files and Python's, starts no program and opens no connection.
+and only forks a child for each call, so a call costs a fork instead of a start of Python. An audit hook (PEP 578),
+which Python code cannot remove, restricts the child: it opens no files except those under the root, roofdsl's own and
+Python's, starts no program and opens no connection.
 
-What one call derives, later ones find: an on-disk cache (`roofdsl.store`) in a folder that lives as long as the
+Later calls reuse what earlier ones derived: an on-disk cache (`roofdsl.store`) in a folder that lives as long as the
 nursery.
 """
 
@@ -37,25 +38,25 @@ Run = Callable[[list[str]], int]
 """Runs a command line of roofdsl and gives its exit status."""
 
 Places = tuple[Path | None, Path]
-"""The root, and the folder of what calls leave to later ones."""
+"""The root, and the folder of what calls keep for later ones."""
 
 MOST_BYTES = 8 << 20
-"""Of an answer."""
+"""The maximum size of an answer."""
 
 FORBIDDEN = (
     "subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "socket.connect", "socket.bind",
     "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "shutil.rmtree",
 )  # fmt: skip
-"""Events of Python that end in an error in a child."""
+"""Python's audit events that raise an error in a child."""
 
 _USAGE = re.compile(r"^(?:Usage: .*\nTry .*\n\nError: |error: )")
-"""What only the command line's users need of a message."""
+"""The part of a message that only users of the command line need."""
 
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class Limits(Record):
-    """Of one call: processor seconds, after which it ends by itself, bytes of memory, and seconds by the clock."""
+    """The limits of a call: processor seconds, after which it ends by itself, bytes of memory, wall-clock seconds."""
 
     seconds: float = 20.0
     memory_bytes: int = 4 << 30
@@ -78,12 +79,12 @@ class Answer(Record):
                 found = None
             if isinstance(found, dict):
                 return found
-        why = self.err.strip() or "the call took longer than it may"
+        why = self.err.strip() or "the call exceeded its limits on time, memory or output"
         return {"error": {"status": self.status, "message": _USAGE.sub("", why)[-4000:]}}
 
 
 class Nursery:
-    """Answers questions one after another, each in a child process. Close it at the end, or use it in a `with`."""
+    """Answers questions one after another, each in a child process. Close it at the end, or use a `with` statement."""
 
     def __init__(self, run: Run, root: Path | None, limits: Limits) -> None:
         self._lock = threading.Lock()
@@ -102,7 +103,7 @@ class Nursery:
         self.close()
 
     def ask(self, question: Question) -> Answer:
-        """The answer; waits for questions asked before."""
+        """The answer; waits until questions asked before are answered."""
         with self._lock:
             try:
                 self._pipe.send(question)
@@ -113,7 +114,7 @@ class Nursery:
         return answer
 
     def close(self) -> None:
-        """End the nursery; a call under way is ended with it."""
+        """End the nursery, and any call in progress."""
         self._pipe.close()
         self._process.join(2)
         if self._process.is_alive():
@@ -123,9 +124,9 @@ class Nursery:
 
 
 def _serve(ends: tuple[Connection, Connection], run: Run, root: Path | None, limits: Limits, kept: Path) -> None:
-    """The nursery's loop, until the server closes its end of the pipe, or is killed."""
+    """The nursery's loop, until the server closes its end of the pipe or is killed."""
     pipe, servers = ends
-    servers.close()  # a copy of the server's end here would keep the pipe open after the server's end
+    servers.close()  # a copy of the server's end here would keep the pipe open after the server has ended
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ[FOLDER] = str(kept)
     left = preparations()
@@ -158,7 +159,7 @@ def _answered(question: Question, run: Run, places: Places, limits: Limits) -> A
 
 
 def _waited(child: int, seconds: float) -> int | None:
-    """The exit status; None after a kill."""
+    """The exit status; None if the child was killed, by us or by a signal."""
     end = time.monotonic() + seconds
     pause = 0.001
     while time.monotonic() < end:
@@ -178,13 +179,13 @@ def _read(file: int) -> str:
 
 
 def _command(question: Question, limits: Limits) -> list[str]:
-    """The command line with the limits of a call."""
+    """The command line, with the limits of a call as its budget."""
     budget = f"--budget={limits.seconds:g}s,{limits.memory_bytes >> 20}MiB"
     return [budget, *question.arguments]
 
 
 def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files: tuple[int, int]) -> None:
-    """The child: give up what is forbidden, run the command, and end the process."""
+    """In the child: confine this process, run the command, and end."""
     status = 2
     try:
         os.setpgid(0, 0)
@@ -203,7 +204,7 @@ def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files:
             status = left.code if isinstance(left.code, int) else 2
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException as error:  # a child of a server must not go on as a server
+    except BaseException as error:  # the child must never return into the server's code
         with suppress(OSError):
             print(f"error: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
     finally:
@@ -211,7 +212,10 @@ def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files:
 
 
 def _confine(folder: Path, root: Path | None, kept: Path) -> None:
-    """From here on: no file outside, no program, no connection. It cannot be taken back."""
+    """From here on, this process opens no files elsewhere, starts no program and opens no connection.
+
+    This cannot be undone.
+    """
     package = Path(__file__).parents[1]
     own = [folder.resolve(), kept.resolve()]
     readable = [*own, package, package.parent / "models", Path(sys.prefix), Path(sys.base_prefix)]
@@ -223,7 +227,7 @@ def _confine(folder: Path, root: Path | None, kept: Path) -> None:
     writable = (*(f"{p}{os.sep}" for p in own), "/dev/null")
 
     def may_write(path: str) -> bool:
-        """In the call's own folder, in that of what is kept, and where numba keeps what it compiled."""
+        """Whether a path is in the call's own folder, in that of what is kept, or where numba keeps compiled code."""
         compiled = path.startswith(f"{package}{os.sep}") and f"{os.sep}__pycache__{os.sep}" in f"{path}{os.sep}"
         return compiled or path.startswith(writable)
 
@@ -236,7 +240,7 @@ def _confine(folder: Path, root: Path | None, kept: Path) -> None:
         changes = event != "open" or bool(details[2] & _CHANGES)
         paths = [path, os.path.realpath(os.fsdecode(details[1]))] if event == "os.rename" else [path]
         if changes and not all(map(may_write, paths)):
-            raise PermissionError(f"{path} may not be written")
+            raise PermissionError(f"{path} must not be written")
         if not path.startswith((*starts, *system)):
             raise PermissionError(f"{path} is not under the server's root")
 

@@ -1,8 +1,8 @@
-"""The tools as lines of JSON, for editors: a request a line, an answer a line, in order.
+"""The tools as lines of JSON, for editors: one request per line, one answer per line, in order.
 
 `{"id": 1, "method": "predict", "params": {"text": "...", "machine": "v100"}}` is answered by
-`{"id": 1, "result": {...}}`, or by `{"id": 1, "error": {"status": 2, "message": "..."}}`. Methods are the tools, and
-`hover`, which gives W, Q and I of the kernel around a line of `text`.
+`{"id": 1, "result": {...}}`, or by `{"id": 1, "error": {"status": 2, "message": "..."}}`. The methods are the tools,
+and `hover`, which gives W, Q and I of the kernel at a line of `text`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from roofdsl.server.isolation import Nursery
 from roofdsl.server.protocol import answer
 
 MOST_CHARACTERS = 4_000_000
-"""Of a line."""
+"""The maximum length of a line."""
 
 
 def serve(requests: Iterable[str], nursery: Nursery, root: Path | None) -> Iterator[str]:
-    """An answer for every line that is not empty."""
+    """Yields the answer to every line that is not empty."""
     for line in requests:
         if line.strip():
             yield json.dumps(_answered(line, nursery, root))
@@ -33,12 +33,12 @@ def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
     try:
         asked = json.loads(line)
     except (ValueError, RecursionError):
-        return _refused(None, "a request is one line of JSON")
+        return _refused(None, "a request must be one line of JSON")
     if not isinstance(asked, dict) or not isinstance(asked.get("method"), str):
-        return _refused(None, 'a request is an object with a "method"')
+        return _refused(None, 'a request must be an object with a "method"')
     number, given = asked.get("id"), asked.get("params", {})
     if not isinstance(given, dict):
-        return _refused(number, '"params" is an object')
+        return _refused(number, '"params" must be an object')
     try:
         found = (
             _hover(nursery, root, given)
@@ -57,18 +57,18 @@ def _refused(number: object, message: str) -> dict[str, Any]:
 
 
 def _hover(nursery: Nursery, root: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    """The derivation of the kernel that stands around `line` (from 1). Raises CommandError if there is none."""
+    """The derivation of the kernel that contains `line` (from 1). Raises CommandError if there is none."""
     text, line = given.get("text"), given.get("line")
     if not isinstance(text, str) or type(line) is not int:
         raise CommandError("hover needs `text` and `line`, a whole number from 1")
     name = _kernel_at(text, line)
     if name is None:
-        raise CommandError(f"no kernel stands around line {line}")
+        raise CommandError(f"line {line} is not in a kernel")
     return answer(nursery, root, "derive", {"text": text, "name": name})
 
 
 def _kernel_at(text: str, line: int) -> str | None:
-    """The last kernel that begins on or before the line, if nothing else at the margin begins after it."""
+    """The last kernel that begins on or before the line, if nothing else begins at the margin between the two."""
     name = None
     for number, content in enumerate(text.splitlines(), 1):
         if number > line:

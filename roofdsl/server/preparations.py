@@ -1,6 +1,6 @@
-"""What a server does while nobody asks, so that calls find it done: imports, shipped files, an example of an answer.
+"""What a server prepares while nobody asks: imports, shipped files, one example of an answer.
 
-Processes that answer are forked, and share what was done before the fork.
+The processes that answer calls are forked, and share what was prepared before the fork.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from contextlib import suppress
 from functools import partial
 
 EXAMPLE = "matmul", {"n": 20}, "v100"
-"""A kernel, its sizes and a machine: an answer about them imports what analyses import when they run."""
+"""A kernel, its sizes and a machine. Answering a question about them imports what the analyses import only at run time.
+"""
 
 
 def preparations() -> Iterator[bool]:
-    """Does a step whenever it is asked for the next one, and yields True. A step takes a second at most."""
+    """Each `next` executes one step, of at most about a second, and gets True."""
     for step in _steps():
-        with suppress(Exception):  # a call that needs it will say what is wrong
+        with suppress(Exception):  # a call that needs this will report what is wrong
             step()
-        gc.freeze()  # what is there stays: looking for garbage in it would copy it to every call's process
+        gc.freeze()  # searching these objects for garbage would copy their pages in the process of every call
         yield True
 
 
@@ -47,7 +48,7 @@ def _import_analyses() -> None:
 
 
 def _load_simulator() -> None:
-    """Compiled code is read from its own cache."""
+    """Loads the simulator's compiled code from numba's cache."""
     from roofdsl.loops.load import kernel
     from roofdsl.machine.find import checked_file, find_model
     from roofdsl.simulate.lru_traffic import simulate_lru

@@ -1,4 +1,4 @@
-"""The tools by the Model Context Protocol, on standard input and output (the official Python SDK, extra `mcp`)."""
+"""The tools over the Model Context Protocol, on standard input and output (the official Python SDK, extra `mcp`)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RESOURCES = {
 
 
 def answer(nursery: Nursery, root: Path | None, name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The document of a call, or `{"error": ...}` for one that cannot be answered."""
+    """The document that answers a call, or `{"error": ...}` if it cannot be answered."""
     try:
         asked = question(name, given, root)
     except CommandError as error:
@@ -37,7 +37,7 @@ def answer(nursery: Nursery, root: Path | None, name: str, given: dict[str, Any]
 
 
 def resource_text(address: str) -> str:
-    """What a resource holds. Raises CommandError for an unknown address."""
+    """The text of a resource. Raises CommandError for an unknown address."""
     from roofdsl.machine.find import shipped_machines, shipped_models
 
     if address == "roofdsl://models":
@@ -50,7 +50,7 @@ def resource_text(address: str) -> str:
 
 
 def _language() -> str:
-    """A reference that fits a conversation: the grammar, and a kernel and a machine as examples."""
+    """A reference short enough for a conversation: the grammar, with a kernel and a machine as examples."""
     from roofdsl.lang.grammar import text
     from roofdsl.machine.find import find_model
 

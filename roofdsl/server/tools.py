@@ -1,7 +1,7 @@
 """The tools of the service: each is a command of roofdsl with some of its options, as a row of a table.
 
-From a row come the JSON Schema of a tool's arguments and the command line that answers a call. Answers are the
-documents of the command's `--json`.
+The row gives the JSON Schema of the tool's arguments and the command line that answers a call. Answers are the
+documents that the command prints with `--json`.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from roofdsl.lang.report import did_you_mean
 Kind = Literal["text", "flag", "integer", "sizes", "machine", "data"]
 
 _HOW = re.compile(r"(\+transposed)?(\+sigma=\d+)?$")
-"""What may follow the file of a matrix."""
+"""What may follow the file name of a matrix."""
 
 GIVEN = "given.roof"
-"""The name of the text that a call brings along, in the folder where the call is answered."""
+"""The file name of the text that a call contains, in the folder where the call is answered."""
 
 MOST_CHARACTERS = 1_000_000
-"""Of a text."""
+"""The maximum length of a text."""
 
 SUBJECT = {
     "text": "kernels, programs or machines in the language of roofdsl (resource roofdsl://language)",
@@ -34,7 +34,7 @@ SUBJECT = {
 
 
 class Parameter(Record):
-    """An argument of a tool: the option that it sets, what it is, and its values if they are a few words."""
+    """An argument of a tool: the option that it sets, what it is for, and its values if it has a fixed set of them."""
 
     name: str
     option: str
@@ -123,7 +123,7 @@ def schema(tool: Tool) -> dict[str, Any]:
 
 
 class Question(Record):
-    """A call as a command line, and the text that it needs as the file GIVEN (None: it needs none)."""
+    """A call as a command line, and the text that it needs in the file GIVEN (None: it needs none)."""
 
     arguments: tuple[str, ...]
     text: str | None
@@ -161,14 +161,14 @@ def _text(value: object, name: str) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str):
-        raise CommandError(f"`{name}` is a string, and this is {type(value).__name__}")
+        raise CommandError(f"`{name}` must be a string, not {type(value).__name__}")
     if len(value) > MOST_CHARACTERS:
-        raise CommandError(f"`{name}` has {len(value):,} characters, and at most {MOST_CHARACTERS:,} are taken")
+        raise CommandError(f"`{name}` has {len(value):,} characters; the limit is {MOST_CHARACTERS:,}")
     return value
 
 
 def _subject(given: Mapping[str, Any], text: str | None, root: Path | None) -> str:
-    """The FILE of the command line."""
+    """The command line's FILE argument. Raises CommandError unless there is either a `text` or a `file`."""
     file, name = _text(given.get("file"), "file"), _text(given.get("name"), "name")
     if (text is None) == (file is None):
         raise CommandError(
@@ -185,7 +185,9 @@ def _inside(file: str, root: Path | None) -> str:
     if file.replace("/", "").replace(":", "").isidentifier() and not (root and (root / file).exists()):
         return file  # a shipped name, such as gemv or polybench/gemm
     if root is None:
-        raise CommandError(f"no files can be read, so not `{file[:80]}` either", "start the server with --root FOLDER")
+        raise CommandError(
+            f"the server has no root, so it cannot read `{file[:80]}`", "start the server with --root FOLDER"
+        )
     head, colon, tail = file.rpartition(":")
     if colon and tail.isidentifier() and not (root / file).exists():
         file, tail = head, f":{tail}"
@@ -195,10 +197,10 @@ def _inside(file: str, root: Path | None) -> str:
 
 
 def _option(p: Parameter, value: object, text: str | None, root: Path | None) -> list[str]:
-    """The option with its value. Raises CommandError for a value of another kind."""
+    """The option with its value; empty for a flag that is false. Raises CommandError for a value of another kind."""
     if p.kind == "flag":
         if not isinstance(value, bool):
-            raise CommandError(f"`{p.name}` is true or false")
+            raise CommandError(f"`{p.name}` must be true or false")
         return [p.option] if value else []
     if p.kind == "sizes":
         return [part for name, number in _sizes(value) for part in ("--set", f"{name}={number}")]
@@ -206,11 +208,11 @@ def _option(p: Parameter, value: object, text: str | None, root: Path | None) ->
         return [part for names, source in _data(value) for part in ("--data", f"{names}={_source(source, root)}")]
     if p.kind == "integer":
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise CommandError(f"`{p.name}` is a positive whole number")
+            raise CommandError(f"`{p.name}` must be a positive whole number")
         return [f"{p.option}={value}"]
     word = _text(value, p.name) or ""
     if p.values and word not in p.values:
-        raise CommandError(f"`{p.name}` is one of {', '.join(p.values)}")
+        raise CommandError(f"`{p.name}` must be one of {', '.join(p.values)}")
     if p.kind == "machine":
         of_text = text is not None and word.isidentifier() and f"machine {word}" in text
         word = f"{GIVEN}:{word}" if of_text else _inside(word, root)
@@ -219,15 +221,17 @@ def _option(p: Parameter, value: object, text: str | None, root: Path | None) ->
 
 def _sizes(value: object) -> list[tuple[str, int]]:
     if not isinstance(value, dict):
-        raise CommandError('`set` is an object of whole numbers, such as {"n": 4096}')
+        raise CommandError('`set` must be an object of whole numbers, such as {"n": 4096}')
     for name, number in value.items():
         if not isinstance(name, str) or not name.isidentifier() or type(number) is not int:
-            raise CommandError('`set` is an object of whole numbers, such as {"n": 4096}', f"not `{str(name)[:40]}`")
+            raise CommandError(
+                '`set` must be an object of whole numbers, such as {"n": 4096}', f"not `{str(name)[:40]}`"
+            )
     return list(value.items())
 
 
 def _data(value: object) -> list[tuple[str, str]]:
-    about = '`data` is an object of sources, such as {"rowptr,col": "A.mtx"}'
+    about = '`data` must be an object of sources, such as {"rowptr,col": "A.mtx"}'
     if not isinstance(value, dict):
         raise CommandError(about)
     for names, source in value.items():
@@ -238,23 +242,25 @@ def _data(value: object) -> list[tuple[str, str]]:
 
 
 def _source(source: str, root: Path | None) -> str:
-    """A generator as it is, or a file under the root; what follows it (`+sigma=128`) stays."""
+    """A generator unchanged, or the path of a file under the root; what follows the file (`+sigma=128`) is kept."""
     from roofdsl.matrices.generate import is_generated
 
     if is_generated(source):
         return source
     file = _HOW.sub("", source)
     if root is None:
-        raise CommandError(f"no files can be read, so not `{file[:80]}` either", "start the server with --root FOLDER")
+        raise CommandError(
+            f"the server has no root, so it cannot read `{file[:80]}`", "start the server with --root FOLDER"
+        )
     return f"{_under(file, root)}{source[len(file) :]}"
 
 
 def _under(file: str, root: Path) -> Path:
-    """Raises CommandError for a path that is not under the root."""
+    """The absolute path of a file under the root. Raises CommandError for any other path."""
     try:
         path = (root / file).resolve()
     except (OSError, ValueError, RuntimeError):
         raise CommandError(f"`{file[:80]}` is not a path") from None
     if not path.is_relative_to(root):
-        raise CommandError(f"`{file[:80]}` is not under the server's root", "give a path inside of it")
+        raise CommandError(f"`{file[:80]}` is not under the server's root", "give a path inside it")
     return path
