@@ -155,7 +155,7 @@ def _from_registers(
         return (*register_bytes_at(kernel, values), None, ())
     note = f"{machine.caches[0].name}: a warp of {own.warp} iterations moves each touched sector of {sector} B once"
     if is_indirect(kernel):
-        from roofdsl.counts.warps_of_data import warp_bytes_of_data
+        from roofdsl.predict.warps_of_data import warp_bytes_of_data
 
         return (*warp_bytes_of_data(kernel, values, own.warp, sector), sector, (note,))
     return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))

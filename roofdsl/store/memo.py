@@ -21,7 +21,7 @@ T = TypeVar("T")
 LEAST_S = 0.05
 """Results that took less processor time are not kept."""
 
-STAGES = ("lang", "loops", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
+STAGES = ("lang", "loops", "matrices", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
 """The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
 
 MOST_MEANINGS = 32

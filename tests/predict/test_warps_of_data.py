@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from roofdsl.counts.traffic_at import work_at
-from roofdsl.counts.warps_of_data import warp_bytes_of_data
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.machine.find import load_machine
 from roofdsl.matrices.attach import with_data
 from roofdsl.predict.kernel import predict
+from roofdsl.predict.warps_of_data import warp_bytes_of_data
 from tests.models.shipped import model
 from tests.oracle.sparse import places
 
