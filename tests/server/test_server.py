@@ -166,4 +166,6 @@ def test_data_of_index_arrays(nursery: Nursery, root: Path) -> None:
         refused = answer(nursery, root, "simulate", {**made, "data": {"rowptr,col": path}, "cache": "1KiB"})
         assert "root" in refused["error"]["message"], path
     for wrong in ({"rowptr;col": "a.mtx"}, {"rowptr": 3}, "a.mtx"):
-        assert "`data` must be an object" in answer(nursery, root, "derive", {**made, "data": wrong})["error"]["message"]
+        assert (
+            "`data` must be an object" in answer(nursery, root, "derive", {**made, "data": wrong})["error"]["message"]
+        )
