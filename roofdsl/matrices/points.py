@@ -147,3 +147,15 @@ def _kept(  # noqa: PLR0917
             values[loop.var], turns[loop.var] = values[loop.var][holds], turns[loop.var][holds]
         number = int(np.count_nonzero(holds))
     return number
+
+
+def distinct(columns: Sequence[Any], number: int) -> int:
+    """How many different rows these columns of integers, none below 0, have."""
+    key, size = np.zeros(number, dtype=np.int64), 1
+    for column in columns:
+        extent = int(column.max(initial=0)) + 1
+        if size * extent > 1 << 62:  # numbered anew, so that keys stay below 2**63
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            size = number
+        key, size = key * extent + column, size * extent
+    return len(np.unique(key))

@@ -7,8 +7,7 @@ one thread runs alone is one access at a time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from roofdsl.codegen.cuda_functions import launched
 from roofdsl.codegen.generate import declared_parallel
@@ -18,7 +17,7 @@ from roofdsl.counts.check_cache import check_cache
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
-from roofdsl.matrices.points import touching, unfolded
+from roofdsl.matrices.points import distinct, touching, unfolded
 
 
 def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
@@ -38,7 +37,7 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
         for access in touched.accesses:
             per_sector = max(1, sector_bytes // access.element.array.type.bytes)
             sectors = points.flat(access.element, at.kernel, at.values) // per_sector
-            moved = _distinct([*together, sectors], points.number) * sector_bytes
+            moved = distinct([*together, sectors], points.number) * sector_bytes
             loaded, stored = (loaded, stored + moved) if access.is_write else (loaded + moved, stored)
     return loaded, stored
 
@@ -47,17 +46,3 @@ def _lanes(kernel: Kernel) -> dict[int, str]:
     """By statement (its identity): the loop along which its warps run; none for one thread."""
     made = launched(Cuda(), kernel, declared_parallel(kernel.body))
     return {id(s): call.parallel[0] for call in made.calls() if call.parallel for s in leaf_statements(call.nodes)}
-
-
-def _distinct(columns: Sequence[Any], number: int) -> int:
-    """How many different rows these columns of integers, none below 0, have."""
-    import numpy as np
-
-    key, size = np.zeros(number, dtype=np.int64), 1
-    for column in columns:
-        extent = int(column.max(initial=0)) + 1
-        if size * extent > 1 << 62:  # numbered anew, so that keys stay below 2**63
-            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
-            size = number
-        key, size = key * extent + column, size * extent
-    return len(np.unique(key))
