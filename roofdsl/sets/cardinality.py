@@ -75,6 +75,18 @@ def added(counts: Sequence[Any]) -> Any:
     return reduce(isl.PwQPolynomial.add, [*(count for count, _ in sums), *bent])
 
 
+def joined(counts: Sequence[Any]) -> Any:
+    """The sum of isl.PwQPolynomials, at least one, of which no two have a value at the same point."""
+    pieces = [piece for count in counts for piece in count.get_pieces()]
+    return _of_pieces(pieces) if pieces else counts[0]
+
+
+def _of_pieces(pieces: Iterable[tuple[Any, Any]]) -> Any:
+    # The library's `add_disjoint` writes into the count that it is given if there is room, whoever else has it. So it
+    # is given new ones only.
+    return reduce(isl.PwQPolynomial.add_disjoint, (isl.PwQPolynomial.alloc(domain, value) for domain, value in pieces))
+
+
 FEW_PIECES = 6
 """Sums of counts with at most this many pairs of pieces are left to the library."""
 
@@ -103,9 +115,7 @@ def _sum_of(a: _Sum, b: _Sum) -> _Sum:
     for count, own, outside in ((first, here, there), (second, there, here)):
         if not own.is_subset(outside):
             pieces += count.subtract_domain(outside).get_pieces()
-    # The library's `add_disjoint` may write into what it is given: only new objects, never a count of somebody else.
-    parts = (isl.PwQPolynomial.alloc(domain, value) for domain, value in pieces)
-    total = reduce(isl.PwQPolynomial.add_disjoint, parts)
+    total = _of_pieces(pieces)
     # An intersection makes the library insert what equalities say into the values. Only then are equal values seen to
     # be equal, and their pieces merged.
     total = total.intersect_domain(isl.Set.universe(here.get_space()))

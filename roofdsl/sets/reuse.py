@@ -14,7 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
-from roofdsl.sets.cardinality import added, cardinality, require_few_floors
+from roofdsl.sets.cardinality import added, cardinality, joined, require_few_floors
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import ONE_OF_MANY, on_all_cores, pieces, unlimited
@@ -298,11 +298,8 @@ def reuse_distance(previous: Any, touched: Touched) -> Any:
     Works on one basic map of `previous` at a time, which keeps the counted sets small. Raises TooHard.
     """
     parts = [isl.Map.from_basic_map(b) for b in previous.make_disjoint().get_basic_maps()]
-    total: Any = None
-    for part in touched.bytes_since(parts):
-        if part is not None:
-            total = part if total is None else total.add_disjoint(part)
-    return total
+    counts = [count for count in touched.bytes_since(parts) if count is not None]
+    return joined(counts) if counts else None
 
 
 def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
