@@ -105,6 +105,7 @@ class LevelTime(Record):
             allocated_bytes=self.allocated_bytes + other.allocated_bytes,
             begun_bytes=self.begun_bytes + other.begun_bytes,
             streamed_bytes=self.streamed_bytes + other.streamed_bytes,
+            streamed_bytes_per_s=self.streamed_bytes_per_s or other.streamed_bytes_per_s,  # one of them may have none
         )
 
     def __mul__(self, times: int) -> LevelTime:

@@ -44,22 +44,30 @@ class Lines(Record):
 
 
 class Tight(Record):
-    """Arrays whose lines some loop loses since `lines` of them fall into `sets` sets of a cache, with `ways` each."""
+    """Arrays whose lines some loop loses since `lines` of them fall into `sets` sets of a cache, with `ways` each.
+
+    buffers: the lines that loads find on their way into this cache. No sets: how many there are is not known.
+    """
 
     arrays: tuple[str, ...] = ()
     lines: int = 0
     sets: int = 0
     ways: int = 0
+    buffers: int = 0
 
-    def lost(self, buffers: int) -> Fraction:
+    @property
+    def in_few_sets(self) -> bool:
+        return 0 < self.sets < FEW_SETS
+
+    def lost(self) -> Fraction:
         """The share of their loads that do not find them after all.
 
         LRU loses all of them, and so do caches if many sets overflow. In few sets they replace lines less strictly
         (`machine.kept`), and as many lines as there are `buffers` are found on their way in.
         """
-        if not self.lines or self.sets >= FEW_SETS:
+        if not self.in_few_sets:
             return Fraction(1)
-        return 1 - Fraction(found_again(self.lines, self.sets * self.ways + buffers)).limit_denominator(10_000)
+        return 1 - Fraction(found_again(self.lines, self.sets * self.ways + self.buffers)).limit_denominator(10_000)
 
 
 class Walks(Record):
@@ -166,12 +174,12 @@ def _tight(at: Sized, machine: Machine) -> Tight:
         sets = sets_of(cache)
         if sets is None:
             break
-        found += [(w, sets) for w in conflicts(at.kernel, at.values, sets, begins) if w.lost and w.array]
+        found += [(w, sets, cache.buffers) for w in conflicts(at.kernel, at.values, sets, begins) if w.lost and w.array]
     if not found:
         return Tight()
-    worst, of = max(found, key=lambda pair: pair[0].lost * pair[0].times)
-    names = tuple(dict.fromkeys(w.array for w, _ in found))
-    return Tight(names, worst.crowded_lines, worst.crowded_sets, of.ways)
+    worst, of, buffers = max(found, key=lambda each: each[0].lost * each[0].times)
+    names = tuple(dict.fromkeys(w.array for w, *_ in found))
+    return Tight(names, worst.crowded_lines, worst.crowded_sets, of.ways, buffers)
 
 
 def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:
@@ -205,10 +213,10 @@ def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
 
 def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
     """The seconds of lines that only the sets lose: those of even strides, and longer for stores in few sets."""
-    total, lost = Fraction(0), walks.tight.lost(machine.caches[0].buffers)
+    total, lost = Fraction(0), walks.tight.lost()
     for part, loaded, stored in from_each(walks.crowded, machine):
         stores = part.strided_stores_bytes_per_s
-        if walks.tight.sets < FEW_SETS and isinstance(part, Cache):
+        if walks.tight.in_few_sets and isinstance(part, Cache):
             stores = part.crowded_stores_bytes_per_s or stores
         lines = stored + lost * max(Fraction(0), loaded - stored)
         total += lines / (part.strided_bytes_per_s or part.bandwidth_bytes_per_s)

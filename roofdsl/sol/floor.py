@@ -23,7 +23,7 @@ from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.streams import ordinary
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.capacity import Front, fronts
@@ -174,9 +174,12 @@ def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front
     """A term for each boundary behind a cache, or for that of the memory on a machine without caches.
 
     once: the bytes that must be loaded and stored across every boundary. needed: gives, for what is in front of a
-    boundary, the bytes that any order must load across it, and the argument for them.
+    boundary, the bytes that any order must load across it, and the argument for them. On a machine that states a rate
+    of stores past the caches, any code may use them: then no stores must cross the caches, and those to the memory take
+    the faster rate, as in the bound of `predict`.
     """
     loads, stores = once
+    past = machine.main_memory.streamed_bytes_per_s if machine.multiprocessor is None else None
     terms = []
     for at, front in zip(machine.hierarchy, fronts(machine), strict=True):
         least, argument = loads, COMPULSORY
@@ -184,8 +187,21 @@ def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front
             bytes_needed, why = needed(front)
             if bytes_needed > loads:
                 least, argument = bytes_needed, why
-        moved = max(least, stores) if at.duplex else least + stores
-        rate = at.bandwidth_bytes_per_s
-        formula = f"{show_bytes(least)} loaded, {show_bytes(stores)} stored, at {show_bandwidth(rate)}"
-        terms.append(FloorTerm(at.name, moved, Fraction(moved) / rate, formula, argument))
+        through = stores if past is None or at is machine.main_memory else 0
+        terms.append(_level_term(at, (least, through), argument, past))
     return terms
+
+
+def _level_term(at: Cache | Memory, moved: tuple[int, int], argument: str, past: Fraction | None) -> FloorTerm:
+    """The term of one boundary, across which so many bytes must be loaded and stored."""
+    loads, stores = moved
+    rate = at.bandwidth_bytes_per_s
+    fastest = rate if past is None else max(rate, past)  # only the memory has any stores then
+    loads_s, stores_s = Fraction(loads) / rate, Fraction(stores) / fastest
+    formula = f"{show_bytes(loads)} loaded, {show_bytes(stores)} stored, at {show_bandwidth(rate)}"
+    if stores and fastest > rate:
+        formula = f"{show_bytes(loads)} loaded at {show_bandwidth(rate)}, {show_bytes(stores)} stored past the caches "
+        formula += f"at {show_bandwidth(fastest)}"
+    if at.duplex:
+        return FloorTerm(at.name, max(loads, stores), max(loads_s, stores_s), formula, argument)
+    return FloorTerm(at.name, loads + stores, loads_s + stores_s, formula, argument)

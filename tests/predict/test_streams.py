@@ -127,3 +127,11 @@ def test_the_document_tells_them() -> None:
 def test_what_does_not_count_them_says_so() -> None:
     with pytest.raises(CommandError, match="does not count stores that bypass the caches, and kernel triad has some"):
         terms_of(kernel_of(TRIAD), machine("peak f64 fma 40 GFLOP/s", "memory DRAM 8 GiB, 10 GB/s"))
+
+
+def test_launches_before_it_do_not_change_their_rate() -> None:
+    """The sum of a program's launches has the time of its parts in either order."""
+    own = cpu(", streamed 20 GB/s")
+    past, usual = (predict(kernel, N, own) for kernel in (kernel_of(TRIAD), ordinary(kernel_of(TRIAD))))
+    for found in (past + usual, usual + past):
+        assert found.memory.time_s == past.memory.time_s + usual.memory.time_s == found.bound_s

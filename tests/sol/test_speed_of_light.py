@@ -17,6 +17,7 @@ from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, machine_of, shipped_models
 from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import predict
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.capacity import Front, fronts
 from roofdsl.sol.claim import judge
@@ -139,6 +140,30 @@ kernel jacobi(n, steps):
         for i in range(1, n - 1):
             a[i] = b[i]
 """
+
+
+@pytest.mark.parametrize(
+    ("options", "memory_ms"),
+    [("streamed 5 GB/s", Fraction(16, 20)), ("streamed 100 GB/s", Fraction(8, 20) + Fraction(8, 100)),
+     ("streamed 100 GB/s, duplex", Fraction(8, 20))],
+)  # fmt: skip
+def test_stores_past_the_caches_are_not_below_the_floor(options: str, memory_ms: Fraction) -> None:
+    """Code may store faster than it loads, and then no store crosses the caches: no bound of `predict` is lower."""
+    text = f"""\
+machine storing:
+    peak f64 fma 1 TFLOP/s
+    cache L1 32 KiB, 12 GB/s, line 64 B, write_allocate
+    memory DRAM 8 GiB, 20 GB/s, {options}
+"""
+    own = machine_of(check(Source("storing.roof", text)), "storing")
+    fill = "kernel copy(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n):\n        stream b[i] = a[i]\n"
+    sizes = {"n": 1_000_000}
+    written = predict(kernel_of(fill), sizes, own)
+    found = floor(kernel_of(fill), sizes, own)
+    times = {t.name: t.time_s for t in found.terms}
+    assert times["L1"] == Fraction(8, 12_000), "loads alone"
+    assert times["DRAM"] == memory_ms / 1000
+    assert found.time_s <= written.bound_s
 
 
 @pytest.mark.parametrize("text", [PRODUCT.replace("f32", "f64"), JACOBI])
