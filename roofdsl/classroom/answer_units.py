@@ -25,7 +25,7 @@ class Dimension(Record):
         return Dimension(self.operations * times, self.bytes * times, self.seconds * times)
 
     def words(self) -> str:
-        """The kind of quantity that has this unit, for a message."""
+        """What a quantity with this unit is called in messages: "a number of bytes"."""
         return _WORDS.get(self, f"something in {self.unit()}")
 
     def unit(self) -> str:
@@ -93,13 +93,13 @@ def unit_named(word: str) -> str | None:
 
 
 def is_rate(word: str) -> bool:
-    """Whether the last letter of a word such as GFLOPS may say "per second"."""
+    """Whether the final S of a word such as GFLOPS may mean "per second"."""
     match = _OPERATIONS.fullmatch(_with_letter(word))
     return match is not None and bool(match[3])
 
 
 def _with_letter(word: str) -> str:
-    """`gigabytes` as `Gbytes`."""
+    """The word with its prefix as a letter: `Gbytes` for `gigabytes`."""
     for name, letter in _PREFIXES.items():
         if word.lower().startswith(name) and len(word) > len(name):
             return letter + word[len(name) :].lower()

@@ -1,4 +1,4 @@
-"""Exercises as files: what `models/exercises/ID.toml` may say, read and checked (docs/exercises.md).
+"""Exercises as files: what `models/exercises/ID.toml` may contain, read and checked (docs/exercises.md).
 
 Formulas and templates remain text here; `student_version` fills them in for one student.
 """
@@ -60,9 +60,10 @@ class Requirement(Record):
 class Part(Record):
     """One question. Which fields are used depends on `kind` (one of KINDS).
 
-    answer: the formula of the right answer. unit: the unit that a number is asked in. tolerance: relative.
-    leading: an answer that holds to leading order is right too. reference, solution_kernel, examples: names in the
-    exercise's kernels. at, cache, line, traffic: where a submitted kernel is counted, each a template.
+    answer: the formula of the right answer. unit: the unit that a number is asked for in. tolerance: relative.
+    leading: an answer that holds to leading order is right, too. reference, solution_kernel, examples: names among the
+    exercise's kernels. at, cache, line, traffic: the conditions under which a submitted kernel is counted, each a
+    template.
     """
 
     id: str
@@ -231,7 +232,7 @@ class _Reader:
         return found
 
     def named(self, found: Exercise) -> None:
-        """Checks that every kernel that the exercise mentions exists. Raises CommandError."""
+        """Checks that every kernel and every prediction that the exercise mentions exists. Raises CommandError."""
         spoken = [*found.show, found.steps]
         for p in found.parts:
             spoken += [p.reference, p.solution_kernel, *p.examples]
@@ -244,7 +245,7 @@ class _Reader:
             raise self.fail(f"part `{unknown.id}` refers to a part `{unknown.prediction}`, which does not exist")
 
     def kernel(self, path: Path, text: str) -> str:
-        """The text of a kernel; `file NAME.roof` is one beside the exercise."""
+        """The text of a kernel; `file NAME.roof` stands for a file next to the exercise's."""
         kind, _, name = text.partition(" ")
         if kind != "file":
             return text

@@ -33,7 +33,7 @@ MOST_ACCESSES = 20_000_000
 
 
 class Query(Record):
-    """A question to the engine, every field filled in. `source` is the kernel's text or `shipped NAME`."""
+    """A question to the engine, with all templates filled in. `source` is the kernel's text or `shipped NAME`."""
 
     ask: str
     source: str = ""
@@ -101,7 +101,7 @@ def _forms(source: str, line: int | None) -> Any:
 
 
 def _single(form: Any, query: Query) -> Quasi:
-    """The polynomial that holds for all sizes, or for all large ones."""
+    """The polynomial that holds for all sizes or, if there are several cases, for large sizes."""
     from roofdsl.counts.growth import growth_of, large_case
 
     single = form.single
@@ -110,7 +110,7 @@ def _single(form: Any, query: Query) -> Quasi:
 
 
 def _work(query: Query) -> Node:
-    """W, or the part of it of one class (add, mul, div, min, special)."""
+    """W, or its operations of one class (add, mul, div, min, special)."""
     cls = query.which
     if query.settings:
         from roofdsl.counts.traffic_at import work_at
@@ -163,7 +163,7 @@ def _intensity(query: Query) -> Node:
 
 
 def _array(query: Query) -> Node:
-    """Distinct bytes of one array."""
+    """The bytes of one array that are touched, each counted once."""
     return formula_of(_single(_forms(query.source, query.line).by_array()[query.which], query))
 
 
@@ -217,7 +217,7 @@ def _plateau(query: Query) -> Node:
 
 
 def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
-    """top, or top / bottom: a formula, or a number where sizes are set."""
+    """top, or top / bottom: a formula, or a number if sizes are set."""
     if not query.settings:
         return formula_of(top) if bottom is None else ratio(top, bottom)
     missing = (top.names() | (frozenset() if bottom is None else bottom.names())) - query.at.keys()
@@ -230,9 +230,10 @@ def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
 
 
 def _bound(query: Query) -> Node:
-    """The fewest loads of any order, in elements: the leading term in S of argument `which`; exact if `number` = S.
+    """The fewest loads of any order, in elements (docs/bound.md).
 
-    See docs/bound.md. Without `which`, there has to be only one leading term.
+    With `number`, the bound for a cache of S = `number` elements. Otherwise, the leading term in S of the argument
+    `which`, which may be omitted if the bound has a single argument.
     """
     from roofdsl.bounds.bound import bound
 
@@ -264,7 +265,7 @@ def _simulated(query: Query) -> Node:
 
 
 def _accesses(query: Query) -> Node:
-    """Array accesses of one execution."""
+    """The number of array accesses of one execution."""
     from roofdsl.counts.traffic_at import access_count
 
     return number(access_count(Sized(apply(kernel_of(query.source, query.at)), query.at)))

@@ -1,7 +1,7 @@
 """Are two formulas equal? Compares exact values at random points, then, if roots and the like occur, symbolically.
 
-Rational formulas that agree at POINTS random points differ with a probability below (degree / 4000)**POINTS (the
-lemma of Schwartz and Zippel), so nothing is left to prove. If floors occur, only whole sizes are compared.
+Different rational formulas agree at POINTS random points with a probability below (degree / 4000)**POINTS (the lemma
+of Schwartz and Zippel), so nothing is left to prove. If floors occur, only whole sizes are compared.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
 
 
 def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> bool:
-    """Whether the ratio of two formulas tends to 1 for large sizes. Divisors of other sizes grow more slowly.
+    """Whether the ratio of two formulas tends to 1 for large sizes. Sizes that divide others grow more slowly.
 
     The result is False for an answer that is out of range at such sizes.
     """
@@ -121,7 +121,10 @@ def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, 
 
 
 def _proven_different(a: Node, b: Node, symbols: Mapping[str, Symbol], seconds: float) -> bool:
-    """Whether the difference is found to be a nonzero number in `seconds`; unlikely if equal at every point."""
+    """Whether the difference is shown to be a nonzero number within `seconds`.
+
+    This is unlikely, since the formulas agree at all points.
+    """
     import sympy
 
     names = {n: sympy.Symbol(n, integer=True, positive=True) for n in symbols}

@@ -86,7 +86,7 @@ def holds(node: Node, env: Mapping[str, Value]) -> bool:
 
 
 def folded(node: Node) -> Node:
-    """The formula in which every part with a rational value is replaced by that number."""
+    """The formula with every part that has a rational value replaced by that number."""
     parts: tuple[Node, ...]
     match node:
         case Negative(operand):

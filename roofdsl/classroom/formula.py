@@ -27,7 +27,7 @@ class FormulaError(ValueError):
 
 
 class Number(Record):
-    """An exact number; `unit` is empty or a unit of the table of units; `written` is the number as it was typed."""
+    """An exact number. `unit` is empty or one of `answer_units.UNITS`; `written` is the number as it was typed."""
 
     value: Fraction
     unit: str = ""

@@ -28,8 +28,8 @@ FILES = {"kernel": ".roof", "measurement": ".json"}
 
 
 class Grade(Record):
-    """One student's results, in the order of the exercises. problem: why nothing could be graded; notes: what in the
-    submission belongs to no exercise.
+    """One student's results, in the order of the exercises. problem: why nothing could be graded. notes: content of the
+    submission that belongs to no exercise.
     """
 
     student: str
@@ -47,8 +47,8 @@ class Grade(Record):
 
 
 class Judging(Record):
-    """How a class is judged. seed: of the data on which kernels are compared (`compared`), which no student may know
-    beforehand; key: the course key (`versions`), empty where versions follow from names alone.
+    """How a class is judged. seed: the seed of the data on which kernels are compared, which no student may know
+    beforehand. key: the course key (`versions`), empty if versions follow from names alone.
     """
 
     seed: int
@@ -68,7 +68,7 @@ def grade_submission(path: Path, student: str, exercises: Sequence[Exercise], ju
 
 
 def check_alone(exercise: Exercise, submission: Submission, version: str, seed: int) -> Result:
-    """The result of one exercise in a version, judged in a process of its own with limits if the system can fork.
+    """The result of one version of an exercise, judged in a process of its own with limits if the system can fork.
 
     Raises CommandError for an error in the exercise.
     """
@@ -84,8 +84,8 @@ def check_alone(exercise: Exercise, submission: Submission, version: str, seed: 
 
 
 def answers_to(submission: Submission, exercise: Exercise) -> dict[str, Any]:
-    """The submission's answers to an exercise, files that they name read, and a Missing for a part without an answer
-    where something else in the submission may be meant for it.
+    """The submission's answers to an exercise. Files that answers name are read. A part without an answer gets a
+    Missing if something else in the submission may be meant for it.
     """
     files = {p.id: FILES[p.kind] for p in exercise.parts if p.kind in FILES}
     return submission.of(exercise.id, files) | missing(submission, exercise)
@@ -157,7 +157,7 @@ def _one_by_one(
     """The grade of a submission that had to be stopped: each exercise is judged separately, so that a bad answer
     costs only its own exercise.
 
-    Together, they get about the same time again as the whole submission had.
+    All of them together get about as much time again as the whole submission had.
     """
     if len(exercises) == 1:
         return nothing(student, exercises, problem)
@@ -198,7 +198,7 @@ def prepare(
                     prepare_kernels(version)
         if any(p.kind == "kernel" for p in exercise.parts):
             _warm(exercise, versions[0] if versions else "", seed)
-    import sympy  # noqa: F401, forks that need it have it
+    import sympy  # noqa: F401, imported before the forks, for those that need it
 
 
 def _warm(exercise: Exercise, version: str, seed: int) -> None:
@@ -247,7 +247,7 @@ def table(grades: Sequence[Grade], exercises: Sequence[Exercise]) -> str:
 
 
 def summary(grades: Sequence[Grade]) -> str:
-    """What a class found hard, as CSV: for every part, the share of right answers and the most frequent message."""
+    """What a class found hard, as CSV: for every part, the share of right answers and the most frequent feedback."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["exercise", "part", "right", "answers", "times", "most frequent feedback"])

@@ -1,7 +1,7 @@
 """Runs each task in its own process, a fork of this one, with limits on time, memory and output.
 
 The parent has imported and derived everything before, so that a task costs a fork and its own work. A task that
-crashes, hangs, fills memory or writes without end harms no other.
+crashes, hangs, fills memory or never stops writing does not affect the others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEFAULTS = Limits()
 
 
 class Outcome(Record):
-    """The text that a task returned; None if it was stopped, and then `problem` says why."""
+    """The text that a task returned; None if it failed or was stopped, and then `problem` says why."""
 
     text: str | None
     problem: str = ""
@@ -116,7 +116,7 @@ def _start(index: int, task: Callable[[], str], limits: Limits) -> _Child:
             status = _MEMORY
         except Exception as error:
             _write(writing, f"{type(error).__name__}: {error}"[:1000].encode("utf-8", "replace"))
-        finally:  # not sys.exit: nothing of the parent is to be run again here
+        finally:  # not sys.exit, which would run the parent's exit handlers here
             os._exit(status)
     os.close(writing)
     os.set_blocking(reading, True)
@@ -137,7 +137,9 @@ def _prctl() -> Any:
 
 
 def _die_with(parent: int) -> None:
-    """Makes this process end with its parent, for whatever reason. On systems without such a call, the limits do."""
+    """Makes this process end when its parent ends, for whatever reason. On systems without such a call, its limits end
+    it.
+    """
     prctl = _prctl()
     if prctl is None:
         return
@@ -189,7 +191,7 @@ def _finish(child: _Child, limits: Limits) -> Outcome:
         _kill(child.pid)
     if hasattr(os, "waitid"):  # not on every macOS
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-        _kill(child.pid)  # what it forked itself; the child's number is not free before it is waited for
+        _kill(child.pid)  # any processes it forked; its number cannot be reused before we wait for it
     _, status = os.waitpid(child.pid, 0)
     if len(child.data) > limits.output_bytes:
         return Outcome(None, "it wrote far more than a result needs")

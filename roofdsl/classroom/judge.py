@@ -28,8 +28,8 @@ NO_ANSWER = "No answer yet."
 
 
 class PartResult(Record):
-    """What one answer is worth, and what to tell the student. `message` begins with `reading`, how the answer was
-    read, which is empty where nothing had to be read.
+    """What one answer is worth, and what to tell the student. `message` begins with `reading`, which says how the
+    answer was read, and is empty if there was nothing to interpret.
     """
 
     id: str
@@ -41,7 +41,7 @@ class PartResult(Record):
 
     @property
     def told(self) -> str:
-        """The message without how this student's answer was read."""
+        """The message without its part about how this student's answer was read."""
         return self.message.removeprefix(self.reading).lstrip()
 
     def to_json(self) -> dict[str, Any]:
@@ -84,9 +84,9 @@ class Result(Record):
 
 
 def judge(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
-    """Judges the answers, by part, to one student's version of an exercise.
+    """Judges the answers (by part) to one student's version of an exercise.
 
-    Raises CommandError for an error in the exercise itself; never for an answer.
+    Raises CommandError for an error in the exercise itself, never because of an answer.
     """
     known: dict[str, Node] = {}
     results = []
@@ -102,7 +102,7 @@ def judge(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
 
 
 def _plain(message: str) -> str:
-    """The message without characters that would act on a terminal or break a file."""
+    """The message without characters that control a terminal or break a file."""
     text = "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in message)
     return text if len(text) <= LONGEST_MESSAGE else text[:LONGEST_MESSAGE] + " ..."
 
@@ -153,7 +153,7 @@ def _expression(part: VersionPart, text: str) -> Verdict:
 
 
 def _compared(part: VersionPart, found: Node) -> Verdict:
-    """Whether a formula is the right one, and what is usual about it if not. Raises FormulaError."""
+    """Whether a formula is right, and if not, feedback on a common mistake. Raises FormulaError."""
     right = part.answer
     assert right is not None
     if equal(found, right, part.symbols):
@@ -187,7 +187,7 @@ def _number(part: VersionPart, text: str) -> Verdict:
 
 
 def _measured_against(part: VersionPart, given: Fraction, right: Fraction, tolerance: Fraction) -> Verdict:
-    """Whether a number is the right one, and what is usual about it if not."""
+    """Whether a number is right, and if not, feedback on a common mistake."""
     if _near(given, right, tolerance):
         return Verdict(True, f"Right: {_exactly(part)}." if given != right else "Right.")
     nearest: tuple[Fraction, str] | None = None
@@ -204,10 +204,11 @@ def _measured_against(part: VersionPart, given: Fraction, right: Fraction, toler
 
 
 def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Verdict:
-    """What an answer may stand for, in operations, bytes and seconds, each with how it was read; or what is wrong.
+    """The values that an answer may mean, in operations, bytes and seconds, each with how it was read; or a verdict
+    that says what is wrong.
 
-    A number without a unit is taken in the unit that the question asks for, and `25 %` as 0.25 where it does not ask
-    for percent.
+    A number without a unit is taken to be in the unit that the question asks for, and `25 %` is 0.25 if it does not
+    ask for percent.
     """
     unit = part.part.unit
     factor, asked = value_of(unit)
@@ -257,7 +258,7 @@ def _exactly(part: VersionPart) -> str:
 
 
 def _usual_slip(given: Fraction, right: Fraction, tolerance: Fraction) -> str:
-    """What is said of slips that no exercise needs to list: prefixes, bits, binary prefixes, inverses."""
+    """The message for slips that no exercise needs to list: prefixes, bits, binary prefixes, the sign."""
     if not given or not right:
         return ""
     ratio = given / right
@@ -268,7 +269,7 @@ def _usual_slip(given: Fraction, right: Fraction, tolerance: Fraction) -> str:
                 return f"The digits are right, but the prefix is not: it is off by a factor of 10**{power}."
     for factor in (Fraction(8), Fraction(1, 8)):
         if _near(ratio, factor, near):
-            return "It is off by a factor of 8: a byte has 8 bits, and an f64 has 8 bytes. Which one was counted twice?"
+            return "Off by a factor of 8: a byte has 8 bits, and an f64 has 8 bytes. Was one left out, or used twice?"
     for power in (1, 2, 3, 4):
         for factor in (Fraction(1024, 1000) ** power, Fraction(1000, 1024) ** power):
             if _near(ratio, factor, min(near, Fraction(1, 200))):
@@ -295,7 +296,7 @@ def _choice(part: VersionPart, text: str, known: Mapping[str, Node]) -> Verdict:
     return Verdict(right, f"{'Right' if right else 'No'}. {chosen.why}")
 
 
-# ---- predictions of one's own ----
+# ---- the student's own predictions ----
 
 
 def _prediction(part: VersionPart, text: str) -> Verdict:

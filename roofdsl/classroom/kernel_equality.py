@@ -1,8 +1,9 @@
-"""Does a student's kernel compute what the reference does? On random data that nobody knows beforehand.
+"""Does a student's kernel compute what the reference does? The two are compared on random data that nobody knows
+beforehand.
 
-The permitted difference depends only on the reference: on the bound on its own rounding. The student's kernel runs in
-higher precision than its types have, so that its rounding hides nothing. That it would not round much worse in its own
-types is a separate condition.
+The permitted difference depends only on the reference, on the bound on its rounding errors. The student's kernel runs
+in higher precision than its types have, so its own rounding cannot hide a difference. A separate condition is that in
+its own types, it would not round much worse than the reference.
 """
 
 from __future__ import annotations
@@ -24,13 +25,15 @@ SECONDS = 20.0
 """The time limit in seconds for one run of a student's kernel."""
 
 _ROUNDINGS = 8
-"""Permitted roundings of the largest value beyond the reference's bound, for another order of operations."""
+"""The difference that is permitted beyond the reference's bound, for another order of operations: this many roundings
+of the array's largest value."""
 
 _MOST_LOST = 1000
-"""The permitted ratio of the student's rounding bound to the reference's: allows other sums, but not less precision."""
+"""The permitted ratio of the student's rounding bound to the permitted difference. It allows sums in another order, but
+not types of less precision."""
 
 _LEAST_TOLD = 1e-3
-"""The accuracy that the reference needs, relative to an array's largest value; otherwise the data decide nothing."""
+"""An element is compared only if the reference's error bound is at most this share of the array's largest value."""
 
 _FEW_BITS = ("f16", "bf16", "f8", "tf32")
 """The types whose random data have so few bits that sums of them are exact (`codegen.inputs`)."""
@@ -41,8 +44,8 @@ class Differs(Exception):
 
 
 def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed: int) -> None:
-    """Both on the same data; where a minimum or maximum decides, also on data of uneven sizes, in which each array
-    decides somewhere. Raises Differs for the first difference.
+    """Compare both on the same data. If values are chosen (`min`, `max`, `select`), compare them also on data of uneven
+    magnitude, in which each array is decisive somewhere. Raises Differs for the first difference.
 
     Raises CommandError if no result of the reference is accurate enough to decide.
     """
@@ -58,7 +61,7 @@ def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed:
         inputs, want = expected(reference, sizes, seed, uneven=uneven)
         try:
             given = random_inputs(kernel, own, seed)
-        except CommandError as error:  # the reference's arrays fit, so these are larger ones of the student's
+        except CommandError as error:  # the reference's arrays fit in memory, so the student's are larger
             raise Differs(f"It cannot be run: {error.message}.") from None
         given |= {a.name: inputs[a.name] for a in kernel.arrays if a.intent in ("in", "inout")}
         try:
@@ -74,7 +77,7 @@ def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed:
 
 
 def decides(nodes: Sequence[Node]) -> bool:
-    """Whether statements use minima, maxima or a choice of values."""
+    """Whether statements contain minima, maxima or a choice between values."""
     for node in nodes:
         match node:
             case For(body=body):

@@ -1,6 +1,6 @@
-"""Kernels that students write: the same result as the reference, and the counts that the exercise requires.
+"""Kernels that students write: they must compute what the reference does, with the counts that the exercise requires.
 
-The text is parsed, checked and interpreted by the engine; nothing of it is compiled or imported.
+The engine parses, checks and interprets the text; nothing of it is compiled or imported.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COUNTS = ("W", "pairs", "Q", "loads", "stores", "accesses")
 
 MOST_TEMPORARY_BYTES = 64 << 20
 WORK_SLACK = Fraction(1, 4)
-"""How far W may differ from the reference's, relative to it, if the exercise does not say: partial sums cost more."""
+"""The permitted relative difference of W from the reference's if the exercise states none: partial sums cost more."""
 
 
 class _Wrong(Exception):
@@ -160,14 +160,14 @@ def counted(version: StudentVersion, part: VersionPart, kernel: Kernel, at: Mapp
 
 
 def _at_sizes(kernel: Kernel, sizes: Mapping[str, int]) -> Kernel:
-    """The kernel for the sizes of the exercise only: blocks of 8 are legal if n is 192, without an `assume`."""
+    """The kernel for the exercise's sizes only: if n is 192, blocks of 8 are legal without an `assume`."""
     fixed = tuple(Compare("==", Sym(name), Const(value)) for name, value in sizes.items())
     return replace(kernel, assumptions=(*kernel.assumptions, *fixed))
 
 
 def _require_similar_work(version: StudentVersion, part: VersionPart, counts: Mapping[str, Node], right: Node) -> None:
-    """Where the exercise says nothing of W, it is about the reference's: what saves bytes is the order, not another
-    computation, and padding hides none. Raises _Wrong.
+    """Unless the exercise has its own condition on W, requires about the W of the reference. So bytes can only be saved
+    by another order, not by another computation, and padding cannot raise the intensity. Raises _Wrong.
     """
     if any("W" in names_in(version.condition(r.when, COUNTS)) for r in part.part.require):
         return

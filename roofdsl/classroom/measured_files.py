@@ -31,8 +31,8 @@ LARGEST_COUNT = 10**18
 def judge_measurement(version: StudentVersion, part: VersionPart, text: str, known: Mapping[str, Node]) -> Verdict:
     """Whether the file is a complete measurement of the exercise's kernel, and how it compares with the prediction.
 
-    A file that contradicts itself, the kernel or what computers can do is refused. No program can know whether the
-    student ran it.
+    A file is refused if it contradicts itself, the kernel or what computers can do. No program can know whether the
+    student really measured it.
     """
     from roofdsl.measure.measurement import parse
 
@@ -71,7 +71,7 @@ def judge_measurement(version: StudentVersion, part: VersionPart, text: str, kno
 
 
 def _implausible(measurement: Measurement) -> str:
-    """The value in a file that cannot come from a measurement, so that the file is not used; empty if there is none."""
+    """A message about a value that cannot come from a measurement; empty if all values are plausible."""
     sizes = [value for _, value in measurement.parameters]
     if any(not 1 <= value <= LARGEST_COUNT for value in sizes):
         return "The sizes in the file are too large for any computer."

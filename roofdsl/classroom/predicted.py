@@ -1,4 +1,4 @@
-"""What exercises ask of a prediction: its options, and its values by name."""
+"""Predictions in exercises: their options, and their values by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from roofdsl.predict.prediction import Prediction
 def options_of(traffic: str, option: Callable[..., Any]) -> Options:
     """The options of a prediction from the keys of a query; `option(name, default)` gives a key's value.
 
-    With `math` the expected time is predicted, too: from what the machine states, so that all computers agree.
+    With `math`, the expected time is predicted, too, from what the machine states, so that all computers agree.
     """
     math = option("math")
     if math not in (None, "strict", "relaxed"):
@@ -34,7 +34,7 @@ def options_of(traffic: str, option: Callable[..., Any]) -> Options:
 def value(found: Prediction, what: str) -> Fraction:
     """A value of the prediction, or the time of a level: plain numbers in operations, bytes and seconds.
 
-    Raises CommandError for a name that it does not have, and for an expected time that there is not.
+    Raises CommandError for an unknown name, and for an expected time if there is none.
     """
     level = next((x for x in found.levels if x.name == what), None)
     if level is not None:
@@ -49,7 +49,7 @@ def value(found: Prediction, what: str) -> Fraction:
 
 
 EXPECTED = ("expected", "expected_rate", "arithmetic", "accesses_time", "transfers")
-"""The values that come with the expected time."""
+"""The values that exist only with the expected time."""
 
 
 def _terms(found: Prediction) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""The students who handed in, from the names in a folder: everybody is graded, whatever the names are."""
+"""The students who submitted, from the names in a folder: everybody is graded, whatever the names are."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Reader(Record):
 
 
 def listing(exercises: Sequence[Exercise]) -> list[Block]:
-    """The exercises unit by unit, and how to see one."""
+    """The exercises, unit by unit, and the command that shows one."""
     rows = list(aligned([[e.id, f"{e.points}", e.title] for e in exercises], width=None, right=(1,)))
     found: list[Block] = []
     for k, (unit, title) in enumerate(COURSE.items(), 1):
@@ -71,7 +71,7 @@ def _points(count: int) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    """The text with paragraphs wrapped at the width; indented paragraphs are unchanged."""
+    """The text with its paragraphs wrapped; indented paragraphs are unchanged."""
     found = []
     for block in text.strip("\n").split("\n\n"):
         if block.startswith("    "):
@@ -157,7 +157,7 @@ def document(version: StudentVersion, hints: int, *, solution: bool) -> dict[str
 
 
 def template(version: StudentVersion, student: str) -> str:
-    """A table of a file of answers, with the questions as comments."""
+    """The table for an exercise in a file of answers, with the questions as comments."""
     e = version.exercise
     lines = [f"# {e.title}" + (f", version of {student}" if student else ""), f"[{e.id}]"]
     for p in version.parts:

@@ -1,7 +1,7 @@
 """How people type formulas and numbers, made into the tokens of the language of answers.
 
-It accepts signs of other alphabets, superscripts, fractions in one character, LaTeX commands, and separators of
-thousands and decimal commas if they are unambiguous. The meaning of a text as a whole is decided by `typed`.
+It accepts typographic signs, superscripts, fractions in one character, LaTeX commands, and, if unambiguous, thousands
+separators and decimal commas. `typed` decides what a text as a whole means.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def tokens(text: str) -> list[tuple[str, str]]:
     """(kind, text) of each token: number, name or op. Raises FormulaError for a character that has no meaning."""
     plain = plain_text(text)
     found: list[tuple[str, str]] = []
-    brackets: list[bool] = []  # for each open one, whether commas part the values of a function
+    brackets: list[bool] = []  # for each open parenthesis, whether commas separate a function's arguments
     at = 0
     while at < len(plain):
         if plain[at] == " ":
@@ -90,7 +90,7 @@ def plain_text(text: str) -> str:
     if len(text) > MAX_LENGTH:
         raise FormulaError(f"the formula has {len(text):,} characters; the limit is {MAX_LENGTH}")
     text = text.strip().strip("$").replace("\\%", "%")
-    for _ in range(8):  # fractions in fractions
+    for _ in range(8):  # once more for each level of nested fractions
         before = text
         for pattern, meant in _LATEX:
             text = pattern.sub(meant, text)
@@ -117,7 +117,7 @@ def _vulgar(match: re.Match[str]) -> str:
 
 
 def _grouped(text: str, at: int) -> re.Match[str] | None:
-    """Finds a number with separated thousands or a decimal comma at a position in a text."""
+    """The match of a number with separated thousands or a decimal comma at a position in a text; None without one."""
     for pattern in (*_GROUPED, _COMMA):
         if match := pattern.match(text, at):
             return match

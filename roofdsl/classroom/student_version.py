@@ -56,8 +56,8 @@ class VersionOption(Record):
 
 
 class VersionPart(Record):
-    """A part with everything filled in. `answer` is None where there is no formula (choices, kernels); kind: what the
-    answer of an expression is, operations or bytes, None where that is not known.
+    """A part with everything filled in. `answer` is None if there is no formula (choices, kernels). kind: for an
+    expression, the kind of quantity that the answer is, such as operations or bytes; None if it is unknown.
     """
 
     part: Part
@@ -144,7 +144,7 @@ class StudentVersion:
     def quantity(self, name: str) -> Node:
         """A quantity of the exercise, from the engine or from a formula in other quantities. Raises CommandError."""
         if name not in self._quantities:
-            self._quantities[name] = None  # it is being found
+            self._quantities[name] = None  # its value is being computed
             table = self.exercise.quantities[name]
             is_formula = isinstance(table, str)
             self._quantities[name] = self.formula(self.fill(str(table))) if is_formula else self._asked(name, table)
@@ -226,7 +226,7 @@ class StudentVersion:
         return replaced(node, values | {n: self.quantity(n) for n in self.exercise.quantities if n in needed})
 
     def constant(self, node: Node) -> Node:
-        """The value of a formula whose parameters cancel; any other formula unchanged."""
+        """The value of a formula whose parameters cancel out; any other formula unchanged."""
         if isinstance(node, Number):
             return node
         if names_in(node) - self.symbols.keys():

@@ -1,4 +1,6 @@
-"""Reading what students hand in: untrusted files, never followed, never larger than a limit, never waited for."""
+"""Reading what students submit. The files are untrusted: links are not followed, sizes are limited, and nothing that
+could block, such as a pipe, is read.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +29,14 @@ class Unreadable(Exception):
 
 
 class Missing(Record):
-    """Stands for a missing answer, if something else in the submission may be meant for it."""
+    """Takes the place of a missing answer if something else in the submission may be meant for it."""
 
     text: str
 
 
 class Submission(Record):
     """Answers by exercise and part. `folder` is where files that answers name are looked for; None: nowhere. outside:
-    the names of answers that stand in no exercise's table.
+    the names of answers that are in no exercise's table.
     """
 
     answers: Mapping[str, Mapping[str, Any]]
@@ -42,8 +44,8 @@ class Submission(Record):
     outside: tuple[str, ...] = ()
 
     def of(self, exercise: str, wanted: Mapping[str, str]) -> dict[str, Any]:
-        """The answers to an exercise; those that name a file (`wanted`: part to its ending) as its text, or as the
-        Unreadable that says why there is none.
+        """The answers to an exercise. An answer that names a file becomes the file's text, or the Unreadable that says
+        why it cannot be read. wanted: the file name ending of each part whose answer may name a file.
         """
         found = dict(self.answers.get(exercise, {}))
         for part, ending in wanted.items():
@@ -56,7 +58,7 @@ class Submission(Record):
         return found
 
     def file(self, name: str) -> str:
-        """The text of a file beside the answers. Raises Unreadable."""
+        """The text of a file next to the answers. Raises Unreadable."""
         name = name.removeprefix("./")
         if self.folder is None or "/" in name or "\\" in name or name.startswith("."):
             raise Unreadable(f"`{name[:80]}` is not a file next to the answers")
@@ -80,7 +82,7 @@ def read_text(path: Path, limit: int = MAX_ANSWERS_BYTES) -> str:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise Unreadable(f"`{name}` changes while it is read")
-    is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")  # as editors on Windows may write
+    is_wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")  # a BOM, as editors on Windows may write
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
     except UnicodeDecodeError:
@@ -102,14 +104,15 @@ def read(path: Path) -> Submission:
     if path.suffix not in (".toml", ".json"):
         raise Unreadable("submit a folder, or answers in TOML or JSON; archives and documents are not opened")
     document = _document(path)
-    alone = {n: v for n, v in document.items() if not isinstance(v, dict)}  # of the exercise that names the file
+    # Answers outside tables are to the exercise after which the file is named.
+    alone = {n: v for n, v in document.items() if not isinstance(v, dict)}
     return Submission({**_by_exercise(document), **({path.stem: alone} if alone else {})}, path.parent)
 
 
 def _folder(path: Path) -> Submission:
     names = _names(path)
     inner = [n for n in names if not n.startswith((".", "_"))]
-    if len(inner) == 1 and stat.S_ISDIR(os.lstat(path / inner[0]).st_mode):  # a folder that was packed as a whole
+    if len(inner) == 1 and stat.S_ISDIR(os.lstat(path / inner[0]).st_mode):  # a folder packed inside another one
         path = path / inner[0]
         names = _names(path)
     answers: dict[str, Mapping[str, Any]] = {}
@@ -169,7 +172,7 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def _toml(text: str) -> dict[str, Any]:
-    """A TOML document; a value without quotes is taken literally, so that one slip does not cost the other answers.
+    """A TOML document. A value without quotes is taken literally, so that one slip does not cost the other answers.
 
     Raises ValueError and RecursionError as tomllib does.
     """

@@ -1,8 +1,7 @@
-"""Answers as students type them: the language of `formula`, and what people write for it.
+"""Answers as students type them: the language of `formula`, and what people write instead.
 
-`^` is a power, factors side by side are a product, and a unit after a fraction is the whole's. A text that can be read
-in two ways (`1/2n`, `7 TFLOPS`) has two readings, and grading takes the one that makes sense there: a student who meant
-the right one is right.
+`^` is a power, factors side by side are a product, and a unit after a fraction belongs to the whole fraction. A text
+that can be read in two ways (`1/2n`, `7 TFLOPS`) has two readings. An answer is right if one of its readings is.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def readings(text: str, names: Collection[str], *, units: bool = False) -> list[
 
 
 def formulas(text: str, names: Collection[str], kind: Dimension | None) -> list[Node]:
-    """The readings of a formula in names, in plain units where it has any: `8n^2 bytes`, `(8n^2 + 16n) B`.
+    """The readings of a formula in names, converted to plain units if it has a unit: `8n^2 bytes`, `(8n^2 + 16n) B`.
 
     kind: the kind of quantity; None if it is not known. Raises FormulaError as `readings` does, and for a unit of
     another kind.
@@ -103,7 +102,8 @@ def _cut(text: str) -> str:
 class _Typed(Parser):
     """The parser of `formula` with products of factors side by side.
 
-    tight: such a product is one divisor. rate: FLOPS is FLOP/s. bare: a unit that follows is not this number's alone.
+    tight: such a product after `/` is a single divisor. rate: FLOPS is FLOP/s. bare: the next number takes no unit,
+    since a unit after it belongs to the whole fraction or power.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class _Typed(Parser):
         return super().power(base)
 
     def beside(self) -> bool:
-        """Whether a factor follows without a sign. Numbers do not count: `n2` may be a power, a product or a slip."""
+        """Whether a factor follows without an operator. Numbers do not count: `n2` may mean a power or a product."""
         kind, text = self.peek()
         return kind == "name" or text == "("
 
@@ -192,7 +192,7 @@ class _Typed(Parser):
         if self.units and unit_named(text):
             self.at -= 1
             unit = self.unit()
-            if not unit:  # it has an exponent
+            if not unit:  # the unit has an exponent
                 unit = self.unit_at(self.at)
                 self.at += 1
             return Number(number_of("1"), unit, "1")

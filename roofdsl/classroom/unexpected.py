@@ -1,4 +1,4 @@
-"""Content of a submission that no exercise asks for: it is reported, with what may be meant, instead of ignored."""
+"""Content of a submission that no exercise asks for. It is reported, with what it may be meant for, and not ignored."""
 
 from __future__ import annotations
 
@@ -57,13 +57,15 @@ def missing(submission: Submission, exercise: Exercise) -> dict[str, Missing]:
             return {p: Missing(text) for p in parts}
     outside = [key for key in submission.outside if key in parts]
     if outside and not submission.answers:
-        text = f"{listed(outside, 'and')} stands outside a table; write [{exercise.id}] above it"
+        text = f"outside a table: {listed(outside, 'and')}; write [{exercise.id}] above"
         return {p: Missing(text) for p in parts}
     return {}
 
 
 def strangers(submission: Submission, exercises: Sequence[Exercise]) -> tuple[str, ...]:
-    """Tables that name no exercise, answers outside tables, and keys that name no part, each with what may be meant."""
+    """Messages about tables that name no exercise, answers outside tables, and keys that name no part, each with what
+    may be meant.
+    """
     known = _known(exercises)
     notes = []
     for table in submission.answers:

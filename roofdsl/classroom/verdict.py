@@ -9,8 +9,8 @@ from roofdsl.lang.record import Record
 
 
 class Verdict(Record):
-    """Whether an answer is right, and the message. `known` are measured quantities that it hands to later parts;
-    `reading` says how the answer was read.
+    """Whether an answer is right, and the message. `known`: the values that it provides to later parts. `reading` says
+    how the answer was read.
     """
 
     correct: bool

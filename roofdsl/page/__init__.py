@@ -1,1 +1,1 @@
-"""`explore`: one offline HTML page with sliders, which evaluates the engine's own expressions."""
+"""`explore`: an offline HTML page with sliders that evaluates the engine's own expressions."""

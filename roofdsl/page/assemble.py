@@ -1,7 +1,6 @@
-"""The page itself, one HTML file: template, style and scripts of `assets/` combined with the document and the
-functions.
+"""The page itself, one HTML file: the template, style and scripts of `assets/`, with the document and its functions.
 
-The page loads nothing from elsewhere, and its content security policy allows no request: only this script and this
+The page loads nothing from elsewhere. Its content security policy allows no requests, and only this script and this
 style, by their hashes. Text from users (names, comments, titles, device names) is escaped or is JSON, never markup.
 """
 
@@ -26,7 +25,7 @@ LARGEST_BYTES = 500_000
 """The size limit of a page, so that it can be sent by mail."""
 
 NUMERIC = ("exact.js", "format.js", "model.js", "traffic.js", "crossings.js")
-"""The scripts that run without a document."""
+"""The scripts that need no HTML document, so that tests can run them alone."""
 
 SCRIPTS = (*NUMERIC, "state.js", "draw.js", "roofline.js", "bars.js", "curve.js", "controls.js", "main.js")
 
@@ -38,7 +37,9 @@ def asset(name: str) -> str:
 
 
 def expressions(functions: tuple[str, ...]) -> str:
-    """The engine's expressions as the constant `FUNCTIONS`, and how close to the largest term others are named too."""
+    """The engine's expressions as the constant `FUNCTIONS`, and `NEAR`: how close to the largest term others must be to
+    be named with it.
+    """
     rows = ",\n".join(f"  {text}" for text in functions)
     near = f"const NEAR = {float(SAME)}; // terms that are so large, relatively, are named with the largest"
     about = "// The engine's expressions: exact ones as [numerator, denominator], times as [[name, seconds], ...]."
@@ -46,7 +47,7 @@ def expressions(functions: tuple[str, ...]) -> str:
 
 
 def script(functions: tuple[str, ...]) -> str:
-    """The page's script: the document, the engine's expressions and the files in order, in a scope of their own."""
+    """The page's script: the document, the engine's expressions and the files in order, in their own scope."""
     data = 'const DATA = JSON.parse(document.getElementById("data").textContent);'
     parts = ["(() => {", '"use strict";', data, expressions(functions), *(asset(name) for name in SCRIPTS)]
     return "\n".join([*parts, "})();\n"])
@@ -79,7 +80,7 @@ def to_page(content: Content) -> str:
 
 
 def _visible(value: Any) -> Any:
-    """The document with all its texts made `visible`, since a page shows other people's titles and names."""
+    """The document with all its texts made `visible`, since a page may show titles and names from untrusted files."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):

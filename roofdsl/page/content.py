@@ -85,8 +85,8 @@ class Content(Record):
 
 
 def content_of(asked: Asked, progress: Callable[[str], None] = lambda text: None) -> Content:
-    """Derive everything. Raises InputError and CommandError as `derive` does, and also for a kernel whose W has no
-    form.
+    """Derive everything. Raises InputError and CommandError as `derive` does, and CommandError for a kernel whose W has
+    no closed form.
     """
     return _Collector(asked, progress).content()
 
@@ -175,7 +175,7 @@ class _Collector:
                 f"the operations of kernel {kernel.name} have no closed form: {error}",
                 "a page is made of closed forms; `roofdsl predict` gives values",
             ) from None
-        # Before the variants, whose plateaus in lines take all the time there is.
+        # Before the variants, whose plateaus in lines may use up all the remaining time.
         with budget.part(2):
             expected = {m.name: self.expected(kernel, values, m) for m in self.asked.machines}
         variants = {}
@@ -202,7 +202,7 @@ class _Collector:
         }
 
     def expected(self, kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Json:
-        """The expected times at the first values and at those of measurements."""
+        """The expected times at the initial sizes and at those of the measurements."""
         names = [p.name for p in kernel.parameters]
         measured = [dict(m.parameters) for m in self.asked.measurements if m.kernel == kernel.name]
         sizes = [{n: at[n] for n in names} for at in (dict(values), *measured) if at.keys() >= set(names)]
@@ -211,7 +211,7 @@ class _Collector:
         return expected_times(kernel, sizes, machine, self.asked.traffic)
 
     def first_values(self, kernel: Kernel, given: Mapping[str, int]) -> dict[str, int]:
-        """A number for every parameter. Raises CommandError if these violate an assumption of the kernel."""
+        """An initial number for every parameter. Raises CommandError if they violate an assumption of the kernel."""
         tiles = tile_names(kernel)
         stated = {p.name: p.default for p in kernel.parameters if p.default is not None}
         guess = {p.name: FIRST_TILE if p.name in tiles else FIRST_SIZE for p in kernel.parameters}
@@ -365,7 +365,7 @@ class _Collector:
 
 
 def _is_launched(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> bool:
-    """Whether `predict` counts by thread blocks or by several launches where the page counts in loop order."""
+    """Whether `predict` counts by thread blocks or by several launches, while the page counts in loop order."""
     return orders_of(kernel, values, machine).launch is not None or (
         launches_of_kernel(kernel, values, machine).count > 1
     )
@@ -386,12 +386,12 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _typeset(expression: str) -> str:
-    """`8 n³/b` for `8*n**3/b`: the text in a figure."""
+    """The text of an expression in a figure: `8 n³/b` for `8*n**3/b`."""
     return re.sub(r"\*\*(\d+)", lambda m: m[1].translate(_RAISED), expression).replace("*", " ")
 
 
 def _multiples(condition: Condition) -> list[Json]:
-    """`n % b == 0` in the form in which the page can enforce it: n is a multiple of b."""
+    """A condition such as `n % b == 0` in the form in which the page can enforce it: n is a multiple of b."""
     match condition:
         case Compare("==", Mod(Sym(name), Sym() | Const() as divisor), Const(0)):
             return [{"of": name, "by": divisor.name if isinstance(divisor, Sym) else divisor.value}]

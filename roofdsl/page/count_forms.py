@@ -1,4 +1,4 @@
-"""Traffic and work of a kernel as closed forms that can be evaluated at any sizes, with the conditions of each."""
+"""The traffic and work of a kernel as closed forms in all sizes, with the conditions under which each holds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from roofdsl.sets.terms import Terms
 class Held(Record):
     """A closed form, the conditions on sizes under which it is stated, and its further assumptions.
 
-    loads: for a traffic, the part that is loaded, if the convention distinguishes it and a form of it is found.
+    loads: for traffic, the part that is loaded, if the convention distinguishes it and it has a closed form.
     """
 
     form: Cases | Terms
@@ -33,8 +33,8 @@ class Held(Record):
 
 
 class PlateauForm(Record):
-    """A plateau of Q(Z): the cache sizes at which it begins and ends (leading terms; None: it is the last one), and its
-    bytes with all lower orders. A step lies between the end of one plateau and the start of the next.
+    """A plateau of Q(Z): the cache sizes at which it begins and ends (leading terms; end None: it is the last one), and
+    its bytes, with all lower orders if possible. A step lies between the end of one plateau and the start of the next.
 
     where: the sizes that have this plateau, by their remainders; None: all.
     """
@@ -47,8 +47,8 @@ class PlateauForm(Record):
 
 
 class Rows(Record):
-    """Rows of arrays that the forms assume to start on line boundaries: the condition for it, and by how much a
-    parameter must grow for each row to take one more line.
+    """The forms assume that rows of arrays start on line boundaries. aligned: the condition for this. steps: by how
+    much a parameter must grow for each row to take one more line.
     """
 
     aligned: tuple[Condition, ...]
@@ -58,11 +58,11 @@ class Rows(Record):
 class TrafficForms(Record):
     """Q of one kernel in one convention, in lines of `line_bytes` (None: each element is its own line).
 
-    any_cache: Q(Z) exactly, for Z a whole number of `grain` bytes; None if none is found. compulsory: Q of an unbounded
-    cache, in transfer units; lines: the bytes of all lines touched. plateaus: of Q(Z), nearest first. rows: what the
-    forms assume about rows of arrays. every: the bytes if every access missed, which no cache exceeds. moved_bytes: the
-    part of a line that moves at a time, if less than the line; then `any_cache` and `plateaus` are those of whole
-    lines, an upper bound on what moves. smallest_bytes: the smallest element.
+    any_cache: Q(Z) exactly, if Z is a multiple of `grain` bytes; None if no form is found. compulsory: Q of an
+    unbounded cache, in transfer units. lines: by array, the bytes of all lines touched. plateaus: the plateaus of Q(Z),
+    smallest cache first. rows: what the forms assume about rows of arrays. every: the bytes if every access missed,
+    which no cache exceeds. moved_bytes: the part of a line that moves at a time, if less than the line; then
+    `any_cache` and `plateaus` count whole lines, an upper bound on what moves. smallest_bytes: the smallest element.
     """
 
     line_bytes: int | None
@@ -80,7 +80,7 @@ class TrafficForms(Record):
     smallest_bytes: int = 1
 
     def scaled(self, ratio: Fraction) -> TrafficForms:
-        """The traffic with every element `ratio` times as large; only for one-element lines, and one type."""
+        """The traffic with every element `ratio` times as large; only for one-element lines and a single type."""
         if self.line_bytes is not None:
             raise ValueError("lines of a size of their own do not scale with the elements")
 
@@ -113,7 +113,7 @@ class TrafficForms(Record):
 
 
 def _scaled(form: Cases | Terms, ratio: Fraction) -> Cases | Terms:
-    """ratio * form, at a cache `ratio` times as large."""
+    """`ratio` times the form, for a cache `ratio` times as large."""
     cache = {CACHE: Quasi.symbol(CACHE) * (1 / ratio)}
     if isinstance(form, Terms):
         terms = form.substitute(cache)
@@ -132,7 +132,7 @@ def _scaled(form: Cases | Terms, ratio: Fraction) -> Cases | Terms:
 
 
 def held(form: Cases | Terms, at: Mapping[str, int] | None = None, loads: Cases | Terms | None = None) -> Held:
-    """A form with its assumptions; `at`: sizes that appear in it as numbers."""
+    """A form with its assumptions. at: the values of sizes for which the form contains numbers."""
     needs: list[Compared] = [fixed(n, v) for n, v in (at or {}).items()]
     others: list[Fact] = []
     for fact in form.assumes:
@@ -187,8 +187,8 @@ def _single(q: Quantity) -> Quasi | None:
 def on_plateau(
     whole: Cases | None, leading: Cases, where: Condition | None, at: Mapping[str, int] | None = None
 ) -> Held:
-    """The traffic on a plateau at the sizes `where` it exists: exactly, or leading terms if it changes along the
-    plateau.
+    """The traffic on a plateau at the sizes `where` it exists: exactly or, if it changes along the plateau, as leading
+    terms.
     """
     if whole is None:
         return Held(leading, others=(LeadingTerms(),))

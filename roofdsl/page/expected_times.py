@@ -1,7 +1,7 @@
-"""Expected times for a page: those that `predict` finds, at the sizes at which the page begins and at measured ones.
+"""Expected times for a page: those that `predict` finds, at the initial sizes of the page and at measured ones.
 
 A page evaluates closed forms, and an expected time has none: it needs the exact bytes of every cache, and what the
-compiler does with each loop. So the page has it at these sizes only, and says elsewhere how to get it.
+compiler does with each loop. So the page knows it only at these sizes, and for others says how to get it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.library import TooHard
 
 MOST_SIZES = 6
-"""Of one kernel: the first ones are taken."""
+"""The maximum number of sizes for one kernel: the first ones are used."""
 
 LONGEST_S, LEAST_S = 4.0, 0.25
-"""Processor time after which one is given up, and the least it gets if the budget has less."""
+"""The processor time in seconds after which an expected time is given up, and the least that it gets if the budget has
+less left."""
 
 
 def expected_times(
     kernel: Kernel, sizes: Sequence[Mapping[str, int]], machine: Machine, traffic: Traffic | None
 ) -> dict[str, Any]:
-    """For the page's document: {"missing": why there are none} or {"times": [...]}, one for each of the sizes.
+    """For the page's document: {"missing": why there are none} or {"times": [...]}, one for each distinct size.
 
-    A time is {"values", "seconds", "bound", "model", "causes"}, all levels included; or {"values", "missing"}.
+    A time is {"values", "seconds", "bound", "model", "causes"}, with all levels included; or {"values", "missing"}.
     """
     if why := without_in_core(machine):
         return {"missing": why}
@@ -40,7 +41,7 @@ def expected_times(
 
 
 def _at(kernel: Kernel, values: dict[str, int], machine: Machine, traffic: Traffic | None) -> dict[str, Any]:
-    """In a forked copy of this process: exact bytes of some kernels take minutes."""
+    """The expected time at one size, found in a child process: the exact bytes of some kernels take minutes."""
 
     def task() -> str:
         return json.dumps(_predicted(kernel, values, machine, traffic))

@@ -1,8 +1,8 @@
 """The engine's expressions as JavaScript: exact functions over BigInt.
 
-A quasi-polynomial becomes `[numerator, denominator]`, two integer expressions of which the second is positive, so that
+A quasi-polynomial becomes `[numerator, denominator]`, two integer expressions with a positive denominator, so that
 nothing is rounded before the page computes the quotient. A parameter `n` has the JavaScript name `$n`, which is neither
-a word of that language nor a name of the page. `exact.js` defines the helpers named here.
+a reserved word of that language nor a name in the page. `exact.js` defines the helpers used here.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def names_of(form: Cases) -> frozenset[str]:
 
 
 def parameters(names: frozenset[str]) -> str:
-    """The destructuring of the parameters that a function takes from an object of BigInts."""
+    """A function's parameter list, which takes these values out of an object of BigInts."""
     if not names:
         return "()"
     return f"({{{', '.join(f'{n}: {name(n)}' for n in sorted(names))}}})"
@@ -84,8 +84,8 @@ Floors = dict[str, str]
 def fraction(value: Quasi, floors: Floors) -> tuple[str, str]:
     """(numerator, denominator) as JavaScript; the denominator is positive, a number times powers of parameters.
 
-    Floors are replaced by constants that `floors` names; new ones are added. Raises ValueError for a floor in a
-    denominator.
+    Floors are replaced by the constants named in `floors`, to which new ones are added. Raises ValueError for a floor
+    in a denominator.
     """
     number = lcm(*(c.denominator for _, c in value)) if value else 1
     lowest: dict[Atom, int] = {}

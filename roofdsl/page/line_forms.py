@@ -1,4 +1,4 @@
-"""Traffic of a kernel in cache lines of a machine as closed forms, and what these assume about rows of arrays."""
+"""A kernel's traffic in the cache lines of a machine as closed forms, and what these assume about rows of arrays."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.quasi import Quasi, floor
 
 LONGEST_S, LEAST_S = 4.0, 0.25
-"""Processor time after which plateaus in lines are given up, and the least they get if the budget has less."""
+"""The processor time in seconds after which plateaus in lines are given up, and the least that they get if the budget
+has less left."""
 
 
 def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: int) -> TrafficForms:
-    """The forms in lines of `line_bytes`, of which `moved_bytes` move at a time, as far as they are found quickly."""
+    """The forms for lines of `line_bytes`, of which `moved_bytes` move at a time, as far as they are found quickly."""
     forms = ClosedForms(kernel, {}, line_bytes, QUICK_OPERATIONS)
     notes = []
     compulsory, lines = _all_lines(kernel, forms, convention, moved_bytes)
@@ -64,7 +65,9 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
 def _all_lines(
     kernel: Kernel, forms: ClosedForms, convention: Traffic, moved_bytes: int
 ) -> tuple[Held | None, tuple[Held, ...]]:
-    """Compulsory traffic in units of `moved_bytes`, and the bytes of the lines of `forms` touched, array by array."""
+    """Compulsory traffic in units of `moved_bytes`, and by array the bytes of all lines touched. None, () if no form is
+    found.
+    """
     assert forms.line_bytes is not None
     if _whole_arrays(kernel, convention):
         moved, touched = (_whole_lines(kernel, unit) for unit in (moved_bytes, forms.line_bytes))
@@ -107,8 +110,8 @@ def _array_bytes(array: Array) -> Quasi:
 
 
 def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
-    """Whether at all sizes every element of every array is touched: each element of an `in` or `inout` array is read
-    before it is written, and each element of an `out` or `inout` array is written.
+    """Whether at all sizes every element of every array is touched: each element of an `in` or `inout` array is loaded,
+    and each element of an `out` or `inout` array is stored.
     """
     if any(a.intent == "temp" for a in _stored(kernel)):
         return False
@@ -126,7 +129,7 @@ def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
 
 
 def _rows(forms: ClosedForms) -> Rows | None:
-    """What the forms assume about rows. Raises what `ClosedForms` raises, except for a form that is not found."""
+    """What the forms assume about rows of arrays; None if nothing, or if a form is missing."""
     try:
         rows = forms.rows_aligned
     except NoClosedForm:
@@ -139,7 +142,10 @@ def _rows(forms: ClosedForms) -> Rows | None:
 
 
 def _plateau_forms(forms: ClosedForms, convention: Traffic) -> tuple[PlateauBytes, ...]:
-    """The plateaus, after a forked copy of this process has shown that they do not take long. Raises NoClosedForm."""
+    """The plateaus, computed here only after a child process has shown that they do not take long.
+
+    Raises NoClosedForm.
+    """
 
     def task() -> str:
         return str(len(forms.plateau_forms(convention)))

@@ -1,6 +1,6 @@
-"""The time of a kernel on a machine for a page: `predict.time_model`, in those counts for which a page has forms.
+"""The time of a kernel on a machine for a page: `predict.time_model`, in the counts for which a page has closed forms.
 
-`predict.compute` decides which operations run at which rate, and the expression becomes a JavaScript function.
+`predict.compute` decides which operations run at which rate. The expression becomes a JavaScript function.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ Key = tuple[str, str]
 
 
 class Rates(Record):
-    """T_comp in counts named like `f64 pair`: type and class, with classes as in `count_forms.WorkForms`.
+    """The compute time T_comp in counts named like `f64 pair`: a type, and a class of `count_forms.WorkForms`.
 
-    assumptions: texts about what the rates assume. missing: why the kernel does not run here; then there is no time.
+    assumptions: what the rates assume, in words. missing: why the kernel does not run on this machine; then there is no
+    time.
     """
 
     compute: Largest | None
@@ -52,7 +53,7 @@ def rates_of(
 
 
 def _one(key: Key, machine: Machine, unit: str | None) -> WorkAt | None:
-    """The operations of a single count; None for a count that is not needed because others have it class by class."""
+    """A single operation of this type and class; None for a count that is not needed, since others contain it."""
     t, cls = key
     if unit is not None:
         return WorkAt({(t, "mul"): 1}, {}) if cls == "all" else None
@@ -88,7 +89,7 @@ def _sum(one: Sum) -> str:
 
 
 def _product(name: str, weight: Fraction) -> str:
-    """A quotient if float64 represents the rate exactly, so that the result is rounded once."""
+    """The count times its weight: a quotient if float64 represents the rate exactly, so that it is rounded once."""
     rate = 1 / weight
     by = f"/ {float(rate)!r}" if Fraction(float(rate)) == rate else f"* {float(weight)!r}"
     return f"count({json.dumps(name)}) {by}"

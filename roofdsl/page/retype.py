@@ -1,4 +1,4 @@
-"""The same kernel on other data types: every array of one floating-point type becomes one of another type."""
+"""The same kernel on another data type: its single floating-point type is replaced everywhere."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def own_type(kernel: Kernel) -> ElementType | None:
-    """The floating-point type of all arrays and scalars, if it is the same and the kernel computes in it."""
+    """The floating-point type of all arrays and scalars, if they share one and the kernel computes in it; else None."""
     types = {a.type for a in kernel.arrays}
     if len(types) != 1 or kernel.compute_type is not None:
         return None

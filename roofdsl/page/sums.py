@@ -11,11 +11,11 @@ from roofdsl.sets.terms import Definition, Root, Span, Term, Terms
 from roofdsl.sweep.sums import common_denominator, inner_variables
 
 MOST_SUMMED = 128
-"""A page adds terms over at most this many values of summation variables at one point, so that it stays quick."""
+"""At one point, a page adds terms for at most this many values of a summation variable, so that it stays quick."""
 
 
 class _Inline(dict[str, str]):
-    """Floors written in place instead of as constants, which could not see the variables of functions and loops."""
+    """Floors written in place. As constants, they could not refer to the variables of functions and loops."""
 
     def setdefault(self, key: str, default: str = "", /) -> str:
         """The floor itself."""
@@ -26,7 +26,7 @@ _FLOORS: Floors = _Inline()
 
 
 def sum_function(terms: Terms) -> str:
-    """The sum as a function of an object of BigInts by parameter; null if it would take long."""
+    """The sum as a function of an object of BigInts by parameter, which returns null if adding would take long."""
     spans = tuple(dict.fromkeys(t.over for t in terms.terms if t.over is not None))
     inside = inner_variables(terms)
     below = common_denominator([t.value for t in terms.terms])
@@ -66,8 +66,8 @@ def _summed(span: Span, terms: Terms, below: Quasi, definitions: Sequence[Defini
 
 
 def _period(span: Span, own: Sequence[Term], definitions: Sequence[Definition]) -> int | None:
-    """The number of values of its variable after which the terms summed over `span` repeat, including the names in
-    `definitions`; None if they do not repeat. One value of each residue is then added, multiplied by its frequency.
+    """The period of the terms summed over `span` in its variable, including the names in `definitions`; None if they do
+    not repeat. With a period, the page adds one value of each residue, multiplied by how often it occurs.
     """
     values = [v for t in own for v in (t.value, *(v for a in t.where for v, _ in a))]
     values += [v for d in definitions for v in _parts(d)]
@@ -84,9 +84,9 @@ def _parts(d: Definition) -> tuple[Quasi, ...]:
 
 
 def _ranged(t: Term, below: Quasi, low: str, high: str) -> str | None:
-    """A term summed over values it does not depend on, as the term times their number; None if it depends on them.
+    """The sum of a term over a variable that it does not contain: the term times the number of values; else None.
 
-    The values are those of a condition that only begins or only ceases to hold as they grow.
+    Each of its conditions on the variable must either only begin or only cease to hold as the variable grows.
     """
     assert t.over is not None
     v = t.over.name
@@ -110,8 +110,8 @@ def _ranged(t: Term, below: Quasi, low: str, high: str) -> str | None:
 
 
 def _direction(value: Quasi, variable: str) -> int | None:
-    """1 for a value that never falls as the variable grows, -1 for one that never rises, 0 if the variable does not
-    occur in it; None if none of this is obvious.
+    """1 if the value never falls as the variable grows, -1 if it never rises, 0 if the variable does not occur in it;
+    None if none of this is obvious.
     """
     signs = set()
     for monomial, c in value:
@@ -151,7 +151,7 @@ def _definition(d: Definition) -> str:
 
 
 def _added(t: Term, below: Quasi, *, repeated: bool = False) -> str:
-    """The term, times `below`, added to the sum, `repeated`: as often as `times` says."""
+    """The statement that adds the term, times `below`, to the sum. repeated: it is added `times` times."""
     value = fraction(t.value * below, _FLOORS)[0]
     added = f"sum += times * ({value})" if repeated else f"sum += {value}"
     return f"if {any_of(t.where, _FLOORS)} {added}" if t.where else added

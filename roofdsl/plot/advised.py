@@ -14,7 +14,7 @@ from roofdsl.plot.ticks import time_axis
 
 WIDTH_IN = 8.0
 LEAST = 0.5
-"""The smallest part of the usual row height at which the labels of the rows still have room."""
+"""Rows may be squeezed to this fraction of their usual height; below it, their labels no longer fit."""
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")
 """Used in addition to the colours, for print in grey."""
 

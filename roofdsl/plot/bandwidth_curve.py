@@ -1,4 +1,4 @@
-"""The sweep of a characterization: bandwidth against working set, with the levels that were read off it."""
+"""The sweep of a characterization: bandwidth over working set, with the levels that were identified in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from roofdsl.plot.ticks import log_ticks, set_ticks
 
 @dataclass(frozen=True)
 class Curve:
-    """Points (working set in bytes, bytes per second), ascending. `thin`: the curve of a part of the machine."""
+    """Points (working set in bytes, bytes per second), ascending. `thin`: the curve is for a part of the machine."""
 
     label: str
     points: tuple[tuple[float, float], ...]

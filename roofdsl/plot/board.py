@@ -1,4 +1,4 @@
-"""The log-log plane on which roofline figures are drawn: its axes, pixels, texts and the room already taken."""
+"""The log-log plane on which roofline figures are drawn: axes, pixel coordinates, texts, and the space already used."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEY_LINE_IN = 0.182
 
 
 def check_format(path: Path) -> str:
-    """The format of the file-name extension. Raises CommandError for anything but svg, png and pdf."""
+    """The format that a file name's extension stands for. Raises CommandError for anything but svg, png and pdf."""
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise CommandError(
@@ -31,7 +31,7 @@ def check_format(path: Path) -> str:
 
 
 def check_name(path: Path) -> str:
-    """Like `check_format`, and check that the folder exists. Raises CommandError, before any work is done."""
+    """Check the format and that the folder exists, before any work is done. Raises CommandError."""
     kind = check_format(path)
     if not path.absolute().parent.is_dir():
         raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
@@ -58,7 +58,11 @@ def save_figure(path: Path, figure: Any) -> None:
 
 @dataclass(frozen=True)
 class Frame:
-    """An empty figure with axes: `rectangle` as fractions of it; a key begins `key_at_in` inches to its right."""
+    """An empty figure with axes.
+
+    rectangle: that of the axes, in fractions of the figure. key_at_in: how far to the right of the axes a key begins,
+    in inches.
+    """
 
     figure: Any
     axes: Any
@@ -103,7 +107,7 @@ def frame_of(
     if width - left - right < 0.8 or height - below - above < 0.5:
         raise CommandError(
             f"a figure of {width:g} x {height:g} inches is too small for its axes and labels",
-            "take a larger --size, or a smaller --font-scale",
+            "use a larger --size, or a smaller --font-scale",
         )
     rectangle = (left / width, below / height, 1 - (left + right) / width, 1 - (below + above) / height)
     axes = figure.add_axes(rectangle)
@@ -136,7 +140,7 @@ def size_ticks(frame: Frame, look: Look, low: float, high: float) -> None:
 
 
 def symbol(marker: str, label: str, *, face: str, edge: str, size: float = 7.0, **style: Any) -> Any:
-    """A single symbol, as in a legend."""
+    """A single symbol for a legend."""
     from matplotlib.lines import Line2D
 
     style = {"linestyle": "", "color": face, "markeredgecolor": edge, "markersize": size, **style}
@@ -267,7 +271,7 @@ class Board:
             self.cross(*seen)
 
     def cross(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Record a line between two pixels."""
+        """Record a line between two pixels, which labels should not cross."""
         (ax, ay), (bx, by) = start, end
         steps = max(1, int(max(abs(bx - ax), abs(by - ay)) // 6))
         for i in range(steps + 1):
@@ -304,7 +308,7 @@ class Board:
         return 1 + self.base.key_at_in * DPI / (self.frame.x1 - self.frame.x0)
 
     def cover(self, boxes: Sequence[Box]) -> tuple[int, float]:
-        """The number of points that these rectangles hide, and how much of names and lines (rounded to hundreds)."""
+        """How many points these rectangles hide, and how much they cover of names and lines (rounded to hundreds)."""
         names = sum(b.overlap(t) for b in boxes for t in self.taken)
         lines = sum(b.overlap(t) for b in boxes for t in self.crossed)
         return self.hides_point(boxes), round(3 * names + lines, -2)

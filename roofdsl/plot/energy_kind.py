@@ -53,7 +53,7 @@ def energy_kind(quantity: Quantity, line: str, about: str, read: Callable[[str],
 
 
 def arches_of(machine: Machine, asked: Asked, predictions: list[Prediction]) -> list[Arch]:
-    """The curves of the types requested, else of those of the predictions, else of all types whose energy is stated.
+    """The curves of the requested types, else of the predictions' types, else of all types whose energy is stated.
 
     Raises CommandError if the energy of a requested type is not stated.
     """

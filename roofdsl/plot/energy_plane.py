@@ -1,7 +1,8 @@
 """The rooflines of energy and of power: operations per joule, and watts, over intensity.
 
 The curves are those of Choi, Bedard, Fowler and Vuduc, A Roofline Model of Energy (IPDPS 2013), figures 2 and 4, from
-`machine.energy_roofline`. Where the roofline of time has a corner, that of energy is an arch, since energies add up.
+`machine.energy_roofline`. Times overlap, so the roofline of time has a corner; energies add up, so that of energy is an
+arch.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Quantity = Literal["efficiency", "power"]
 CURVE_POINTS = 240
 
 _NEARLY = 0.95
-"""From this part of the best efficiency on, an arch is flat enough to be named along it."""
+"""An arch is flat enough for a name along it where it has at least this fraction of the best efficiency."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Arch:
 
     @property
     def best(self) -> float:
-        """The efficiency that is approached as the intensity grows."""
+        """The efficiency that the curve approaches as the intensity grows."""
         return 1 / float(self.of.least_j)
 
 

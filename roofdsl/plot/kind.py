@@ -45,11 +45,12 @@ Shared = Literal["machine", "machines", "optional machine", "set", "traffic", "u
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure, with the name of its file.
+    """A kind of figure, which is named like its file.
 
     line: its description in the list of kinds. about: the beginning of its own help. options: in the order of its help.
-    figure: takes `Asked`, and by name the options of its own; returns the matplotlib Figure or raises CommandError if
-    there is nothing to draw. files: its subjects: "[FILE...]", at least one "FILE...", or one kernel "FILE".
+    figure: a function of `Asked` and, by name, of its own options; it returns the matplotlib Figure, or raises
+    CommandError if there is nothing to draw. files: its subjects: "[FILE...]", at least one "FILE...", or one kernel
+    "FILE".
     """
 
     line: str
@@ -60,7 +61,7 @@ class Kind:
 
 
 def at_option(about: str) -> Option:
-    """`--at`, sizes for the FILEs: `Asked` has the subjects at each of them."""
+    """`--at`, which gives sizes for the FILEs: `Asked` has the subjects at each of them."""
     return Option("--at", about, "n=64|n=8..64:*2", many=True)
 
 
@@ -97,8 +98,8 @@ class Asked:
         return Options(self.traffic, self.unit)
 
     def launched(self, options: Options | None = None) -> list[tuple[Prediction, ProgramPrediction | None]]:
-        """A prediction for every subject on every machine, for programs with the prediction of each launch; warns as
-        they do.
+        """A prediction for every subject on every machine; for a program, with those of its launches. Passes on their
+        warnings.
         """
         found: list[tuple[Prediction, ProgramPrediction | None]] = []
         for machine in self.machines:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import cos, radians, sin
 
 TITLE_LINE = 72
-"""Characters of a title that fit into the width of a figure."""
+"""The number of characters of a title that fit into the width of a figure."""
 
 _ANGLES = (45, 135, -45, -135, 0, 180, 90, -90, 20, 160, -20, -160, 70, 110, -70, -110)
 _DISTANCES = (9, 14, 21, 32, 46, 62, 80)
@@ -15,7 +15,7 @@ _TOUCH = 6.0  # square pixels of overlap of two labels that nobody notices
 
 
 def folded(text: str, longest: int) -> str:
-    """A long label in lines of at most that many characters, broken at spaces; a longer word stays whole."""
+    """A long label in lines of at most `longest` characters, broken at spaces; a longer word stays whole."""
     lines = [""]
     for word in text.split(" "):
         if lines[-1] and len(lines[-1]) + 1 + len(word) > longest:
@@ -40,7 +40,7 @@ class Box:
         return width * height if width > 0 and height > 0 else 0.0
 
     def within(self, other: Box) -> bool:
-        """Whether it lies inside `other`."""
+        """Whether it is inside `other`."""
         return self.x0 >= other.x0 and self.y0 >= other.y0 and self.x1 <= other.x1 and self.y1 <= other.y1
 
 
@@ -62,7 +62,7 @@ def place(
 ) -> list[Placed]:
     """A rectangle for every label, in order: near its anchor, inside `frame`, not on labels, obstacles and anchors.
 
-    `lines` are avoided as well if there is a choice. The algorithm is greedy, so that the result is always the same.
+    `lines` are avoided as well if there is a choice. The algorithm is greedy, and always gives the same result.
     """
     hard = [*obstacles, *(Box(x - 5, y - 5, x + 5, y + 5) for x, y in anchors)]
     soft = list(lines)
@@ -129,7 +129,7 @@ _SAME = 4.0  # pixels between symbols that hide one another
 
 
 def hidden_under(anchors: Sequence[tuple[float, float]], colors: Sequence[str]) -> list[int]:
-    """How many other colours are drawn on top of each symbol, which must be that much larger to be seen."""
+    """For each symbol, how many of other colours are drawn on top of it: it must be larger by as much to be seen."""
     later = [list(zip(anchors, colors, strict=True))[k + 1 :] for k in range(len(anchors))]
     return [
         len({c for other, c in above if c != color and _near(anchor, other)})
@@ -150,7 +150,7 @@ def shared(anchors: Sequence[tuple[float, float]], keys: Sequence[object]) -> li
 
 
 def joined(texts: Sequence[str]) -> str:
-    """`n=1, n=2, n=3`; names with a common end as `gemv, matmul n=8`; of many names the first and the last."""
+    """`n=1, n=2, n=3`; if all end alike, `gemv, matmul n=8`; of many texts, only the first and the last."""
     texts = list(dict.fromkeys(texts))
     ends = {t.partition(" ")[2] for t in texts}
     if len(texts) > 1 and len(ends) == 1 and ends != {""}:

@@ -28,7 +28,7 @@ LONGEST_NAME, MOST_TITLE_LINES = 48, 4
 
 
 class FigureWarning(UserWarning):
-    """Something that the figure does not show as it was given: characters without a glyph, points beyond the limits."""
+    """Something that the figure does not show as requested: characters without a glyph, points beyond the limits."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Look:
         return "#16181D" if self.dark else PAPER
 
     def grey(self, hexadecimal: str) -> str:
-        """A grey for white paper, adapted to this background."""
+        """A grey that was chosen for white paper, adapted to this background."""
         if not self.dark:
             return hexadecimal
         level = int(hexadecimal[1:3], 16)
@@ -96,7 +96,7 @@ class Look:
         return text_width(text, self.small if points is None else points) / 72
 
     def heading(self, own: str, width_in: float) -> str:
-        """The title in lines of at most that width: the requested one, else the figure's own."""
+        """The title in lines of at most this width: the requested one, else the figure's own."""
         text = self.title if self.title is not None else own
         each = max(8, int(width_in * 72 / (0.56 * self.large)))
         return fitted(text, each, MOST_TITLE_LINES)
@@ -116,8 +116,8 @@ class Look:
         return Figure(figsize=self.size(own), dpi=DPI, facecolor=self.paper)
 
     def limits(self, own: tuple[float, float], axis: str, *, logarithmic: bool = True) -> tuple[float, float]:
-        """The limits of an axis, "x" or "y": as requested, else its own. Raises CommandError for 0 on a logarithmic
-        axis.
+        """The limits of an axis, "x" or "y": as requested, else its own. Raises CommandError for limits of 0 or less on
+        a logarithmic axis.
         """
         asked: tuple[float, float] | None = getattr(self, axis)
         if asked is None:
@@ -174,7 +174,7 @@ def fitted(text: str, longest: int, most_lines: int) -> str:
 
 
 def named(text: str, longest: int = LONGEST_NAME) -> str:
-    """A name on one line, with its middle left out if it is longer than people read."""
+    """A name on one line, with its middle left out if it is longer than `longest`."""
     text = " ".join(text.split())
     if len(text) <= longest:
         return text
@@ -197,7 +197,9 @@ def _line_width(line: str, points: float) -> float:
 
 @lru_cache(maxsize=1)
 def families() -> tuple[str, ...]:
-    """Fonts for text; the first one that has a character is used: matplotlib's own, then those for other scripts."""
+    """The installed fonts for text: matplotlib's own, then those for other scripts. A character is drawn in the first
+    font that has it.
+    """
     from matplotlib.font_manager import fontManager
 
     wanted = (
@@ -285,7 +287,7 @@ def warn_about_figure(message: str) -> None:
 
 
 def outside(count: int, what: str = "point") -> None:
-    """Warn that so many points are beyond the requested limits."""
+    """Warn that `count` points are beyond the requested limits; nothing if it is 0."""
     if count:
         warn_about_figure(f"{count} {what}{'s' if count > 1 else ''} beyond the limits of the axes: not drawn")
 

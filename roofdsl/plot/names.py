@@ -15,10 +15,10 @@ from roofdsl.plot.roofs import Roof
 Pixel = tuple[float, float]
 
 MOST_NAMES = 16
-"""The maximum number of names at points among which a reader finds the way; more go into a key."""
+"""The maximum number of names at points that a reader can survey; more go into a key."""
 
 FAR = 62
-"""If a name is at least this many pixels from its point, people have to look for the point."""
+"""If a name is at least this many pixels from its point, readers have to search for the point."""
 
 
 def name_line(
@@ -35,8 +35,8 @@ def name_line(
     """Write `text` along the straight line between two pixels, near the fraction `prefer` of its length.
 
     The text is above or below the line (`above` says which is tried first), inside the frame, and not on points, texts
-    and other lines. If there is no such place, it gets the least bad one if it `must` be written, and is left out
-    otherwise. Returns whether it was written.
+    or other lines. If there is no such place, it is left out, unless it `must` be written: then it gets the least bad
+    place. Returns whether it was written.
     """
     seen = board.within(start, end)
     if seen is None:
@@ -71,7 +71,7 @@ def name_line(
 
 
 def strip(px: float, py: float, width: float, tall: float, along: tuple[float, float]) -> list[Box]:
-    """A rotated text, centred at a pixel on its baseline, as small upright rectangles."""
+    """The area of a rotated text, centred at a pixel on its baseline, as small upright rectangles."""
     half = 0.5 * tall
     mx, my = px - 0.3 * tall * along[1], py + 0.3 * tall * along[0]
     count = max(2, int(width // half))
@@ -83,7 +83,7 @@ def strip(px: float, py: float, width: float, tall: float, along: tuple[float, f
 
 
 def _clear(board: Board, spots: Sequence[Sequence[Box]]) -> list[tuple[int, float, int]]:
-    """For each text: how much of it is out of the frame, on other texts, and on points."""
+    """For each text, how much of it is outside the frame, on other texts, or on points."""
     boxes = [b for spot in spots for b in spot]
     over = [sum(row) for row in shared_area(boxes, board.taken)]
     points = [sum(a > 0 for a in row) for row in shared_area(boxes, board.around_points())]
@@ -111,7 +111,7 @@ def crossings(board: Board, at: Sequence[Pixel], width: float, tall: float, alon
 
 
 def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
-    """Names at the lines, the lowest first: above or below them, at the right end or as far left as there is room."""
+    """Names at the lines, the lowest first: above or below them, at the right end or, if necessary, farther left."""
     look = board.look
     height = look.small * 1.45 * DPI / 72
     low, high = board.window.y
@@ -147,7 +147,8 @@ def _least_covered(board: Board, spots: Sequence[Box]) -> int:
 class Name:
     """A text to write near a pixel, and its colour; points: its font size, None for the usual one.
 
-    optional: whether it may be left out if there is no room; without room for any other name, the board is crowded.
+    optional: whether it may be left out if there is no room. If there is no room for another name, the board counts as
+    crowded.
     """
 
     at: Pixel

@@ -53,7 +53,7 @@ def _crosses(line: tuple[tuple[float, float], tuple[float, float]], spot: Rectan
 
 
 def _crowded(board: Board, spot: Rectangle, lines: Sequence[float]) -> float:
-    """How bad a place for a text is: on other texts, on level lines at these heights, or out of the frame."""
+    """How bad a place for a text is: on other texts, on horizontal lines at these heights, or outside the frame."""
     covered = sum(spot.overlap(t) for t in board.taken)
     return covered + 500 * sum(spot.y0 < y < spot.y1 for y in lines) + 1000 * (not spot.within(board.frame))
 

@@ -1,7 +1,7 @@
 """The planes of the time-based roofline: complexity (W over Q), time, and both in one figure with four axes.
 
 Filled symbols are complexity (W and Q) or the times W / P and Q / beta; hollow symbols are run time, split by rule 17.
-A hollow symbol is on its filled one's diagonal, farther out by the factor by which the run time is longer.
+A hollow symbol is on the diagonal of its filled one, farther out by the ratio of the run time to the time of the model.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ MOST_LISTED = 8
 def _name_spots(
     board: Board, kind: Which, places: Sequence[tuple[Series, list[tuple[Place, Place]]]], colors: Sequence[str]
 ) -> None:
-    """Names at the spots; in a long series, or if a key lists the series, as many as there is room for."""
+    """Names at the spots; if a series is long, or a key lists the series, only as many as there is room for."""
     names = []
     for (s, found), color in zip(places, colors, strict=True):
         named_open = kind == "time" and not _crowd(board, [o for _, o in found if o is not None])
@@ -164,7 +164,7 @@ def _diagonals(board: Board, kind: Which, plane: Plane, spots: Sequence[Spot]) -
         if ends is None:
             continue
         (xa, ya), (xb, yb) = ends
-        is_faint = style["linestyle"] == ":"  # names may cross the many faint ones
+        is_faint = style["linestyle"] == ":"  # names may cross these many faint lines
         (board.axes.plot if is_faint else board.line)((xa, xb), (ya, yb), zorder=2.2, **style)
         color = look.grey("#666666") if is_faint else look.ink
         name_line(
@@ -174,7 +174,7 @@ def _diagonals(board: Board, kind: Which, plane: Plane, spots: Sequence[Spot]) -
 
 
 def equal_intensities(spots: Sequence[Spot], balances: Sequence[float]) -> list[float]:
-    """Powers of ten for lines of equal intensity that help to read the spots: those between the spots and around the
+    """The powers of ten at which lines of equal intensity help to read the spots: between the spots and around the
     balances, at most one per decade and about ten in total, none on a balance.
     """
     known = [s.work / s.bytes for s in spots if s.work and s.bytes]
@@ -228,7 +228,7 @@ Place = tuple[float, float] | None
 
 
 def _places(board: Board, kind: Which, plane: Plane, spot: Spot) -> tuple[Place, Place]:
-    """(position of the closed symbol, of the open one), in data coordinates; a count of 0 is on the edge."""
+    """The positions of the closed symbol and of the open one, in data coordinates; a count of 0 is on the edge."""
     times = plane.times(spot)
     if not spot.work and not spot.bytes:
         return None, None
@@ -299,7 +299,7 @@ def _colors(series: Sequence[Series], look: Look) -> list[str]:
 
 
 def _signs(series: Sequence[Series]) -> dict[str, str]:
-    """The symbol of each series if it is predicted, different from those for measured and cited points."""
+    """The symbol of each series for its predicted points, other than those of measured and cited points."""
     styles = style_of([s.beside or s.name for s in series])
     free = [sign for sign in SIGNS if sign not in KIND_SHAPES]
     return {name: free[number % len(free)] for name, (number, _) in styles.items()}

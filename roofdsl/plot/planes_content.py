@@ -59,7 +59,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Box:
-    """The region where launches take longer than compute and bytes: up to `launch_s` for both."""
+    """The region in which launches take longer than computing and moving bytes: up to `launch_s` for both."""
 
     launches: int
     launch_s: float
@@ -154,7 +154,7 @@ def compared_series(comparisons: Sequence[Comparison], level: str) -> list[Serie
 
 
 def points_series(points: Points, name: str, level: str, machine: Machine) -> tuple[list[Series], list[str]]:
-    """The points of a document as a series, and messages about those that are left out or only have a box.
+    """The points of a document as a series, and messages about those that are left out or shown only as a box.
 
     A point without operations or bytes at the level shows its launches, if the machine states their time.
     """
@@ -235,7 +235,7 @@ def time_window(plane: Plane, series: Sequence[Series]) -> Window:
 
 
 def _limits(values: Sequence[float], what: str) -> tuple[float, float]:
-    """Half a decade around positive values, and at least two decades."""
+    """Limits half a decade beyond the positive values, and at least two decades apart."""
     positive = [v for v in values if v > 0]
     if not positive:
         raise CommandError(f"there is no {what} to draw", "give a kernel that computes and moves something")

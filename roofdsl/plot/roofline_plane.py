@@ -18,7 +18,7 @@ ORIGINS = ("predicted", "expected", "measured", "cited")
 def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
     """Limits that show every ridge and point with some margin, at whole or half decades in x.
 
-    With several levels, the lines of the nearer ones are far above the points: the figure begins below them.
+    With several levels, the lines of the nearer ones are far above the points, so the figure begins below them.
     """
     several = any(len(m.levels) > 1 for m in machines)
     slowest = [min(s.bytes_per_s for s in m.levels) for m in machines]
@@ -36,8 +36,8 @@ def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
 
 
 def place_of(point: Point, roofs: Roofs, window: Window) -> tuple[float, float]:
-    """The position of a point at the memory; without work, on the left edge, at the height at which the line of its
-    bandwidth begins.
+    """The position of a point by its intensity at the memory. A point without work is on the left edge, at the height
+    at which the line of its bandwidth begins.
 
     A point that computes but moves nothing (from warm caches) is on the right edge.
     """
@@ -82,7 +82,7 @@ def line_style(is_ceiling: bool) -> dict[str, Any]:
 
 
 def _slopes(board: Board, roofs: Roofs, color: str) -> None:
-    """Slopes up to the highest roof, and roofs from the fastest slope on; with one level, ridges as rings."""
+    """Draw slopes up to the highest roof, and roofs from the fastest slope on; with one level, also ridges as rings."""
     right = board.window.x[1]
     for slope in roofs.slopes:
         rate, start = slope.bytes_per_s, _start(board, slope.bytes_per_s)
@@ -106,8 +106,8 @@ def _start(board: Board, bytes_per_s: float) -> float:
 
 
 def _name_slopes(board: Board, roofs: Roofs, color: str) -> None:
-    """A level's name above its line, and those of ceilings below theirs; with several levels at the lower end, where
-    lines are far apart and points rare.
+    """Write the names of levels above their lines, and those of ceilings below theirs. With several levels, they are at
+    the lower ends, where lines are far apart and points are rare.
     """
     prefer = 0.42 if len(roofs.levels) == 1 else 0.12
     for slope in roofs.slopes:
@@ -121,7 +121,7 @@ def _ridges(roofs: Roofs) -> list[Roof]:
 
 
 def ridge_names(board: Board, roofs: Roofs) -> Iterator[Name]:
-    """The names of the ridges, as far as there is room."""
+    """Write the names of the ridges, as far as there is room."""
     for roof in _ridges(roofs):
         if board.shows(roof.ridge, roof.rate_per_s):
             at, grey = board.pixel(roof.ridge, roof.rate_per_s), board.look.grey("#555555")

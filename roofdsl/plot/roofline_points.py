@@ -20,10 +20,10 @@ Intensities = tuple[tuple[str, float | None], ...]
 class Point:
     """A kernel, a program or a measurement.
 
-    rate_per_s: operations per second. origin: "predicted", "measured" or "cited" (a point of a document, drawn as its
-    authors'). error: the lowest and highest rate of a measurement. bytes_per_s: at the memory; it places a point
-    without work. beside: for a measurement of a point that is also predicted, the text to write instead of the name,
-    since the predicted point of the same label and machine has the name. work: operations, if known. uses: their (type,
+    rate_per_s: operations per second. origin: "predicted", "expected", "measured" or "cited" (a point of a document,
+    attributed to its authors). error: the lowest and highest rate of a measurement. bytes_per_s: the rate at the
+    memory, which places a point without work. beside: the text at a measured point that is also predicted, since the
+    predicted point of the same label and machine already has the name. work: operations, if known. uses: their (type,
     class). ceiling: the effective peak of their mix. bounds: what limits the point according to the model.
     """
 
@@ -105,8 +105,8 @@ def sizes_text(parameters: Sequence[tuple[str, int]]) -> str:
 
 
 def labels_of(predictions: Sequence[Prediction]) -> list[str]:
-    """Labels that distinguish the predictions: for several sizes of a kernel the differing ones, its name if there are
-    others.
+    """Labels that distinguish the predictions: the sizes in which a kernel's predictions differ, and the kernel's name
+    if there are several kernels.
     """
     several = len({p.kernel for p in predictions}) > 1
     found = []
@@ -141,7 +141,7 @@ def sizes_of_all(predictions: Sequence[Prediction]) -> str:
 
 
 def expected_point(predicted: Point, prediction: Prediction) -> tuple[Point, ...]:
-    """The predicted point's mark at the expected rate; none where there is no expected time."""
+    """The mark of a predicted point at its expected rate; none if there is no expected time."""
     if prediction.expected is None or not prediction.expected.expected_s:
         return ()
     time_s = prediction.expected.expected_s

@@ -207,7 +207,7 @@ Ceilings = Literal["few", "all", "none"]
 """Which ceilings a figure shows: `few` are the distinguishable ones that matter for its points."""
 
 APART, MOST_SLOPES = 1.25, 2
-"""The bandwidth ceilings in a figure differ by at least this factor, and there are at most so many per level."""
+"""Bandwidth ceilings in a figure differ by at least this factor (APART), with at most MOST_SLOPES per level."""
 
 
 def with_ceilings(roofs: Roofs, which: Ceilings, points: Sequence[Point] = ()) -> Roofs:
@@ -226,7 +226,7 @@ def with_ceilings(roofs: Roofs, which: Ceilings, points: Sequence[Point] = ()) -
 
 
 def _told_apart(slopes: Sequence[Slope]) -> list[Slope]:
-    """The bandwidth of every level and those of its ceilings that a figure shows."""
+    """The bandwidth of every level, and those ceilings of it that are far enough apart to be shown."""
     kept: list[Slope] = []
     last, count = 0.0, 0
     for slope in slopes:
@@ -242,8 +242,7 @@ def _told_apart(slopes: Sequence[Slope]) -> list[Slope]:
 
 
 def with_launches(roofs: Roofs, predictions: Sequence[Prediction]) -> tuple[Roofs, list[str]]:
-    """The roofs with a ceiling W / T_launch for the launches of each kernel and program, and messages about those above
-    the roof.
+    """The roofs with a ceiling W / T_launch for each kernel and program, and messages about ceilings above the roof.
 
     Time-Based Roofline, section II.A: a further term of the roofline's minimum. Equal ceilings are one line.
     """

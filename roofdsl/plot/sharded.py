@@ -26,7 +26,8 @@ def lines_of(found: Sequence[ShardedPrediction]) -> dict[str, list[float]]:
 
 @styled
 def draw_sharded(found: Sequence[ShardedPrediction], title: str | None = None, *, look: Look = USUAL) -> Any:
-    """The matplotlib Figure, not bound to any display: a line for each term, between the bounds of the time.
+    """The matplotlib Figure, not bound to any display: a line for each term, and the band between the bounds of the
+    time.
 
     found: a prediction for each number of devices. Raises CommandError for fewer than two numbers.
     """

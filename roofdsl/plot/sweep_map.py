@@ -56,7 +56,7 @@ def keys_of(table: Table) -> list[str]:
 
 
 def swept(table: Table) -> list[str]:
-    """Those of them that have several values."""
+    """Those columns of `keys_of` that have several values."""
     return [n for n in keys_of(table) if len(table) and bool((table.columns[n] != table.columns[n][0]).any())]
 
 
@@ -81,7 +81,7 @@ def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tup
 
 
 def _axes(values: Mapping[str, Any]) -> list[str]:
-    """The parameter with the most values, or the last two if each has at least three values."""
+    """The columns to draw over: the last two if each has at least three values, else the one with the most values."""
     numeric = list(values)
     if len(numeric) >= 2 and all(len(values[n]) >= 3 for n in numeric[-2:]):
         return [numeric[-2], numeric[-1]]

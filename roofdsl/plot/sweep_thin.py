@@ -8,10 +8,10 @@ from typing import Any
 from roofdsl.sweep.table import Chosen, LongTable, Table, Varying, groups, joined, look
 
 MOST_PLACES = 2048
-"""The number of parts of a curve's axis, each of which keeps its least and its largest value."""
+"""A curve's axis is divided into this many parts, each of which keeps its least and its largest value."""
 
 MOST_STEPS = 512
-"""The maximum number of values on each axis of a map; evenly many are left out between them."""
+"""The maximum number of values on each axis of a map. If there are more, every second or third and so on is kept."""
 
 
 class _Values:
@@ -21,7 +21,7 @@ class _Values:
         self.parts: dict[str, list[Any]] = {n: [] for n in names}
 
     def add(self, part: Table, start: int) -> None:
-        """Show it the next points."""
+        """Take note of the next points."""
         import numpy as np
 
         for name, parts in self.parts.items():

@@ -31,14 +31,15 @@ POINTS_ON_CURVE, MOST_ON_CURVE = 12, 1_000_000_000
 """The maximum number of points simulated along a curve from a closed form, and of accesses of all of them together."""
 
 MOST_FOR_BEST, BEST_PER_SECOND = 30_000_000, 5_000_000
-"""Up to how many accesses the best replacement is followed at every size, and how many of them in a second."""
+"""Up to MOST_FOR_BEST accesses, the curve of the best replacement is simulated, at about BEST_PER_SECOND accesses per
+second."""
 
 BY_FORM, BY_SIMULATION = "Q(Z), closed form", "Q(Z), every cache size"
 
 
 @dataclass(frozen=True)
 class PlateauLine:
-    """A plateau of Q(Z) from its closed form, from one cache size to the next; end None: no cache is large enough."""
+    """A plateau of Q(Z) from its closed form, from one cache size to another; end None: it is the last plateau."""
 
     start_bytes: float
     end_bytes: float | None
@@ -59,7 +60,7 @@ class TrafficPoint:
 class TrafficContent:
     """Everything that is drawn, in bytes. `curve` holds (sizes, Q from each up to the next); `bound` (sizes, least Q).
 
-    best: like `curve`, under the best replacement; None where it is not followed. curve_label: the description of the
+    best: like `curve`, under the best replacement; None if it was not simulated. curve_label: the description of the
     curve. note, curve_note: why there are no plateaus, or no curve, if there are none.
     """
 
@@ -146,7 +147,7 @@ def _curve(kernel: Kernel, run: Sized, accesses: int, convention: Traffic, line_
     """The curve of Q(Z) in the first way that leads to one: stack distances (of long runs), closed form, simulation."""
     from roofdsl.simulate.distances import miss_curve
 
-    with budget.part(2):  # a search that may not lead to a curve leaves time for the simulation
+    with budget.part(2):  # this search may fail, so it leaves time for the simulation
         if accesses > SIMULATED_AT_ONCE:
             steps = _by_distances(run, convention, line_bytes)
             if steps is not None:
@@ -165,7 +166,7 @@ def _curve(kernel: Kernel, run: Sized, accesses: int, convention: Traffic, line_
 def _best(
     run: Sized, accesses: int, convention: Traffic, line_bytes: int | None, known: MissCurve | None
 ) -> Steps | None:
-    """Q(Z) under the best replacement; None for a long run, and where elements have several sizes and no line."""
+    """Q(Z) under the best replacement; None for a long run, and for elements of several sizes without a line size."""
     from roofdsl.simulate.best_curve import best_curve, line_of_elements
 
     if known is not None and known.line_bytes == line_bytes:
@@ -202,7 +203,7 @@ def _accesses(at: Sized) -> int:
 
 
 def _in_budget(most: int) -> int:
-    """How many of `most` accesses can be simulated in the rest of the budget; a short run is always possible."""
+    """The number of accesses, up to `most`, that can be simulated in the rest of the budget: at least a short run."""
     from roofdsl.counts.traffic_at import SHORT, SIMULATED_PER_SECOND
 
     return int(min(most, max(5 * SHORT, budget.left_s() * SIMULATED_PER_SECOND)))
@@ -278,11 +279,11 @@ def _along(sizes: tuple[int, ...], plateaus: tuple[PlateauLine, ...], count: int
 
 
 LEVEL = 0.95
-"""In the figure, a plateau extends as long as Q(Z) is at least this part of its traffic."""
+"""In the figure, a plateau ends where Q(Z) falls below this fraction of its traffic."""
 
 
 def _as_far_as_flat(plateau: PlateauLine, steps: tuple[tuple[int, ...], tuple[int, ...]]) -> PlateauLine:
-    """The plateau up to where the exact curve falls to the next one, which may take a long range of sizes."""
+    """The plateau, cut off where the exact curve begins to fall to the next one, which may take many sizes."""
     if plateau.end_bytes is None:
         return plateau
     sizes, moved = steps
@@ -300,9 +301,9 @@ def bound_line(
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """(cache sizes, least Q there) in bytes, from one line to where only compulsory traffic is left.
 
-    This is the traffic that every order of the kernel needs: the bound on loads, with the smallest elements there are,
-    plus one store for every element that is written (in `once`, where a residency costs one line, only loads). None if
-    the bound is the compulsory traffic at every size.
+    This is the traffic that every order of the kernel needs: the bound on loads, counted in the kernel's smallest
+    elements, plus one store for every element that is written. In the convention `once`, where a residency costs one
+    line, it has only the loads. None if the bound is the compulsory traffic at every size.
     """
     from roofdsl.bounds.bound import bound
     from roofdsl.counts.traffic_at import traffic_at
@@ -355,7 +356,7 @@ def plateau_lines(
         form = of_quantity(p.bytes, order)
         label = "" if form is None else f"${latex(form.main.expr)}$ B"
         start = float(p.from_bytes.value)
-        if lines and lines[-1].start_bytes >= start:  # at these sizes, the later one is reached already
+        if lines and lines[-1].start_bytes >= start:  # at these sizes, the later plateau begins before this one ends
             lines.pop()
         if lines:
             last = lines.pop()

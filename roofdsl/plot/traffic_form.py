@@ -28,7 +28,7 @@ def form_curve(
     Every Q is exact. Between two neighbouring sizes, Q is at most that of the first and at least that of the second.
     The sizes are adjacent integers, or their Q differ by at most 1 %.
     """
-    for forms in (KernelForms(kernel, {}), KernelForms(kernel, values)):  # more have a form with numbers for sizes
+    for forms in (KernelForms(kernel, {}), KernelForms(kernel, values)):  # more have a form at given sizes
         by_cases = forms.at_any_cache(line_bytes, convention)
         if by_cases is not None:
             found = _curve(*by_cases, values, ends)

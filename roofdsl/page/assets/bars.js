@@ -26,7 +26,7 @@ function barsOf(state, k) {
     tag("p", {}, ...boundWords(found, rows)), expectedWords(state, k));
 }
 
-/** What the code should take, as `predict` finds it; where the page does not have that, how to get it. */
+/** The expected time that `predict` finds; for sizes at which the page has none, how to get it. */
 function expectedWords(state, k) {
   const kernel = DATA.kernels[k];
   const machine = machineOf(state);
@@ -44,13 +44,13 @@ function expectedWords(state, k) {
     tag("code", {}, `roofdsl predict FILE:${kernel.name} --machine ${machine.name}${settings}`), " for these sizes.");
 }
 
-/** What bounds the time and by how much it leads, or that this is undecided. */
+/** What bounds the time, and how far ahead it is of the next term; or that this is undecided. */
 function boundWords(found, rows) {
   const named = (names, last) => names.flatMap((name, i) => [i > 0 ? last : "", ...termName(name)]);
   if (found.decided && found.bounds.length === 0) return ["Nothing takes time."];
   if (!found.decided) {
     const span = showSpan(found.low.bytes, found.high.bytes, showBytes);
-    return ["Undecided: ", ...named(found.candidates, " or "), ` bounds the time, since Q is known to be ${span} only.`];
+    return ["Undecided: ", ...named(found.candidates, " or "), ` bounds the time, since Q is only known to be ${span}.`];
   }
   const plural = found.bounds.length > 1;
   const ratio = (end) => {
@@ -63,14 +63,14 @@ function boundWords(found, rows) {
   return [...named(found.bounds, " and "), text];
 }
 
-/** T with what it is the time of below: parts of a label. */
+/** T with the name of the term as a subscript: parts of a label. */
 function termName(name) {
   if (name === "compute") return ["T", tag("sub", {}, "math")];
   if (name === "launch") return ["T", tag("sub", {}, "launch")];
   return ["T", tag("sub", {}, "comms"), ` (${name})`];
 }
 
-/** A label, a bar of one or more terms from the least to the most they can be, and their time. */
+/** A label, a bar of one or more terms with their least and greatest possible lengths, and their time. */
 function barOf(label, terms, time, whole, bound) {
   const bar = tag("span", { class: "bar", "aria-hidden": "true" });
   for (const { name, low, high } of terms) {

@@ -1,6 +1,6 @@
-// Choices and sliders. Everything works by keyboard, and every control says what it is and what it stands at.
+// Choices and sliders. Everything works by keyboard, and every control announces its name and its value.
 
-/** Sliders run over numbers that lie evenly on a logarithmic scale; the box beside one takes any whole number. */
+/** A slider over numbers that lie evenly on a logarithmic scale; the box beside it takes any whole number. */
 function knob({ label, stops, value, text, change, number }) {
   const distance = (i, v) => Math.abs(Math.log(stops[i] / v));
   const nearest = (v) => stops.reduce((best, _, i) => (distance(i, v) < distance(best, v) ? i : best), 0);
@@ -10,7 +10,7 @@ function knob({ label, stops, value, text, change, number }) {
   });
   const parts = [tag("span", { class: "knob-label", "aria-hidden": "true" }, label), slider];
   let box = null;
-  let tell = () => {}; // says what is wrong with the number in the box; nothing if that is empty
+  let tell = () => {}; // shows what is wrong with the number in the box; an empty text clears the message
   if (number) {
     const place = tag("p", { class: "wrong", role: "alert", id: `wrong-${label.replace(/\W+/g, "-")}` });
     box = tag("input", {
@@ -44,7 +44,7 @@ function knob({ label, stops, value, text, change, number }) {
   };
 }
 
-/** Fills a list of choices; which is chosen is set with everything else that is refreshed. */
+/** Fills a list of choices; `refresh` selects the current one, as it updates all controls. */
 function choices(select, rows, change) {
   select.replaceChildren(...rows.map(([value, text]) => tag("option", { value }, text)));
   select.onchange = () => change(select.value);
@@ -52,7 +52,7 @@ function choices(select, rows, change) {
 
 const UNIT_NAMES = { "": "ordinary units", tensor: "matrix units, dense", tensor_sparse: "matrix units, sparse peak" };
 
-/** The controls of the whole page; `change` takes a function that changes the state, then draws anew. */
+/** The controls of the whole page. `change` takes a function that changes the state, and redraws. Returns `refresh`. */
 function controlsOf(state, change) {
   const find = (id) => document.getElementById(id);
   const refreshers = [];
@@ -76,7 +76,7 @@ function controlsOf(state, change) {
   return () => refreshers.forEach((refresh) => refresh());
 }
 
-/** The size of fast memory: as the machine has it, any other, or without bound. */
+/** The size of fast memory: the machine's, any other, or unbounded. */
 function cacheControl(state, change, place) {
   const least = Math.max(16, ...DATA.kernels.flatMap((k) =>
     Object.values(k.variants).flatMap((v) => Object.values(v.machines).flatMap((e) => e.forms.map((f) => f.least)))));
@@ -134,7 +134,7 @@ function kernelControl(state, change, kernel, k) {
   };
 }
 
-/** Which term is the longest from which size on, with buttons that go there. */
+/** The sizes from which another term is the longest, with buttons that go there. */
 function crossingText(state, change, kernel, k) {
   const parameter = kernel.parameters[state.swept[k]];
   const now = predicted(state, k);
@@ -157,4 +157,4 @@ function crossingText(state, change, kernel, k) {
   ]);
 }
 
-const MOST_SHOWN = 4; // changes of what bounds a kernel that are told
+const MOST_SHOWN = 4; // at most this many changes of what bounds a kernel are listed

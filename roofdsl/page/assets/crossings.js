@@ -1,6 +1,6 @@
-// From which size on which term of the time is the longest.
+// The sizes from which another term of the time is the longest.
 
-/** The next size that the kernel allows: `values` with one parameter set, and what depends on it made a multiple. */
+/** Sizes that the kernel allows: `values` with one parameter set, and others rounded to the multiples needed. */
 function withSize(kernel, values, name, size) {
   const out = { ...values, [name]: Math.max(1, Math.round(size)) };
   for (let pass = 0; pass < 2; pass += 1) {
@@ -12,7 +12,7 @@ function withSize(kernel, values, name, size) {
   return out;
 }
 
-/** What the sizes of a parameter are multiples of. */
+/** The number of which a parameter must be a multiple. */
 function stepOf(kernel, values, name) {
   const steps = kernel.multiples.filter((m) => m.of === name);
   return steps.reduce((step, { by }) => Math.max(step, typeof by === "number" ? by : values[by]), 1);
@@ -20,8 +20,9 @@ function stepOf(kernel, values, name) {
 
 /**
  * The longest term over the sizes of a parameter, from small to large: [{from, after, longest}]. It is `longest` at the
- * size `from`, and another one at the size `after`; between the two, if sizes lie there, it changes. Only sizes at which
- * it is decided are compared: some in every octave, and others by halving where it differs between two of them.
+ * size `from`, and still the previous one at the size `after`; if sizes lie between the two, it changes somewhere there.
+ * Only sizes at which it is decided are compared: four per octave and, where it differs between two of them, others
+ * found by bisection.
  */
 function crossings(kernel, name, most, values, predict) {
   const step = stepOf(kernel, values, name);
@@ -41,19 +42,19 @@ function crossings(kernel, name, most, values, predict) {
   return out.map(({ from, after, longest }) => ({ from: from * step, after: after === null ? null : after * step, longest }));
 }
 
-/** The changes between two sizes {k, longest} that differ in it. */
+/** The changes between two sizes {k, longest} whose longest terms differ. */
 function changes(first, end, longestAt) {
   const out = [];
   let start = first;
   while (start.longest !== end.longest) {
     let [low, high] = [start.k, end.k];
-    while (high - low > 1) { // the first size that is not decided to be as `start`
+    while (high - low > 1) { // finds the first size whose longest term is another one than at `start`, or undecided
       const middle = Math.floor((low + high) / 2);
       if (longestAt(middle) === start.longest) low = middle;
       else high = middle;
     }
     let next = { k: high, longest: longestAt(high) };
-    while (next.longest === null || next.longest === start.longest) { // it is undecided for a while
+    while (next.longest === null || next.longest === start.longest) { // undecided sizes may follow
       next = { k: next.k + 1, longest: next.k + 1 >= end.k ? end.longest : longestAt(next.k + 1) };
       if (next.k - high > FEW) next = decidedBetween(next.k, end, start.longest, longestAt);
     }
@@ -63,9 +64,9 @@ function changes(first, end, longestAt) {
   return out;
 }
 
-const FEW = 40; // sizes in a row that are looked at one by one
+const FEW = 40; // this many consecutive sizes are examined one by one
 
-/** The first size, by halving, at which the longest term is decided and not `before`. */
+/** The first size, found by bisection, at which the longest term is decided and is not `before`. */
 function decidedBetween(low, end, before, longestAt) {
   let high = end;
   let below = low;
@@ -78,7 +79,7 @@ function decidedBetween(low, end, before, longestAt) {
   return high;
 }
 
-/** Whole numbers from 1 up to `most`, `each` in an octave. */
+/** Whole numbers from 1 up to `most`, `each` per octave. */
 function stopsUpTo(most, each) {
   const stops = [];
   for (let k = 0; ; k += 1) {

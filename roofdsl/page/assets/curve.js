@@ -1,20 +1,20 @@
-// Q(Z) of the kernel in focus: the exact curve where there is one, plateaus, the machine's caches, the cache chosen.
+// Q(Z) of the kernel in focus: the exact curve if there is one, plateaus, the machine's caches, and the chosen cache.
 
 const SAMPLES = 360;
 
-/** Q at a cache of so many bytes, by the forms that the machine's own prediction takes; null where they say nothing. */
+/** Q for a cache of `bytes` bytes, by the same forms as the machine's prediction; null if they say nothing about it. */
 function curveAt(entry, values, bytes) {
   const found = trafficAt(entry, values, BigInt(Math.round(bytes)));
   if (!found) return null;
   return { ...found, value: toNumber(found.low.bytes), most: found.high ? toNumber(found.high.bytes) : null };
 }
 
-/** The forms of which plateaus are drawn: the machine's own where they have any, else those of single elements. */
+/** The forms whose plateaus are drawn: those in the machine's lines if they have any, else those in single elements. */
 function plateauForms(entry) {
   return entry.forms.find((forms) => forms.plateaus.length > 0) ?? entry.forms[entry.forms.length - 1];
 }
 
-/** Plateaus at these sizes: [{start, end, value, text}]; end null for the last. */
+/** The plateaus at these sizes: [{start, end, value, text}]; the last one has the end null. */
 function plateausAt(forms, values) {
   const sizes = sizesOf(values);
   const rows = [];
@@ -22,7 +22,7 @@ function plateausAt(forms, values) {
     const bytes = valueOf(plateau.whole, sizes);
     if (bytes === null) continue;
     const start = toNumber(FUNCTIONS[plateau.start](sizes));
-    while (rows.length > 0 && rows[rows.length - 1].start >= start) rows.pop(); // here the later one begins first
+    while (rows.length > 0 && rows[rows.length - 1].start >= start) rows.pop(); // here, the later plateau begins first
     if (rows.length > 0) rows[rows.length - 1].end = start;
     rows.push({ start, end: null, value: toNumber(bytes), text: plateau.text });
   }
@@ -91,7 +91,7 @@ function cacheLines(caches, size, x) {
   });
 }
 
-/** Plateaus as dashed lines, with their formula where there is room for it. */
+/** Plateaus as dashed lines, with their formulas if there is room. */
 function plateauLines({ rows, high }, x, y, labels) {
   return rows.flatMap((row) => {
     const [from, to, height] = [x.clamped(row.start), x.clamped(row.end ?? high), y(row.value)];
@@ -103,7 +103,7 @@ function plateauLines({ rows, high }, x, y, labels) {
   });
 }
 
-/** A run as a line; where only two ends are known, as the area between them. */
+/** A run of samples as a line or, if only bounds are known, as the area between them. */
 function runLine(run, k, x, y) {
   if (isRange(run[0])) {
     const at = (p, value) => `${x(p.cache).toFixed(1)},${y.clamped(value).toFixed(1)}`;
@@ -114,7 +114,7 @@ function runLine(run, k, x, y) {
   return shape("polyline", { class: `curve kernel${k % 6} ${run[0].how}`, points });
 }
 
-/** Where the cache that is chosen stands, and what it moves. */
+/** The mark at the selected cache size and the bytes that it moves. */
 function chosenMark(k, now, chosen, size, x, y, labels) {
   const [at, height] = [chosen === null ? size.right : x.clamped(Number(chosen)), y.clamped(now.bytes)];
   const group = shape("g", {
@@ -132,7 +132,7 @@ function chosenMark(k, now, chosen, size, x, y, labels) {
   return group;
 }
 
-/** Samples that were come by in the same way, each run joined to the next where both are exact. */
+/** Consecutive samples that were obtained in the same way, as runs. */
 function runsOf(points) {
   const runs = [];
   for (const point of points) {
@@ -144,7 +144,7 @@ function runsOf(points) {
   return runs;
 }
 
-/** Ticks at powers of two of 32: 1 KiB, 32 KiB, 1 MiB. */
+/** Ticks at powers of 32: 1 KiB, 32 KiB, 1 MiB; if they are too close, at every second power, and so on. */
 function sizeTicks(x) {
   const out = [];
   const apart = Math.abs(x(2) - x(1));

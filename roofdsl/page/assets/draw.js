@@ -1,4 +1,4 @@
-// Making elements, log scales, and places for labels that do not cover one another.
+// Elements, logarithmic scales, and places for labels such that they do not cover one another.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -10,7 +10,7 @@ function shape(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** An HTML element; `on...` are listeners, others attributes. */
+/** An HTML element; attributes named `on...` are event listeners. */
 function tag(name, attributes = {}, ...children) {
   const element = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -32,7 +32,7 @@ function logScale([low, high], [from, to]) {
   return scale;
 }
 
-/** The whole powers of ten in a scale, every so many that at least `apart` pixels lie between. */
+/** The exponents of powers of ten within a scale, spaced evenly so that ticks are at least `apart` pixels apart. */
 function powers(scale, apart) {
   const [first, last] = [Math.ceil(Math.log10(scale.low) - 1e-9), Math.floor(Math.log10(scale.high) + 1e-9)];
   const pixels = Math.abs(scale(10) - scale(1));
@@ -68,7 +68,7 @@ function axes(size, { x, y }, ticks, titles) {
   return group;
 }
 
-/** The frame of a figure in the width its place on the page has, in units of which a letter is as large as on a laptop. */
+/** The frame of a figure, as wide as its place on the page, in units that grow with the size of the page's text. */
 function frameOf(place, ratio, least) {
   const zoom = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
   const width = Math.max(280, Math.round(place.clientWidth / zoom));
@@ -76,33 +76,33 @@ function frameOf(place, ratio, least) {
   return { width, height, left: 62, right: width - 20, top: 30, bottom: height - 48 };
 }
 
-/** Puts a drawing into its place, with a name and a description for those who do not see it. */
+/** Puts a drawing into its place, with a name and a description for people who cannot see it. */
 function show(place, size, name, description, ...children) {
   const svg = shape("svg", { viewBox: `0 0 ${size.width} ${size.height}`, role: "img", "aria-label": name });
   svg.append(shape("desc", {}, description), ...children);
   place.replaceChildren(svg);
 }
 
-const LETTER = 6.6; // pixels of an average letter
+const LETTER = 6.6; // the width of an average letter, in pixels
 
-/** Texts beside points: each takes the first place around its point where it covers nothing. */
+/** Texts next to points: each takes the first place around its point where it covers nothing. */
 class Labels {
   constructor(size) {
     this.size = size;
     this.taken = [];
   }
 
-  /** Keeps a box free. */
+  /** Reserves a box, so that no text is placed there. */
   block(x, y, width, height) {
     this.taken.push([x, y, x + width, y + height]);
   }
 
-  /** Whether nothing lies in a box [left, top, right, bottom]. */
+  /** Whether nothing is in a box [left, top, right, bottom]. */
   isFree([a, b, c, d]) {
     return this.taken.every((o) => c < o[0] || a > o[2] || d < o[1] || b > o[3]);
   }
 
-  /** A text element near (x, y), so far from it. */
+  /** A text element at the distance `apart` from (x, y). */
   place(text, x, y, attributes = {}, apart = 13) {
     const width = text.length * LETTER;
     const around = [];
@@ -124,7 +124,7 @@ class Labels {
 
 const MARKERS = ["circle", "square", "diamond", "triangle", "down", "cross"];
 
-/** A cross with arms as wide as a third of it. */
+/** A cross whose arms are a third of its width. */
 function crossPath(x, y, r) {
   const [arm, step] = [r / 3, (2 * r) / 3];
   const turns = [[step, 0], [0, -step], [step, 0], [0, step], [step, 0], [0, step], [-step, 0], [0, step], [-step, 0], [0, -step], [-step, 0]];
@@ -146,7 +146,7 @@ function marker(k, x, y, radius, attributes = {}) {
   return shape("path", { d: paths[name], ...attributes });
 }
 
-/** The symbol of kernel k beside its name. */
+/** The symbol of kernel k, to be shown next to its name. */
 function legend(k) {
   const svg = shape("svg", { class: `legend kernel${k % 6}`, viewBox: "0 0 20 20", "aria-hidden": "true" });
   svg.append(marker(k, 10, 10, 6, { class: "point" }));

@@ -1,12 +1,12 @@
-// Exact integers and fractions: what the engine's expressions are computed in.
+// Exact integers and fractions, in which the engine's expressions are computed.
 
-/** The greatest integer that is at most a / b, for b of either sign, as Python's `//`. */
+/** The greatest integer that is at most a / b, for b of either sign, like Python's `//`. */
 function floorDiv(a, b) {
   const q = a / b;
   return a % b !== 0n && (a < 0n) !== (b < 0n) ? q - 1n : q;
 }
 
-/** What is left of a after floorDiv, with the sign of b, as Python's `%`. */
+/** The remainder of floorDiv, with the sign of b, like Python's `%`. */
 function modulo(a, b) {
   return a - b * floorDiv(a, b);
 }
@@ -20,8 +20,8 @@ function greatest(...values) {
 }
 
 /**
- * The greatest integer from low to high at which `of`, which rises, is at most 0, else low - 1; of one that falls the
- * least, else high + 1.
+ * If `of` rises: the greatest integer from low to high at which it is at most 0, or low - 1 if there is none. If it
+ * falls: the least such integer, or high + 1.
  */
 function root(of, low, high, rises) {
   const sign = rises ? 1n : -1n;
@@ -36,7 +36,7 @@ function root(of, low, high, rises) {
   return sign * below;
 }
 
-/** A fraction [numerator, denominator] as a number: one rounding where it is whole, else at most three. */
+/** A fraction [numerator, denominator] as a number: rounded once if it is whole, else at most three times. */
 function toNumber([numerator, denominator]) {
   if (denominator === 1n) return Number(numerator);
   if (numerator % denominator === 0n) return Number(numerator / denominator);
@@ -47,12 +47,12 @@ function sumOf(fractions) {
   return fractions.reduce(([a, b], [c, d]) => (b === d ? [a + c, b] : [a * d + c * b, b * d]), [0n, 1n]);
 }
 
-/** Whether a whole number of bytes is at least a fraction. */
+/** Whether a number of bytes (a BigInt) is at least a fraction. */
 function holds(bytes, [numerator, denominator]) {
   return bytes * denominator >= numerator;
 }
 
-/** A number that is not negative as the nearest BigInt; also from 1e21 on, where its text has an exponent. */
+/** The BigInt nearest to a number, at least 0; also from 1e21 on, where the number's text has an exponent. */
 function whole(value) {
   return BigInt(Math.max(0, Math.round(value)));
 }

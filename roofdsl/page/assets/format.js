@@ -1,6 +1,6 @@
-// Numbers as people write them; the same rules as the command line's.
+// Numbers as people write them, by the same rules as on the command line.
 
-/** A number with that many significant digits, and no exponent for everyday sizes. */
+/** A number with `digits` significant digits, without an exponent for everyday magnitudes. */
 function showNumber(value, digits = 4) {
   const size = Math.abs(value);
   if (value === 0 || !Number.isFinite(value)) return String(value);
@@ -28,7 +28,7 @@ const showWork = (value, operation = "FLOP") => scaled(value, operation);
 const showBandwidth = (value, digits) => scaled(value, "B/s", digits);
 const showBytes = (value, digits) => scaled(value, "B", digits);
 
-/** A capacity: in binary multiples where they come out with few digits. */
+/** A capacity: in binary multiples if that takes few digits, else in decimal ones. */
 function showSize(value) {
   const [factor, unit] = BINARY.find(([f]) => value >= f) ?? [1, "B"];
   if (Number.isInteger((value / factor) * 4)) return `${showNumber(value / factor, 6)} ${unit}`;
@@ -45,25 +45,25 @@ function showTime(seconds, digits = 4) {
 
 const SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** 10 to a whole power, as a tick says it. */
+/** A power of ten, as written at a tick. */
 function showPower(exponent) {
   if (exponent >= -2 && exponent <= 3) return String(Number(`1e${exponent}`));
   const digits = [...String(Math.abs(exponent))].map((d) => SUPERSCRIPTS[d]).join("");
   return `10${exponent < 0 ? "⁻" : ""}${digits}`;
 }
 
-/** Whole numbers with thousands apart. */
+/** A whole number with separated thousands. */
 function grouped(value) {
   return String(value).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
-/** `1.2 thousand times`: how far one time leads another. */
+/** A ratio of two times, such as `2.5×` or `1 200×`. */
 function showFactor(value) {
   if (value >= 1000) return `${grouped(Math.round(value))}×`;
   return `${showNumber(value, value < 10 ? 2 : 3)}×`;
 }
 
-/** One number, or two between which it lies; without a greater one, at least so much. */
+/** A number, or the two numbers between which it lies; if `high` is not finite, `≥` and the lower one. */
 function showSpan(low, high, show) {
   const [from, to] = [show(low), show(high)];
   if (from === to) return from;

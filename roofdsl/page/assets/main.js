@@ -1,6 +1,6 @@
-// Puts the parts together: one state, drawn whole after every change.
+// Puts the parts together: a single state, and everything is redrawn after every change.
 
-const QUIET_MS = 400; // after the last change, before it is read out and put into the address
+const QUIET_MS = 400; // the pause after the last change, before it is read out and put into the address
 
 function start() {
   const find = (id) => document.getElementById(id);
@@ -8,7 +8,7 @@ function start() {
   let timer = 0;
   let written = "";
 
-  /** The state itself stays one object, which the controls hold on to. */
+  /** The state stays the same object, because the controls refer to it. */
   function change(how) {
     how(state);
     draw();
@@ -55,7 +55,7 @@ function start() {
   find("next").addEventListener("click", () => change((s) => { s.step = Math.min(STEPS, s.step + 1); }));
   find("theme").addEventListener("click", () => change((s) => { s.theme = isDark(s) ? "light" : "dark"; }));
   find("skip").addEventListener("click", (event) => {
-    event.preventDefault(); // the part after # is the state's
+    event.preventDefault(); // in the address, the part after # is for the state
     find("controls").focus();
   });
   find("copy").hidden = location.protocol === "about:";
@@ -86,7 +86,7 @@ function start() {
   settle();
 }
 
-/** What is wider than its place is scrolled, by keyboard too: it takes a stop of the Tab key, and says what it is. */
+/** Elements wider than their place can be scrolled by keyboard, too: they can be reached with Tab, and have a name. */
 function nameScrolled() {
   const nameOf = (element, place) => {
     const kernel = DATA.kernels[element.closest("details")?.dataset.kernel]?.name;
@@ -107,7 +107,7 @@ function isDark(state) {
   return state.theme === "dark" || (state.theme === "" && matchMedia("(prefers-color-scheme: dark)").matches);
 }
 
-/** All numbers of the kernels shown, and under what they hold. */
+/** All numbers of the kernels shown, and the notes on what they rest on. */
 function drawTable(state, table, notes) {
   const memory = machineOf(state).memory.name;
   const head = ["kernel", "W", "Q", "I", "compute", memory, "launch", "time at the bound", "rate", "bound"];
@@ -140,12 +140,12 @@ function drawTable(state, table, notes) {
   notes.replaceChildren(...notesOf(state).map((text) => tag("li", {}, text)));
 }
 
-/** Before a number of bytes that is not to the last byte what the machine moves. */
+/** The sign in front of a number of bytes: `≈` if it may not be exactly what the machine moves. */
 function signOf({ moved, isOne }) {
   return isExact(moved) || !isOne ? "" : "≈ ";
 }
 
-/** What the numbers rest on, each once. */
+/** The notes on what the numbers rest on, each once. */
 function notesOf(state) {
   const machine = machineOf(state);
   const out = [];
@@ -160,7 +160,7 @@ function notesOf(state) {
     out.push(`${kernel.name}: Q is ${howText(found.moved)}`);
     if (machine.memory.duplex) {
       const both = `loads and stores of ${kernel.name}`;
-      const how = found.moved.low.loads ? `${both} cross at the same time` : `${both} are not told apart here, and take turns`;
+      const how = found.moved.low.loads ? `${both} cross at the same time` : `${both} are not distinguished here, so they take turns`;
       out.push(`${machine.memory.name}: ${how}`);
     }
     for (const text of [...found.entry.notes, ...found.rates.notes]) out.push(text);
@@ -174,7 +174,7 @@ function notesOf(state) {
   }
   for (const row of DATA.measured) {
     if (row.stale) out.push(`${row.kernel} has changed since it was measured`);
-    const where = "drawn at the intensity that is predicted for the machine chosen";
+    const where = "drawn at the intensity that is predicted for the selected machine";
     out.push(`measured on ${row.device}, ${row.label}, caches ${row.state}: ${where}`);
   }
   out.push("T_comms is for the traffic between fast memory and the machine's memory alone; roofdsl predict times every cache too");

@@ -1,10 +1,11 @@
-// What the engine's expressions say at given sizes, and the times that follow on a machine.
+// The values of the engine's expressions at given sizes, and the times that follow on a machine.
 //
-// A form is {f, needs, for, aligned, leading, stated, loads}: the number of its function, that of the condition under which
-// it is stated and this in words, whether it takes rows to start on lines, whether it has leading terms only, all that no
-// sizes decide in words, and the function of what is loaded. Sizes are BigInts by parameter, with Z for the cache.
+// A form is {f, needs, for, aligned, leading, stated, loads}. f: the number of its function. needs, for: the condition
+// on sizes under which it holds, as the number of a function, and in words. aligned: whether it assumes that rows start
+// on line boundaries. leading: whether it has only leading terms. stated: its further assumptions, in words. loads: the
+// number of the function for what is loaded. Sizes are BigInts by parameter, with Z for the cache.
 
-/** An object without a prototype, so that a parameter of any name is only a name. */
+/** An object without a prototype, so that no parameter's name has another meaning. */
 function sizesOf(values, cache = null) {
   const sizes = Object.create(null);
   for (const name of Object.keys(values)) sizes[name] = BigInt(values[name]);
@@ -12,7 +13,7 @@ function sizesOf(values, cache = null) {
   return sizes;
 }
 
-/** A form's value as a fraction; null where there is no form, or it is not stated for these sizes. */
+/** A form's value as a fraction; null if there is no form, or if it does not hold for these sizes. */
 function valueOf(form, sizes) {
   if (!form || (form.needs !== undefined && !FUNCTIONS[form.needs](sizes))) return null;
   return FUNCTIONS[form.f](sizes);
@@ -26,9 +27,9 @@ function allowed(kernel, values) {
 // ---- time ----
 
 /**
- * What the expression of the time asks for, by name: numbers of operations, and what moves over the memory's boundary at
- * an `end`. Where loads and stores are not told apart there, the larger of the two has at least half of the bytes, and at
- * most all of them.
+ * The counts that the expression of the time asks for, by name: numbers of operations, and what crosses the memory's
+ * boundary at an `end` of the traffic's interval. If loads and stores are not distinguished there, the larger of the
+ * two is at least half of the bytes (taken if `least`), and at most all of them.
  */
 function countsAt(operations, memory, end, least) {
   const bytes = end === null ? Infinity : toNumber(end.bytes);
@@ -48,9 +49,10 @@ function ratesOf(entry, unit) {
 }
 
 /**
- * The prediction of one launch, memory the only level: {work, bytes, intensity, terms, time, sum, rate, bounds, ...}, the
- * last nine once more in `low` and `high` for the least and the most that can move. `bounds` is what bounds the time
- * where that is `decided`, else `candidates` are those it may be. {problem} in words where there is none.
+ * The prediction of one launch with memory as the only level: {work, bytes, intensity, terms, time, sum, rate, bounds,
+ * ...}. `low` and `high` are the results (`endAt`) for the least and the most bytes that may move; the other numbers are
+ * those of `high`. If it is `decided` what bounds the time, `bounds` says it; otherwise `candidates` has the possible
+ * answers. If there is no prediction, {problem} says why.
  */
 function predictionAt(kernel, type, machine, unit, values, cache) {
   const variant = kernel.variants[type] ?? kernel.variants[kernel.own];
@@ -79,8 +81,8 @@ function predictionAt(kernel, type, machine, unit, values, cache) {
 }
 
 /**
- * The expected time, which has no closed form: {seconds, bound, model, causes} of `predict` where the page has it for these
- * sizes, else {missing} if there is none, else {known}, the sizes at which the page has one.
+ * The expected time, which has no closed form: {seconds, bound, model, causes} from `predict` if the page has it for these
+ * sizes; {missing} if there is none; otherwise {known}, the sizes for which the page has it.
  */
 function expectedAt(kernel, type, machine, unit, values, cache) {
   const found = kernel.expected[machine.name];
@@ -96,12 +98,12 @@ function timeOf(terms) {
   return Math.max(...terms.map(([, seconds]) => seconds));
 }
 
-/** Terms of which that of the memory, the second, takes so many seconds instead. */
+/** The same terms with another time of the memory, which is the second one. */
 function withMemory([compute, [name], launch], seconds) {
   return [compute, [name, seconds], launch];
 }
 
-/** One end of a prediction: where so many bytes move, and the terms of the time are these: compute, memory, launch. */
+/** One end of a prediction: its results if `bytes` move and the terms of the time are compute, memory and launch. */
 function endAt(work, bytes, terms) {
   const time = timeOf(terms);
   const bounds = terms
@@ -119,7 +121,7 @@ function endAt(work, bytes, terms) {
   };
 }
 
-/** The longest term of the time, by its name; null where that is undecided. */
+/** The name of the longest term of the time; null if that is undecided. */
 function longestOf(found) {
   return found.low.longest === found.high.longest ? found.high.longest : null;
 }

@@ -1,14 +1,14 @@
-// The roofline: axes, slope, roof, ridge and kernels, one step after the other.
+// The roofline: axes, slope, roof, ridge and kernels, added step by step.
 
 const ANATOMY = [
   ["Two axes", "Across: how many operations a program does for each byte it moves, its intensity. Upwards: how many it could finish in a second. Both grow tenfold from line to line."],
   ["The slope", "Memory hands over a fixed number of bytes a second. A program that does I operations with each of them gets no further than I times that, a line through the whole plane."],
-  ["The roof", "The arithmetic units finish so many operations a second and no more, however few bytes they take. That caps everything from above."],
+  ["The roof", "The arithmetic units finish only a fixed number of operations a second, however few bytes they take. That caps everything from above."],
   ["The ridge", "Slope and roof meet at one intensity, the machine's balance. Left of it the arithmetic waits for bytes; right of it the bytes wait for arithmetic."],
   ["The kernels", "Each kernel stands at its own intensity, as high as roof, slope and launches allow. Move a slider, and it walks."],
 ];
 
-/** The lines to draw: of the types of the kernels shown, ceilings of the one in focus alone. */
+/** The lines to draw: the roofs for the types of all kernels shown, and the ceilings only of the kernel in focus. */
 function linesOf(state) {
   const machine = machineOf(state);
   const roofs = new Map();
@@ -28,7 +28,7 @@ function linesOf(state) {
   return { slopes, roofs: [...roofs.values()].sort((a, b) => b.rate - a.rate) };
 }
 
-/** The limits of the plane: round, and the same while a slider moves, unless a point leaves them. */
+/** The limits of the plane: powers of ten in x, and the same while a slider moves, unless a point leaves them. */
 function planeOf(lines, beta, points) {
   const ridges = lines.roofs.map((roof) => roof.rate / beta);
   const tops = lines.roofs.map((roof) => roof.rate);
@@ -93,14 +93,14 @@ function drawRoofline(state, place) {
     parts.push(...measured.map((p) => measuredMark(p, x, y, labels)));
     const last = [...points].sort((a, b) => Number(a.k === state.focus) - Number(b.k === state.focus));
     last.forEach((p, i) => {
-      p.radius = 6 + 4 * last.slice(i + 1).filter((q) => covers(q, p, x, y)).length; // what lies below shows around
+      p.radius = 6 + 4 * last.slice(i + 1).filter((q) => covers(q, p, x, y)).length; // larger if others cover it
     });
     parts.push(...last.map((p) => pointMark(state, p, x, y, labels, main, beta)));
   }
   show(place, size, `Roofline of ${machine.title}`, describe(state), ...parts);
 }
 
-/** The ends of a prediction {intensity, rate}, the lower intensity first; one where it is one number. */
+/** The ends of a prediction [{intensity, rate}], lower intensity first; a single one if the traffic is one number. */
 function endsOf(found) {
   const ends = found.isOne ? [found.high] : [found.high, found.low];
   return ends.map((end) => ({
@@ -108,7 +108,7 @@ function endsOf(found) {
   }));
 }
 
-/** Where a label of an interval stands: halfway on both scales; an end that is not known counts as a hundredth. */
+/** The place of an interval's label: halfway on both scales. An end that is 0 counts as 1/10000 of the other one. */
 function middleOf(ends) {
   const [first, last] = [ends[0], ends[ends.length - 1]];
   if (first === last || first.intensity === null) return last;
@@ -120,7 +120,7 @@ function xOf(point, x) {
   return point.intensity === null ? x(x.low) : x.clamped(point.intensity);
 }
 
-/** A kernel without operations stands on the left edge, where the line of its bandwidth begins. */
+/** A kernel without operations is on the left edge, where the line of its bandwidth begins. */
 function yOf(point, x, y) {
   return y.clamped(point.intensity === null ? point.found.bytesPerSecond * x.low : point.rate);
 }
@@ -211,7 +211,7 @@ function ridgeOf(size, x, y, ridge, peak, labels) {
   ];
 }
 
-/** Where the kernel in focus goes as the parameter last moved grows. */
+/** The path of the kernel in focus as the parameter that was moved last grows. */
 function trackOf(state, x, y) {
   const k = state.focus;
   const kernel = DATA.kernels[k];
@@ -228,7 +228,7 @@ function trackOf(state, x, y) {
   return shape("polyline", { class: `track kernel${k % 6}`, points: path.join(" ") });
 }
 
-/** What the lines and hollow points of the figure are that carry no name in it. */
+/** The key: the meaning of lines and hollow points that have no label in the figure. */
 function drawKey(state, place) {
   const rows = [];
   const swatch = (k, ...shapes) => shape("svg", { class: `swatch kernel${k % 6}`, viewBox: "0 0 34 16", "aria-hidden": "true" }, ...shapes);
@@ -250,7 +250,7 @@ function drawKey(state, place) {
   place.replaceChildren(...rows.map((row) => tag("li", {}, ...row)));
 }
 
-/** Of which sizes rows begin on line boundaries: where traffic is one number. */
+/** The step of a parameter with which rows keep beginning on line boundaries, so that the traffic is one number. */
 function rowStep(state, k, name) {
   const { rows } = entryOf(state, k).forms[0];
   return rows?.steps[name] ?? 1;
@@ -282,12 +282,12 @@ function pointMark(state, point, x, y, labels, main, beta) {
   return group;
 }
 
-/** A point of which only two ends are known: a line along what bounds it in between, and hollow ends. */
+/** A kernel whose traffic is only known as an interval: hollow ends, joined by a line along what bounds it. */
 function intervalMark(group, state, point, x, y, labels) {
   const { k, found } = point;
   const place = ({ intensity, rate }) => [x.clamped(intensity), y.clamped(Math.max(rate, y.low))];
   const [first, last] = point.ends;
-  const memoryAt = (bytes) => { // seconds: on a straight line between the ends
+  const memoryAt = (bytes) => { // seconds, interpolated linearly between the ends
     const { low, high } = found;
     if (!Number.isFinite(high.bytes)) return low.memory * (low.bytes > 0 ? bytes / low.bytes : 1);
     return low.memory + (high.memory - low.memory) * ((bytes - low.bytes) / (high.bytes - low.bytes || 1));
@@ -309,7 +309,7 @@ function intervalMark(group, state, point, x, y, labels) {
 
 function measuredMark(point, x, y, labels) {
   const px = xOf(point, x);
-  const at = (rate) => y.clamped(point.intensity === null ? rate * x.low : rate); // bytes a second without operations
+  const at = (rate) => y.clamped(point.intensity === null ? rate * x.low : rate); // without operations, a rate is in bytes per second
   const group = shape("g", { class: `measured kernel${point.k % 6}` },
     shape("line", { x1: px, x2: px, y1: at(point.low), y2: at(point.high) }),
     marker(point.k, px, at(point.rate), 6, { class: "point open" }));
@@ -326,7 +326,7 @@ function describe(state) {
   return [...words, ...shownKernels(state).map((k) => sentenceOf(state, k))].join(" ");
 }
 
-/** A kernel's place and bound in one sentence. */
+/** One sentence with a kernel's place and bound. */
 function sentenceOf(state, k) {
   const kernel = DATA.kernels[k];
   const values = sizesText(kernel, state.sizes[k]);
@@ -340,7 +340,7 @@ function sentenceOf(state, k) {
   return `${name} ${where}: ${said}.`;
 }
 
-/** What bounds a kernel, as the table says it. */
+/** What bounds a kernel, as written in the table. */
 function boundText(found) {
   return found.decided ? listed(found.bounds) || "nothing" : `undecided: ${found.candidates.join(" or ")}`;
 }

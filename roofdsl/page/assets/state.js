@@ -1,9 +1,9 @@
-// What the reader has chosen, and the same in the address, so that a link shows it again.
+// The reader's choices, which are also kept in the address, so that a link shows them again.
 
 const STEPS = 5;
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-/** cache: "machine", "none" (without bound) or bytes. sizes and shown are by kernel. */
+/** The initial state. cache: "machine", "none" (unbounded) or bytes. sizes, shown: one entry per kernel. */
 function firstState() {
   return {
     machine: 0,
@@ -19,7 +19,7 @@ function firstState() {
   };
 }
 
-/** The state as the part of an address after `#`; only what differs from where the page begins. */
+/** The state as the part of an address after `#`: only what differs from the initial state. */
 function toHash(state) {
   const start = firstState();
   const out = new URLSearchParams();
@@ -40,13 +40,13 @@ function toHash(state) {
   return out.toString();
 }
 
-/** A whole number of an address, from 1 to `most`; otherwise what stands there already. */
+/** The whole number from 1 to `most` that a text is; `usual` for any other text. */
 function wholeOf(text, usual, most = LARGEST) {
   const value = /^\d{1,16}$/.test(text ?? "") ? Number(text) : NaN;
   return value >= 1 && value <= most ? value : usual;
 }
 
-/** The state that an address speaks of; whatever in it is unknown or no number is passed over. */
+/** The state from an address; anything in it that is unknown or not a number is ignored. */
 function fromHash(text) {
   const state = firstState();
   const given = new URLSearchParams(text.replace(/^#/, ""));
@@ -81,7 +81,7 @@ function typeOf(state, k) {
   return state.type in kernel.variants ? state.type : kernel.own;
 }
 
-/** The cache in bytes as a BigInt; null without bound. */
+/** The cache size in bytes as a BigInt; null if it is unbounded. */
 function cacheOf(state) {
   if (state.cache === "none") return null;
   if (state.cache !== "machine") return BigInt(state.cache);
@@ -89,7 +89,7 @@ function cacheOf(state) {
   return cache === null ? null : BigInt(cache.size);
 }
 
-/** The prediction of kernel k, at its own sizes or others. */
+/** The prediction of kernel k, at its current sizes or others. */
 function predicted(state, k, values = state.sizes[k], cache = cacheOf(state)) {
   return predictionAt(DATA.kernels[k], typeOf(state, k), machineOf(state), state.unit, values, cache);
 }

@@ -1,17 +1,19 @@
-// Q of a kernel behind a cache: exactly where there is a form for it, else between two numbers of bytes.
+// Q of a kernel behind a cache: exactly if there is a form for it, else as an interval.
 //
-// What moves is {low, high, how, form}: two ends {bytes, loads}, the same one where Q is one number; high is null where
-// nothing bounds it from above. loads is null where loads and stores are not told apart.
+// What moves is {low, high, how, form}: two ends {bytes, loads}, the same object if Q is one number. high is null if
+// nothing bounds it from above. loads is null if loads and stores are not distinguished.
 
-/** The plateaus that there are for the remainders of these sizes. */
+/** The plateaus that exist for the remainders of these sizes. */
 function plateausFor(forms, sizes) {
   return forms.plateaus.filter((plateau) => plateau.where === undefined || FUNCTIONS[plateau.where](sizes));
 }
 
-const AFTER = 1.5; // of the leading term of a plateau's start, and of its end: beyond lies no lower order of it
+// A cache is on a plateau from 1.5 times the leading term of its start to 0.75 times that of its end: lower orders do
+// not reach so far.
+const AFTER = 1.5;
 const BEFORE = 0.75;
 
-/** Bytes by a form, and what of them is loaded where it tells; null where it is not stated for the sizes. */
+/** The bytes by a form, and the loads among them if it has these; null if it does not hold for the sizes. */
 function movedBy(form, sizes, how) {
   const bytes = valueOf(form, sizes);
   if (bytes === null) return null;
@@ -20,9 +22,9 @@ function movedBy(form, sizes, how) {
 }
 
 /**
- * Q where plateaus tell: on one, well after its start and well before its end; else in a step, at most what a plateau
- * before it has and at least what a later one has. A leading term bounds nothing: lower orders may be added to it. null
- * where no plateau is stated.
+ * Q by the plateaus. Well after the start of one and well before its end, it is that plateau's. Otherwise the cache is
+ * in a step, and Q is at most that of an earlier plateau and at least that of a later one. A plateau known only by its
+ * leading term gives no bound, since lower orders are missing. null if no plateaus are known for these sizes.
  */
 function plateauAt(forms, values, cache) {
   const sizes = sizesOf(values);
@@ -43,19 +45,19 @@ function plateauAt(forms, values, cache) {
   return most && least && { ...most, how: "step", low: least.low };
 }
 
-/** Whether the bytes of a plateau are told with all lower orders. */
+/** Whether the bytes of a plateau include all lower orders. */
 function isWhole(row) {
   return !row.moved.form.leading;
 }
 
-/** Bytes that a cache must have to hold every line touched; null where that has no form. */
+/** The bytes that a cache needs to hold every line touched; null if they have no form. */
 function footprint(forms, values) {
   const sizes = sizesOf(values);
   const parts = forms.lines.map((form) => valueOf(form, sizes));
   return parts.length === 0 || parts.includes(null) ? null : sumOf(parts);
 }
 
-/** Q by one set of forms at a cache (BigInt, null without bound), rows as the forms take them; null: they do not say. */
+/** Q by one set of forms for a cache (BigInt; null: unbounded), with rows as the forms assume them; null if unknown. */
 function trafficBy(forms, values, cache) {
   const everything = footprint(forms, values);
   if (cache === null || (everything !== null && holds(cache, everything))) {
@@ -66,7 +68,7 @@ function trafficBy(forms, values, cache) {
   return found && inSectors(forms, found);
 }
 
-/** What is missed in whole lines of which parts move: at most the line, at least one part of it. */
+/** Misses of whole lines of which only sectors move: each moves at most the line, and at least one sector. */
 function inSectors(forms, found) {
   if (!forms.moved) return found;
   const { bytes } = found.low;
@@ -75,8 +77,8 @@ function inSectors(forms, found) {
 }
 
 /**
- * Q at `values` in the way `by`, rows as they lie in memory. Where some begin within a line, which no form tells, it is
- * taken to be between the Q of rows a line shorter and that of rows a line longer.
+ * Q at `values` by the function `by`, for rows as they are in memory. If some rows begin within a line, for which no
+ * form holds, Q is assumed to be between that of rows a line shorter and that of rows a line longer.
  */
 function inRows(forms, values, by) {
   const found = by(values);
@@ -105,7 +107,7 @@ function larger(one, other) {
   return smaller(one.bytes, other.bytes) ? other : one;
 }
 
-/** Q of a kernel on a machine; null where nothing is stated for these sizes. */
+/** Q of a kernel on a machine; null for a cache smaller than the forms allow. */
 function trafficAt(entry, values, cache) {
   const [own, elements] = entry.forms;
   if (cache !== null && cache < BigInt(own.least)) return null;
@@ -117,8 +119,8 @@ function trafficAt(entry, values, cache) {
 }
 
 /**
- * The most that moves where the machine's lines have no form: in a cache of as many elements as it has lines each of its
- * misses is one too, and no more is missed than accessed. null where neither is stated.
+ * An upper bound on what moves if there is no form for the machine's lines. A cache with as many elements as this one
+ * has lines misses whenever this one does. And there are no more misses than accesses. null if neither bound is known.
  */
 function atMost(own, elements, values, cache) {
   const bounds = [];
@@ -137,24 +139,24 @@ function atMost(own, elements, values, cache) {
   return { bytes: bounds.reduce((a, b) => (smaller(b, a) ? b : a)), loads: null };
 }
 
-/** What a number of bytes is stated for, in words. */
+/** The conditions under which a number of bytes holds, in words. */
 function statedFor(found) {
   const { aligned, stated } = found.form;
   const isSettled = found.wholeRows || ["rows", "least"].includes(found.how);
   return [aligned && !isSettled && "rows that start on line boundaries", stated].filter(Boolean).join(", ");
 }
 
-/** Whether a number of bytes is what the machine moves, to the last byte. */
+/** Whether a number of bytes is exactly what the machine moves. */
 function isExact(found) {
   return ["exact", "fits", "compulsory"].includes(found.how) && !statedFor(found);
 }
 
-/** Whether only two ends are known between which the number of bytes lies. */
+/** Whether only an interval is known for the number of bytes. */
 function isRange(found) {
   return found.low !== found.high;
 }
 
-/** How a number of bytes was come by, in a sentence. */
+/** How a number of bytes was found, in a sentence. */
 function howText(found) {
   const said = {
     exact: "the closed form of Q(Z)",

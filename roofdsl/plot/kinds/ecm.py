@@ -1,4 +1,4 @@
-"""What the expected time is made of: the core's work and the transfers of each level, when each runs beside which."""
+"""The parts of the expected time: the core's work and the transfers of each level, and which of them overlap."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Panel:
 
 
 def bars_of(found: Expected, scale: float) -> tuple[Bar, ...]:
-    """The parts as they run: levels that overlap begin together, those that take turns one after the other.
+    """The parts as they run: levels that overlap begin together, and levels that take turns run one after the other.
 
-    Levels that overlap in part begin so early that the last of them ends when loads and transfers are done together.
+    Levels that partly overlap begin so early that the last one ends at the time found for loads and transfers together.
     """
     called = float(found.launch_s) * scale
     data = [(LOADS, float(found.loads_s) * scale), *((name, float(t) * scale) for name, t in found.transfers)]
@@ -69,7 +69,7 @@ def bars_of(found: Expected, scale: float) -> tuple[Bar, ...]:
 
 
 def _last(data: Sequence[tuple[str, float]], part: float) -> float:
-    """When the last part ends, if each begins after this part of those before."""
+    """The time at which the last part ends, if each begins after the fraction `part` of all those before it."""
     before, last = 0.0, 0.0
     for _, length in data:
         last = max(last, before + length)
@@ -84,7 +84,7 @@ def draw_ecm(panels: Sequence[Panel], title: str, unit: str, *, look: Look = USU
     Raises CommandError without a panel.
     """
     if not panels:
-        raise CommandError("there is no expected time to draw", "the machine has to state instructions")
+        raise CommandError("there is no expected time to draw", "the machine must state its instructions")
     no_y_limits(look, "bars")
     scale = look.font_scale
     width = look.size((WIDTH_IN, 1.0))[0]
@@ -207,7 +207,7 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
 
 
 def _unlike(measured: Any, warm: bool, math: str) -> Iterator[str]:
-    """How the code ran otherwise than the bars assume, and the option that makes them alike."""
+    """How the measured code ran differently from what the bars assume, and the option that makes them agree."""
     if (measured.state == "warm") != warm:
         option = "leave out --warm" if warm else "give --warm"
         yield f"with {measured.state} caches, and the bars are for {'warm' if warm else 'cold'} ones: {option}"
@@ -234,9 +234,9 @@ def _title(machine: Machine, found: Sequence[Prediction]) -> str:
 
 
 def _one_of(given: str | None, usual: str, known: Sequence[str], flag: str) -> str:
-    """Raises CommandError for another word."""
+    """The given word, or `usual` if none is given. Raises CommandError for an unknown one."""
     if given is not None and given not in known:
-        raise CommandError(f"`{flag} {given}` is not known", f"it is {', '.join(known)}")
+        raise CommandError(f"`{flag} {given}` is not known", f"use one of {', '.join(known)}")
     return given or usual
 
 
@@ -250,8 +250,8 @@ KIND = Kind(
         at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
         "results",
         "traffic",
-        Option("--in-core", "Where the in-core time comes from; auto if it is not given.", "auto|compiled|stated"),
-        Option("--math", "What compilers may do: relaxed (the usual) or strict.", "relaxed|strict"),
+        Option("--in-core", "Where the in-core time comes from; by default, auto.", "auto|compiled|stated"),
+        Option("--math", "What compilers may do: relaxed (the default) or strict.", "relaxed|strict"),
         Option("--warm", "Start with the caches as a previous launch left them.", takes="nothing"),
     ),
     _figure,

@@ -35,7 +35,7 @@ def draw_hierarchy(
     look: Look = USUAL,
     ceilings: Ceilings = "few",
 ) -> Any:
-    """The matplotlib Figure: same colour, same kernel; same marker, same level; open symbols are not predicted.
+    """The matplotlib Figure: colours stand for kernels, markers for levels; open symbols are not predicted.
 
     A kernel's symbols are at the same height, joined by a line; from each, a dotted line leads up to the roof of its
     level. If there are more kernels than colours, they differ in the part of a symbol that is filled, and in the line
@@ -79,7 +79,7 @@ def _spans(board: Board, roofs: Roofs, point: Point, number: int) -> None:
 
 
 def _round(number: int) -> int:
-    """How often the colours have been used up before this kernel."""
+    """How many times all colours have been used up before this kernel."""
     return number // len(OKABE_ITO) % len(FILLS)
 
 

@@ -31,8 +31,8 @@ _GREY = "#8A8A8A"
 class Bar:
     """One kernel or program at one size.
 
-    parts: seconds by kernel. launch_s: launches times launch time, a mark on the bar. measured_s: (low, median, high)
-    if it was also measured; measured_parts: the same by kernel, for a program.
+    parts: seconds by kernel. launch_s: launches times launch time, a mark on the bar. measured_s: (low, median, high),
+    if it was also measured. measured_parts: for a program, the measured seconds by kernel.
     """
 
     label: str

@@ -124,7 +124,7 @@ def _measured_times(asked: Asked, options: Options) -> dict[tuple[str, Parameter
 
 
 def _speedups(runs: Sequence[Comparison], asked: Asked, *, warm: bool) -> dict[int, float]:
-    """Measured speedups over one core, by the number of cores; nothing where one core was not measured."""
+    """Measured speedups over one core, by the number of cores; none if one core was not measured."""
     seconds = {c.cores: c.measured_s for c in runs if c.cores is not None}
     if not runs:
         return {}

@@ -64,7 +64,7 @@ def draw_traffic(content: TrafficContent, *, look: Look = USUAL) -> Any:
 
 
 def _best(frame: Frame, content: TrafficContent, right: float) -> None:
-    """The line of the best replacement, and the band between it and the curve of LRU."""
+    """Draw the line of the best replacement, and the band between it and the curve of LRU."""
     if content.best is None:
         return
     sizes, values = content.best

@@ -188,7 +188,7 @@ def _equal_times(board: Board) -> None:
 
 
 def _legend(board: Board, tracks: Sequence[_Track]) -> list[Any]:
-    """Trajectories with colour and symbol if there are several, and the meaning of open symbols, with their sources."""
+    """The trajectories with colours and symbols, if there are several; the meaning of open symbols, with sources."""
     handles = [
         symbol(t.sign, named(t.name), face=t.color, edge=t.color, size=6, linestyle="-", linewidth=1.5)
         for t in tracks
@@ -217,7 +217,9 @@ def _figure(asked: Asked, *, level: tuple[str, ...], points: tuple[str, ...]) ->
 
 
 def _trajectories(found: Sequence[Prediction]) -> list[Trajectory]:
-    """One trajectory for each kernel if one occurs at several sizes, else a single one over all the versions given."""
+    """One trajectory for each kernel if any kernel occurs at several sizes; else a single one over all kernels, as
+    versions of a code.
+    """
     found = [p for p in found if p.work]
     sizes: dict[str, set[object]] = {}
     steps: dict[str, list[Point]] = {}
