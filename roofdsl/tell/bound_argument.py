@@ -31,8 +31,8 @@ SOURCES = {
 def argument(b: Bound) -> Iterator[str]:
     """Lines of text: the compulsory loads, then every argument, with the complete formula that it gives."""
     yield "Compulsory loads"
-    for name, value in b.compulsory.by_array:
-        yield f"  {name}: {short(value)} elements exist before the kernel runs and are read"
+    for name, count in b.compulsory.by_array:
+        yield f"  {name}: {short(expression(count))} elements exist before the kernel runs and are read"
     if b.partition is not None and b.flow is not None:
         yield ""
         yield from _partition(b.partition, b.flow, b.size)
