@@ -1,4 +1,4 @@
-"""How this core executes out of order: its window, its queue, its jumps."""
+"""How this core executes out of order: its window, its queue, its jumps. `instruction_rates` measures instructions."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
   boundary. Stores are the elements that the kernel leaves behind.
 - The launch.
 
-The capacity in front of a boundary counts registers and caches together (`capacity`). Real machines hold less, since
-caches contain copies of each other's lines, so the floor remains a floor.
+The capacity in front of a boundary (`capacity`) adds up what registers and caches there can hold. Real machines hold
+less, since caches contain copies of each other's lines, so the floor remains a floor.
 """
 
 from __future__ import annotations
