@@ -19,6 +19,9 @@ REGISTER_BYTES = 4
 CORE_REGISTERS_BYTES = 32 * 64
 """The maximum size of a core's vector registers: 32 of 64 B, as in x86-64 with AVX-512."""
 
+CORE_TILES_BYTES = 8 * 1024
+"""The registers of a core's matrix unit: 8 of 1 KiB, as in x86-64 with AMX."""
+
 
 class Front(Record):
     """Fast memories (`memories` of them) with `bytes` bytes each. A datum that two of them hold was loaded twice."""
@@ -29,28 +32,38 @@ class Front(Record):
 
 def fronts(machine: Machine) -> tuple[Front | None, ...]:
     """What is in front of each cache and of the memory, nearest first; None if the machine does not say."""
-    found: list[Front | None] = [_registers(machine)]
+    if not machine.caches or not is_first_level(machine.caches[0]) or not _states_registers(machine):
+        return (None,) * len(machine.hierarchy)
+    near = unit_registers_bytes(machine) + unit_shared_bytes(machine)
+    found: list[Front | None] = [Front(near, units(machine))]
+    if machine.multiprocessor is None and any(p.cls in MATRIX_CLASSES for p in machine.peaks):
+        # Matrix units of cores have registers of their own, which machines do not describe.
+        near, found = near + CORE_TILES_BYTES, [None]
     for k in range(1, len(machine.caches) + 1):
         caches = machine.caches[:k]
         copies = caches[-1].copies
         alone = machine.multiprocessor is None and k < len(machine.caches)
         memories = copies if alone else 1
-        held = unit_registers_bytes(machine) * -(-units(machine) // memories)
+        held = near * -(-units(machine) // memories)
         held += sum(c.size_bytes * -(-c.copies // memories) for c in caches)
         found.append(Front(held, memories))
     return tuple(found)
 
 
-def _registers(machine: Machine) -> Front | None:
-    """The registers of each core or multiprocessor, if the nearest cache is an L1 and their size is known.
+def _states_registers(machine: Machine) -> bool:
+    """Whether the size of the registers is known: that of cores is, that of multiprocessors if the machine states it."""
+    return machine.multiprocessor is None or machine.multiprocessor.registers is not None
 
-    None for cores with matrix units: these have registers of their own, which machines do not describe.
+
+def unit_shared_bytes(machine: Machine) -> int:
+    """The bytes of a multiprocessor's shared memory, if it is a memory of its own; 0 if it is a part of the L1.
+
+    It is a part of an L1 that is larger than the most that can be shared (Volta, A100, Hopper). That of AMD's compute
+    units is not. Turing's is in part: its L1 keeps its size beside 32 KiB of it.
     """
     own = machine.multiprocessor
-    stated = own.registers is not None if own is not None else not any(p.cls in MATRIX_CLASSES for p in machine.peaks)
-    if not machine.caches or not is_first_level(machine.caches[0]) or not stated:
-        return None
-    return Front(unit_registers_bytes(machine), units(machine))
+    shared = 0 if own is None else own.shared_bytes or 0
+    return shared if shared >= machine.caches[0].size_bytes else 0
 
 
 def units(machine: Machine) -> int:

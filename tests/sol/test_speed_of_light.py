@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from roofdsl.cli.main import cli
 from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
@@ -126,7 +127,13 @@ def test_what_is_in_front_of_each_boundary() -> None:
     assert fronts(load_machine("skylake_gold_6148")) == (
         Front(2 * kib, 20), Front((2 + 32) * kib, 20), Front(core * kib, 20), Front((20 * core + 28160) * kib),
     )  # fmt: skip
-    assert fronts(load_machine("p4"))[0] is None  # its L2 is not next to the registers
+    shared = 104 * (512 + 64 + 16) * kib  # registers, memory to share and L1 are three on AMD's compute units
+    assert fronts(load_machine("mi210")) == (Front((512 + 64) * kib, 104), Front(shared), Front(shared + 8 * kib**2))
+    assert fronts(load_machine("p4")) == (None, None)  # what is between its registers and its L2 is not known
+    own = load_machine("v100")
+    assert own.multiprocessor is not None
+    unknown = replace(own, multiprocessor=replace(own.multiprocessor, registers=None))
+    assert fronts(unknown) == (None, None, None)  # 20 MiB on the chip, more than its L2
     assert fronts(load_machine("v100_textbook")) == (None,)
 
 
