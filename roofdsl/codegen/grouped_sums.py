@@ -13,6 +13,7 @@ from collections.abc import Collection, Sequence
 
 from roofdsl.codegen.computed_types import REDUCED
 from roofdsl.codegen.emitter import chain_of
+from roofdsl.codegen.identifiers import all_names
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.accesses import elements
@@ -38,14 +39,14 @@ class Grouped(Record):
 
 def grouped(kernel: Kernel, free: Collection[tuple[int, ...]]) -> Grouped:
     """The kernel with its directives applied; free: the loops whose iterations are independent, by position."""
-    found = _Grouping(frozenset(free))
+    found = _Grouping(frozenset(free), frozenset(all_names(kernel)))
     body = found.block(kernel.body, (), [0])
     return Grouped(body, tuple(found.held), tuple(dict.fromkeys(found.loops)))
 
 
 class _Grouping:
-    def __init__(self, free: frozenset[tuple[int, ...]]) -> None:
-        self.free = free
+    def __init__(self, free: frozenset[tuple[int, ...]], taken: frozenset[str]) -> None:
+        self.free, self.taken = free, taken
         self.held: list[Array] = []
         self.loops: list[str] = []
 
@@ -70,14 +71,19 @@ class _Grouping:
                 made.append(self._together(node, target))
         return tuple(made)
 
+    def _part(self, name: str) -> str:
+        """A name for a part, the same at every call, that nothing in the kernel has and `renamed` does not give."""
+        found = (f"{name}_part{number}" for number in ("", *range(2, len(self.taken) + 3)))
+        return next(each for each in found if each not in self.taken)
+
     def _together(self, loop: For, target: Element) -> For:
         """The loop in parts of WIDTH iterations, which run in step."""
-        first = f"{loop.var}_part"
+        first = self._part(loop.var)
         end = minimum(add(Sym(first), Const(WIDTH)), *loop.stops)
         array = target.array
         own = target
         if array.type.name in REDUCED:
-            held = Array(f"{array.name}_part", TYPES["f32"], (Const(WIDTH),), "temp", False, array.span)
+            held = Array(self._part(array.name), TYPES["f32"], (Const(WIDTH),), "temp", False, array.span)
             if held.name not in {a.name for a in self.held}:
                 self.held.append(held)
             own = Element(held, (sub(Sym(loop.var), Sym(first)),), target.span)

@@ -49,6 +49,20 @@ kernel triangle(n):
             C[i, j] -= A[j, k] * B[k, j] * j
 """
 
+NAMES = """
+kernel names(n, j_part):
+    in A, B: f16[n, n]
+    out C: f16[n, n], C_part: f16[n, n]
+    for i in range(n), j in range(n):
+        C[i, j] = 0
+        for k in range(n):
+            C[i, j] += A[i, k] * B[k, j]
+    for i in range(n), j in range(n):
+        C_part[i, j] = j_part
+        for k in range(n):
+            C_part[i, j] += A[i, k] * B[k, j]
+"""
+
 
 def grouped(kernel: Kernel, target: str) -> Generated:
     return generate(kernel, target, "grouped", free=parallel_loops(kernel))
@@ -68,6 +82,7 @@ def kernels() -> list[tuple[Kernel, list[dict[str, int]]]]:
         found.append((kernel_of(text.replace("product", f"product_{a}_{b}_{c}")), sizes))
     found.append((kernel_of(CONVOLUTION), [{"h": 3, "f": 600, "c": 4}, {"h": 1, "f": 1, "c": 1}]))
     found.append((kernel_of(TRIANGLE), [{"n": n} for n in (1, 2, 23)]))
+    found.append((kernel_of(NAMES), [{"n": n, "j_part": 3} for n in (1, 23)]))
     return found
 
 
