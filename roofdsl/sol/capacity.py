@@ -51,7 +51,7 @@ def fronts(machine: Machine) -> tuple[Front | None, ...]:
 
 
 def _states_registers(machine: Machine) -> bool:
-    """Whether the size of the registers is known: that of cores is, that of multiprocessors if the machine states it."""
+    """Whether the size of registers is known: that of cores is, that of multiprocessors if the machine states it."""
     return machine.multiprocessor is None or machine.multiprocessor.registers is not None
 
 
