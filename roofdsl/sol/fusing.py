@@ -236,7 +236,8 @@ def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth:
 def _passed(at: ProgramAt, places: tuple[int, ...], moved: Sequence[Sequence[Moved]]) -> Iterator[tuple[str, int]]:
     """Arrays that a launch of the group reads after another one wrote them, with the bytes that need not move.
 
-    A written array need not reach the memory if it is read in the group and nowhere else in the program.
+    A written array need not reach the memory if it is read in the group, after it was written, and nowhere else in the
+    program.
     """
     written: dict[tuple[str, object], Moved] = {}
     outside = {a.kind for k, part in enumerate(at.launched) if k not in places for a in arrays_of(part) if a.loads}
@@ -248,5 +249,6 @@ def _passed(at: ProgramAt, places: tuple[int, ...], moved: Sequence[Sequence[Mov
                 yield array.name, array.loads
                 if key not in read and array.kind not in outside:
                     yield array.name, written[key].stores
+            if array.loads:  # also before it is written: an update, whose result the next repetition may load
                 read.add(key)
         written |= {(a.name, a.kind): a for a in own if a.stores}

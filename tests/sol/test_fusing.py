@@ -73,6 +73,17 @@ def test_what_a_later_launch_reads_is_stored() -> None:
     assert 4 * 8 * (N - 1) <= memory_bytes(found) <= (4 * 8 * N + 4 * 128) * Fraction(group.blocks + 1, group.blocks)
 
 
+def test_what_the_next_repetition_reads_is_stored() -> None:
+    """b is read by the first of the fused launches, too, before it is written: in the next repetition, from memory."""
+    head, _, tail = PAIR.partition("kernel shift")
+    update = head.replace("    in a: f64[n]\n    out b", "    inout b").replace("2 * a[i]", "2 * b[i]")
+    again = "program again(n):\n    repeat 10:\n        run scale(n)\n        run shift(n)\n"
+    found = light(f"{update}kernel shift{tail}\n{again}", "again")
+    (group,) = found.together
+    assert (group.times, group.arrays) == (10, ("b",))
+    assert 4 * 8 * (N - 1) <= memory_bytes(found) <= (4 * 8 * N + 4 * 128) * Fraction(group.blocks + 1, group.blocks)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
