@@ -20,6 +20,7 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.placed import PAGE, places
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.streams import within_caches
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.level_time import LevelTime
@@ -117,7 +118,7 @@ def walks_of(
     behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
     if [level.name for level in behind] != [part.name for part in machine.hierarchy[1:]]:
         return None  # a level was left out, so it is unknown where its lines come from
-    at = sized(kernel, values)
+    at = sized(within_caches(kernel), values)
     try:
         found = list(_references(at))
         few = access_count(at) <= MOST_ACCESSES
@@ -252,9 +253,10 @@ def page_walks_seconds(pages: int, machine: Machine) -> Fraction:
 
 
 def _directions(level: LevelTime) -> tuple[int, int]:
+    """(loaded, stored) bytes, without those of stores that bypass the caches."""
     if level.loads_bytes is None or level.stores_bytes is None:
-        return level.bytes, 0
-    return level.loads_bytes, level.stores_bytes
+        return level.bytes - level.streamed_bytes, 0
+    return level.loads_bytes, level.stores_bytes - level.streamed_bytes
 
 
 def _references(at: Sized) -> Iterator[_Reference]:

@@ -318,3 +318,22 @@ def test_what_comes_from_farther_away_is_lost_there() -> None:
     core = InCore("by hand", (Step("", "", 1e-3, 0.0),), 0.0)
     found, _ = expected(given, LOADED, {"n": n}, core)
     assert found.expected_s == Fraction(1e-3) + Fraction(8 * n + 8, 4096) * Fraction(200, 10**9)
+
+
+def test_stores_past_the_caches_are_no_part_of_the_walks() -> None:
+    """B goes past the caches: the lines of C are as many as without it, from every level."""
+    text = (
+        "kernel both(n):\n    in A: f64[n, n]\n    out B, C: f64[n, n]\n"
+        "    for i in range(n), j in range(n):\n        stream B[i, j] = A[i, j]\n        C[j, i] = A[i, j]\n"
+    )
+    alone = text.replace("        stream B[i, j] = A[i, j]\n", "        B[0, 0] = A[i, j]\n")  # the arrays lie as before
+    values, own = {"n": 96}, made()
+    walks = []
+    for each in (text, alone):
+        levels = predict(kernel_of(each), values, own).levels
+        walks.append(walks_of(kernel_of(each), values, own, levels, warm=False))
+    with_b, without = walks
+    assert with_b is not None and without is not None
+    for one, other in zip(with_b.lines, without.lines, strict=True):
+        assert other.stored >= LINE * 96 * 96 // 8 > 0
+        assert abs(one.stored - other.stored) <= LINE and abs(one.loaded - other.loaded) <= LINE
