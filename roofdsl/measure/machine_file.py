@@ -273,15 +273,15 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
     walked = walks.levels.get(level.name)
     if walked is None:
         return {}
-    most = max(level.all_cores.bytes_per_s, walked.loads_per_s)
+    most, odd = max(level.all_cores.bytes_per_s, walked.loads_per_s), walked.odd_loads_per_s
     stores = {
         "strided_stores_bytes_per_s": walked.stores_per_s,
-        "strided_odd_bytes_per_s": walked.odd_loads_per_s,
         "strided_odd_stores_bytes_per_s": walked.odd_stores_per_s,
         "crowded_stores_bytes_per_s": walks.crowded_per_s if level is found.levels[1] else None,
     }
     return {
         "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),
+        "strided_odd_bytes_per_s": None if odd is None else min(found.cores * odd, max(most, odd)),
         **{name: found.cores * rate for name, rate in stores.items() if rate is not None},
         "restart_s": walked.restart_s,
     }

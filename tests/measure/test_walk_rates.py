@@ -83,6 +83,16 @@ def test_the_file_states_what_was_measured() -> None:
     assert (two.main_memory.strided_bytes_per_s or 0) <= two.main_memory.bandwidth_bytes_per_s
 
 
+def test_odd_walks_of_all_cores_are_no_faster_than_the_level() -> None:
+    bandwidth = float(stated(cores=2).caches[1].bandwidth_bytes_per_s)
+    each = bandwidth * 0.75
+    walks = WalkRates(None, {"L2": Walked(each / 2, None, None, each, 2 * each)}, None, None)
+    for cores, rate in ((1, each), (2, bandwidth)):
+        second = to_machine(replace(characterized(cores=cores), walks=walks)).caches[1]
+        assert float(second.strided_odd_bytes_per_s or 0) == pytest.approx(rate, rel=0.01)
+        assert float(second.strided_odd_stores_bytes_per_s or 0) == pytest.approx(cores * 2 * each, rel=0.01)
+
+
 @pytest.mark.skipif(not is_known(), reason="these loops are for x86-64 with AVX2")
 def test_a_walk_touches_its_lines_and_nothing_else() -> None:
     """Stores of a marker through the assembled loop: two passes over a span, the second one line further."""
