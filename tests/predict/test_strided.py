@@ -326,7 +326,7 @@ def test_stores_past_the_caches_are_no_part_of_the_walks() -> None:
         "kernel both(n):\n    in A: f64[n, n]\n    out B, C: f64[n, n]\n"
         "    for i in range(n), j in range(n):\n        stream B[i, j] = A[i, j]\n        C[j, i] = A[i, j]\n"
     )
-    alone = text.replace("        stream B[i, j] = A[i, j]\n", "        B[0, 0] = A[i, j]\n")  # the arrays lie as before
+    alone = text.replace("        stream B[i, j] = A[i, j]\n", "        B[0, 0] = A[i, j]\n")  # arrays lie as before
     values, own = {"n": 96}, made()
     walks = []
     for each in (text, alone):
