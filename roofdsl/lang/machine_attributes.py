@@ -1,9 +1,9 @@
 """What a machine block may say: the attributes of machines, one row each.
 
-The grammar's lines of one quantity, the checker, the model, `machines show`, JSON, the editors and the page of the
-language are made from these rows. A new attribute is a row here and the field of `roofdsl.machine.model` that it fills.
-Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, rates, `link` and `ceiling` have lines
-of their own: see `check_machine.py`.
+The grammar of lines with one quantity, the checker, the model, `machines show`, JSON, the editor grammars and the
+language page are made from these rows. A new attribute is a row here and the field of `roofdsl.machine.model` that it
+fills. Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, rates, `link` and `ceiling` have
+lines of their own: see `check_machine.py`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Place = Literal["machine", "peak", "cache", "memory", "multiprocessor", "sustain
 class Attribute(Record):
     """One attribute.
 
-    word: as it is written: a line of its own with one quantity for attributes of the machine, else an option of the
-    lines named by `of`. kind: of its quantity; None where the word stands alone.
-    field: of the model; its value is a whole number for sizes and counts, an exact fraction in the plain unit of the
-    kind otherwise, and `value` for a word alone. share: a share may follow that word, a number between 0 and 1, which
-    is then the value; 1 is the word alone.
-    example: a quantity. needed: why a line without it is wrong.
-    shown: how a value is written, `{number}` as it is and `{text}` with a fitting unit; `joins` without a comma before.
-    source_field: of the model, for the note of a line of its own.
-    about: what it is, for the page of the language.
+    word: its keyword. An attribute of the machine is a line of its own with one quantity; any other is an option of the
+    lines named by `of`. kind: the kind of its quantity; None if the word stands alone.
+    field: the model's field that it fills: a whole number for sizes and counts, `value` for a word alone, otherwise an
+    exact fraction in the kind's base unit. share: whether a number between 0 and 1 may follow a word that stands alone
+    and becomes its value; the word alone means 1.
+    example: a quantity. needed: the message for a line without it.
+    shown: how a value is printed, with `{number}` for the number and `{text}` for the quantity with a suitable unit.
+    joins: it is printed without a comma before it. source_field: the model's field for the note of its own line.
+    about: its description on the language's page.
     """
 
     word: str
@@ -58,26 +58,26 @@ ATTRIBUTES = (
     Attribute(
         "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
     ),
-    Attribute("launch_array", _MACHINE, "time", "launch_array_s", "what each array adds to a launch"),
-    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "what each scalar of an array's type adds"),
-    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "what each size adds"),
+    Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time added by each array"),
+    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar of an array's type"),
+    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each size"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
     Attribute(
         "throttled", _MACHINE, "frequency", "throttled_clock_hz",
-        "the clock frequency while all units compute, where a power limit lowers it",
+        "the clock frequency while all units compute, if a power limit lowers it",
     ),
     Attribute("units", _MACHINE, "count", "units", "the number of cores or multiprocessors"),
     Attribute(
         "constant_power", _MACHINE, "power", "constant_power_w",
-        "the power that it draws while it runs, whatever it does", source_field="constant_power_source",
+        "the power that the machine draws while it runs, whatever it does", source_field="constant_power_source",
     ),
     Attribute(
         "power_cap", _MACHINE, "power", "power_cap_w",
-        "the most power that it may draw; it slows down where it would draw more", source_field="power_cap_source",
+        "the most power that the machine may draw, beyond which it slows down", source_field="power_cap_source",
     ),
     Attribute(
         "energy", _PEAK, "operation_energy", "energy_j",
-        "the energy of one operation, beside the constant power; a fused pair is two operations",
+        "the energy of one operation, in addition to the constant power; a fused pair is two operations",
         example="20 pJ/FLOP",
     ),
     Attribute(
@@ -85,7 +85,7 @@ ATTRIBUTES = (
         shown=" x {number}", joins=True,
     ),
     Attribute(
-        "holds", _CACHE, "size", "holds_bytes", "what code keeps of it beside others that use it too",
+        "holds", _CACHE, "size", "holds_bytes", "the part of it that remains for the code, if others use the cache too",
         example="64 MiB", shown="holds {text}",
     ),
     Attribute(
@@ -97,7 +97,7 @@ ATTRIBUTES = (
         example="64 B", shown="sector {number} B",
     ),
     Attribute(
-        "ways", _CACHE, "count", "ways", "lines in a set; a cache without it is fully associative",
+        "ways", _CACHE, "count", "ways", "lines in a set; without it, the cache counts as fully associative",
         shown="{number} ways",
     ),
     Attribute(
@@ -125,12 +125,12 @@ ATTRIBUTES = (
     ),
     Attribute(
         "written", _CACHE, "bandwidth", "written_bytes_per_s",
-        "the rate of its stored lines, however little is loaded beside them",
+        "the highest rate of stored lines, even if little else is loaded",
         example="30 GB/s", shown="written lines at {text}",
     ),
     Attribute(
         "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
-        "what loaded lines add to the time of stored ones, as a rate; lines that stores begin are loaded, too",
+        "the rate at which loaded lines add to the time of stored ones; a line that a store begins counts as both",
         example="200 GB/s", shown="loads beside them {text}",
     ),
     Attribute(
@@ -140,7 +140,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "beside_updates", _CACHE, "bandwidth", "beside_updates_bytes_per_s",
-        "the same for hits that are loaded and stored; without it, `beside` holds for these, too",
+        "the same for hits that are both loaded and stored; without it, `beside` holds for these, too",
         example="100 GB/s", shown="updates beside {text}",
     ),
     Attribute(
@@ -150,7 +150,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "fill", _CACHE, "bandwidth", "fill_bytes_per_s",
-        "the rate at which it takes in lines, if it serves no loads and stores meanwhile",
+        "the rate at which it takes in lines, if it cannot serve loads and stores meanwhile",
         example="200 GB/s", shown="filled at {text}",
     ),
     Attribute(
@@ -160,47 +160,47 @@ ATTRIBUTES = (
     ),
     Attribute(
         "strided_stores", _LEVELS, "bandwidth", "strided_stores_bytes_per_s",
-        "what a store to such a line adds to its load, as a rate",
+        "the rate at which a store to such a line adds to the time of its load",
         example="40 GB/s", shown="strided stores {text}",
     ),
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
-        "what a store adds to the load of a line if all such lines fall into one set of the nearer cache, as a rate",
+        "the rate at which a store adds to the time of a load, if all lines fall into one set of the nearer cache",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
         "buffers", _CACHE, "count", "buffers",
-        "the lines that loads find on their way into it, beside those in its sets",
+        "the number of lines that loads find on their way into it, in addition to those in its sets",
         shown="{number} buffers",
     ),
     Attribute(
         "strided_odd", _CACHE, "bandwidth", "strided_odd_bytes_per_s",
-        "the rate of strided loads that are an odd number of lines apart, where it differs",
+        "the rate of strided loads that are an odd number of lines apart, if it differs",
         example="100 GB/s", shown="odd strides {text}",
     ),
     Attribute(
         "strided_odd_stores", _CACHE, "bandwidth", "strided_odd_stores_bytes_per_s",
-        "what a store to such a line adds to its load, as a rate",
+        "the rate at which a store to such a line adds to the time of its load",
         example="60 GB/s", shown="stores of odd strides {text}",
     ),
     Attribute(
         "random", _LEVELS, "bandwidth", "random_bytes_per_s",
-        "the rate of loads in no order, each from another line, as data choose them",
+        "the rate of random accesses: loads in no order, each from another line, as data choose them",
         example="40 GB/s", shown="random {text}",
     ),
     Attribute(
         "random_stores", _LEVELS, "bandwidth", "random_stores_bytes_per_s",
-        "what a store to such a line adds to its load, as a rate",
+        "the rate at which a store to such a line adds to the time of its load",
         example="40 GB/s", shown="random stores {text}",
     ),
     Attribute(
         "restart", _LEVELS, "time", "restart_s",
-        "the time that a stream from it loses at each page of 4 KiB, if the core computes meanwhile",
+        "the time that a stream from this level loses at each page of 4 KiB, if the core computes meanwhile",
         example="100 ns", shown="{text} at each page",
     ),
     Attribute(
         "energy", _LEVELS, "byte_energy", "energy_j_per_byte",
-        "the energy of one byte across its boundary, beside the constant power",
+        "the energy of one byte across its boundary, in addition to the constant power",
         example="100 pJ/B",
     ),
     Attribute(
@@ -233,41 +233,43 @@ ATTRIBUTES = (
         example="32", shown="{number} schedulers",
     ),
     Attribute(
-        "tlb", _UNIT, "size", "tlb_bytes", "the memory whose addresses its TLB holds", example="32 MiB",
-        shown="TLB of {text}",
+        "tlb", _UNIT, "size", "tlb_bytes", "the memory whose addresses its TLB holds",
+        example="32 MiB", shown="TLB of {text}",
     ),
     Attribute(
-        "tlb_miss", _UNIT, "time", "tlb_miss_s", "what a request of a warp waits for an address that is not in the TLB",
+        "tlb_miss", _UNIT, "time", "tlb_miss_s",
+        "the time that a request of a warp waits for an address that is not in the TLB",
         example="100 ns", shown="{text} for a TLB miss",
     ),
     Attribute(
-        "dispatch", _CORE, "count", "dispatch", "instructions that begin in a cycle",
+        "dispatch", _CORE, "count", "dispatch", "the number of instructions dispatched in a cycle",
         example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
     ),
     Attribute(
-        "window", _CORE, "count", "window", "instructions in flight at the same time",
+        "window", _CORE, "count", "window", "the most instructions in flight at the same time",
         example="512", needed="a core needs the number of instructions in flight at the same time",
         shown="{number} in flight",
     ),
     Attribute(
-        "waiting", _CORE, "count", "waiting", "those of them that wait for operands",
+        "waiting", _CORE, "count", "waiting", "the most instructions that wait for operands at the same time",
         example="97", needed="a core needs the number of instructions that wait for operands",
         shown="{number} waiting",
     ),
     Attribute(
-        "loading", _CORE, "count", "loading", "loads in flight at the same time", example="192",
+        "loading", _CORE, "count", "loading", "the most loads in flight at the same time", example="192",
         shown="{number} loading",
     ),
     Attribute(
-        "storing", _CORE, "count", "storing", "stores in flight at the same time", example="112",
+        "storing", _CORE, "count", "storing", "the most stores in flight at the same time", example="112",
         shown="{number} storing",
     ),
     Attribute(
-        "registers", _CORE, "count", "registers", "results in vector registers in flight at the same time",
+        "registers", _CORE, "count", "registers", "the most results in vector registers in flight at the same time",
         example="280", shown="{number} vector registers",
     ),
     Attribute(
-        "refill", _CORE, "cycles", "refill", "from the end of an instruction to the start of one that takes its place",
+        "refill", _CORE, "cycles", "refill",
+        "cycles from the end of an instruction to the start of one that takes its place",
         example="20 cycles", shown="{text} to refill a place",
     ),
     Attribute(
@@ -279,23 +281,23 @@ ATTRIBUTES = (
         example="32", shown="{number} where their number varies",
     ),
     Attribute(
-        "left", _CORE, "cycles", "left", "lost when a loop ends, even if its end was predicted", example="3 cycles",
-        shown="{text} to leave a loop",
+        "left", _CORE, "cycles", "left", "cycles lost when a loop ends, even if its end was predicted",
+        example="3 cycles", shown="{text} to leave a loop",
     ),
     Attribute(
-        "taken", _CORE, "cycles", "taken", "from one taken branch to the next", example="1 cycle",
+        "taken", _CORE, "cycles", "taken", "cycles from one taken branch to the next", example="1 cycle",
         shown="taken branches every {text}",
     ),
     Attribute(
-        "redirect", _CORE, "cycles", "redirect", "in which nothing begins after a taken branch, on average",
+        "redirect", _CORE, "cycles", "redirect", "cycles without dispatch after a taken branch, on average",
         example="0.25 cycles", shown="{text} lost by a taken branch",
     ),
     Attribute(
-        "mispredict", _CORE, "cycles", "mispredict", "lost by a mispredicted branch", example="17 cycles",
+        "mispredict", _CORE, "cycles", "mispredict", "cycles lost by a mispredicted branch", example="17 cycles",
         shown="{text} a wrong prediction",
     ),
     Attribute(
-        "blocked", _CORE, "cycles", "blocked", "that a load waits if an earlier store wrote only part of its bytes",
+        "blocked", _CORE, "cycles", "blocked", "cycles lost by a load if an earlier store wrote only part of its bytes",
         example="12 cycles", shown="{text} for a load of several stores",
     ),
     Attribute(
@@ -313,20 +315,20 @@ ATTRIBUTES = (
         example="2048", shown="TLB of {number} pages",
     ),
     Attribute(
-        "walk", _CORE, "cycles", "walk", "of a page walk, which finds the address of a page that is not in the TLB",
+        "walk", _CORE, "cycles", "walk", "cycles of a page walk, which finds the address of a page not in the TLB",
         example="20 cycles", shown="{text} for a page walk",
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the most calls of a launch whose branches it predicts, since the launch before took the same ones",
+        "the most calls in a launch whose branches the core predicts because the previous launch took the same ones",
         example="2048", shown="{number} calls learned",
     ),
     Attribute(
-        "latency", _INSTRUCTION, "cycles", "latency", "from the operands to the result", example="4 cycles",
+        "latency", _INSTRUCTION, "cycles", "latency", "cycles from the operands to the result", example="4 cycles",
         shown="latency {text}",
     ),
     Attribute(
-        "throughput", _INSTRUCTION, "cycles", "throughput", "from one to the next, where none waits for another",
+        "throughput", _INSTRUCTION, "cycles", "throughput", "cycles from one to the next, if none waits for another",
         example="0.5 cycles", needed="an instruction needs its throughput", shown="one every {text}",
     ),
     Attribute(
@@ -343,16 +345,17 @@ ATTRIBUTES = (
         example="4 cycles", shown="across pages {text}",
     ),
     Attribute(
-        "apart", _INSTRUCTION, "cycles", "apart", "throughput of loads or stores that each go to another line",
+        "apart", _INSTRUCTION, "cycles", "apart", "the throughput of loads or stores that each go to another line",
         example="1 cycle", shown="in lines of their own {text}",
     ),
     Attribute(
-        "mixed", _INSTRUCTION, "cycles", "mixed", "how long it occupies what loads, stores and arithmetic share",
+        "mixed", _INSTRUCTION, "cycles", "mixed",
+        "cycles for which it occupies the resources that loads, stores and arithmetic share",
         example="0.25 cycles", shown="{text} of what loads and stores share",
     ),
     Attribute(
-        "forward", _INSTRUCTION, "cycles", "forward", "from a store to a load of the same bytes", example="5 cycles",
-        shown="forwarded in {text}",
+        "forward", _INSTRUCTION, "cycles", "forward", "cycles from a store to a load of the same bytes",
+        example="5 cycles", shown="forwarded in {text}",
     ),
     *(
         Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")
@@ -360,7 +363,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "latency", _SUSTAINED, "time", "latency_s",
-        "from the start of one round of requests of a thread to the start of its next",
+        "the time from the start of one round of requests of a thread to the start of the next",
         example="600 ns", needed="a sustained bandwidth needs the latency that requests in flight have to cover",
         shown="latency {text}",
     ),
@@ -373,7 +376,7 @@ ATTRIBUTES = (
 
 
 def attributes(of: str) -> dict[str, Attribute]:
-    """The attributes of a place by their words."""
+    """The attributes of a place, by keyword."""
     return {a.word: a for a in ATTRIBUTES if of in a.of}
 
 
@@ -384,7 +387,7 @@ LINES = (
     "processor", "peak", "pipes", "transfers", "cache", "memory", "ceiling", "link", *SETTINGS, "multiprocessor",
     "latency", "sustained", "core", "instruction", "source",
 )  # fmt: skip
-"""The words that begin the lines of a machine, without `cost`, which also stands outside of machines."""
+"""The words that begin the lines of a machine, except `cost`, which may also stand outside machines."""
 
 DIRECTIONS = ("read", "write", "mixed")
 """What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""

@@ -1,9 +1,11 @@
-"""Iterations that repeat those of an earlier iteration of the loop around theirs, for an LRU list of segments.
+"""Inner loops that begin by repeating what they did in an earlier iteration of the outer loop, for an LRU list of
+segments.
 
 In interval dynamic programming, such as `nussinov`, each iteration of the outer loop begins like an earlier one, on
 other lines, and then goes on for longer (`copied_loops` in `shifts.py`). At some point of the inner loop, the list is
-compared with what it was there then. If the cache holds the same lines in the same order, renamed, both go on alike
-until the earlier one ended. Its counts are added, and the list becomes the one that it left behind, renamed.
+compared with the one recorded at that point in the earlier iteration. If the cache holds the same lines in the same
+order, renamed, both iterations go on alike until the earlier one ended. Its counts are added, and the list becomes the
+one that it left behind, renamed.
 
 Until the inner loop has touched as many lines as the cache holds, the list contains lines of the outer loop's previous
 iteration, which are in other places. So the point of comparison comes after that, and moves on if the lists still
@@ -51,7 +53,7 @@ from roofdsl.simulate.walk import ALARM, FRESH, NEVER, RUNNING, STATUS, STRIDE, 
 
 # Columns of a loop that begins with copies: the outer loop's variable and step, and the iterations after which it
 # repeats; where and when the inner loop began this time (FIRST is NEVER if it began before it was looked at), and where
-# it is next asked whether it grows; whether the point of comparison was passed, and the time, accesses and steps there.
+# growth is looked for next; whether the point of comparison was passed, and the time, accesses and steps there.
 OUTER, OUTER_STEP, REPEATS, FIRST, BEGUN, NEXT = range(6)
 PASSED, PASSED_NOW, PASSED_ACCESSES, PASSED_STEPS, COPY_NOTES = range(6, 11)
 # Columns of a record: the iteration of the inner loop, 0 if there is none; the value of the outer variable; the
@@ -63,7 +65,7 @@ ENDED = 2  # column of counts: dirty lines that the cache no longer holds; after
 HELD = 3
 BETWEEN = 16  # iterations from one look at the list to the next
 MOST_FAILURES = 2  # in a row, after which a later point is tried
-AHEAD = 4  # blocks up to the point of comparison that are worth a look at how they grow
+AHEAD = 4  # growth is looked for only if the point of comparison is at least this many blocks ahead
 MOST_RECORDED = 2048  # segments of a list
 
 
@@ -72,7 +74,7 @@ class Copies(NamedTuple):
     loops around both, and their values when the records were made; the lines by which an array moves in a period.
 
     For each loop, residue and record: the record, its list (newest segment first), and the counts of each array since
-    the point of comparison. passed: the counts at that point, this time.
+    the point of comparison. passed: the counts at that point in the present execution.
     """
 
     of_variable: Ints
@@ -96,8 +98,8 @@ in_own_frame = internal(_in_own_frame)
 
 
 def _recorded_list(cache: List, saved: Ints) -> int:
-    """Copies the frames that the cache holds, at least in part; of a frame with one segment only the lines that it
-    holds. Returns the number of segments, 0 if there are too many.
+    """Copies the frames of which the cache holds at least a part. If the oldest of them has one segment, only the lines
+    that the cache holds are copied. Returns the number of segments, 0 if there are too many.
     """
     segments, notes = cache.segments, cache.notes
     n = lines = 0
@@ -128,7 +130,7 @@ recorded_list = internal(_recorded_list)
 
 
 def _is_same(saved: Ints, length: int, moves: Ints, periods: int, later: int, cache: List, own: Ints) -> bool:  # noqa: PLR0917
-    """Whether the newest lines of the list are those of a recorded one, renamed and `later`.
+    """Whether the newest lines of the list are those of a recorded list, renamed, with times later by `later`.
 
     own: work space for the list's newest segments. Lines of frames with one segment are compared one after the other,
     however they are divided into segments.
@@ -171,7 +173,7 @@ is_same = internal(_is_same)
 
 
 def _pass(loop: int, residue: int, totals: Ints, cache: List, copies: Copies) -> None:
-    """Notes that the point of comparison, whose record is that of the list as it is, has been passed."""
+    """Notes that the loop passes the point of comparison, whose record matches the present list."""
     segments, notes, tallies = cache
     own, passed = copies.notes[loop], copies.passed[loop]
     own[PASSED], own[PASSED_NOW] = 1, notes[NOW]
@@ -189,7 +191,7 @@ pass_point = internal(_pass)
 def _record(  # noqa: PLR0917
     loop: int, residue: int, which: int, at: int, outer: int, totals: Ints, cache: List, copies: Copies
 ) -> None:
-    """Makes a record of the list, and, of the last point, of the counts since the point of comparison."""
+    """Records the list. At the last point, also records the counts since the point of comparison."""
     segments, notes, tallies = cache
     own, record, counts = copies.notes[loop], copies.records[loop, residue, which], copies.counts[loop, residue, which]
     length = recorded_list(cache, copies.lists[loop, residue, which])
@@ -216,7 +218,7 @@ record_list = internal(_record)
 
 
 def _jump(loop: int, residue: int, periods: int, totals: Ints, cache: List, copies: Copies) -> None:  # noqa: PLR0917
-    """From the point of comparison to the last one: adds the counts between both, and sets the list."""
+    """Jumps from the point of comparison to the last point: adds the counts between both, and sets the list."""
     segments, notes, tallies = cache
     own, record, counts = copies.notes[loop], copies.records[loop, residue, LAST], copies.counts[loop, residue, LAST]
     saved, moves, length = copies.lists[loop, residue, LAST], copies.moves[loop], record[LENGTH]
@@ -245,7 +247,7 @@ jump = internal(_jump)
 
 
 def _begin_inner(loop: int, first: int, env: Ints, cache: List, copies: Copies) -> None:
-    """The inner loop begins, at `first`. What was recorded in other iterations of the loops around both is dropped."""
+    """Notes that the inner loop begins, at `first`. Drops records made in other iterations of the loops around both."""
     own = copies.notes[loop]
     own[FIRST], own[BEGUN], own[PASSED] = first, cache.notes[NOW], 0
     for k in range(copies.around.shape[1]):
@@ -261,7 +263,8 @@ begin_inner = internal(_begin_inner)
 def _compare(  # noqa: PLR0917
     loop: int, v: int, residue: int, cursor: Cursor, totals: Ints, cache: List, copies: Copies, own: Ints
 ) -> bool:
-    """At the point of comparison: whether the list is as it was then, and if so, jumps to the last point. own: as in
+    """Jumps to the last point if the list at the point of comparison is the recorded one; returns whether it jumped. It
+    does not jump to a last point that is no farther, or that this execution of the loop does not reach. own: as in
     `is_same`.
     """
     env, notes = cursor[0], copies.notes[loop]
@@ -301,7 +304,9 @@ first_record = internal(_first_record)
 
 
 def _set_alarm(v: int, env: Ints, alarms: Ints, copies: Copies) -> None:
-    """Sets the alarm to the next look at growth, the point of comparison, or a few iterations on: what comes first."""
+    """Sets the alarm to the next look at growth, the point of comparison, or a few iterations on: whichever comes
+    first.
+    """
     loop, step = copies.of_variable[v], alarms[v, STRIDE]
     own = copies.notes[loop]
     alarms[v, ALARM] = min(own[NEXT], env[v] + step * BETWEEN)
@@ -318,7 +323,7 @@ set_alarm = internal(_set_alarm)
 def _at_copies(v: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, copies: Copies) -> int:  # noqa: PLR0917
     """Compares, records and jumps at the beginning of an iteration of v, a loop that begins with copies.
 
-    Returns the value of v up to which blocks may be skipped that grow; NEVER if they are not to be looked at.
+    Returns the value of v up to which growing blocks may be skipped; NEVER if growth is not to be looked for now.
     """
     env, stops, control, alarms = cursor[0], cursor[1], cursor[7], cursor[8]
     loop, step = copies.of_variable[v], alarms[v, STRIDE]
@@ -359,7 +364,7 @@ at_copies = internal(_at_copies)
 
 
 def _look_again(v: int, env: Ints, alarms: Ints, copies: Copies) -> None:
-    """Sets the next alarm of a loop that begins with copies; the one that is set is for blocks that grow."""
+    """Sets the next alarm of a loop that begins with copies; the alarm set before is the next look for growth."""
     copies.notes[copies.of_variable[v], NEXT] = alarms[v, ALARM]
     set_alarm(v, env, alarms, copies)
 

@@ -1,4 +1,6 @@
-"""Hits and misses of a sweep, piece by piece: bounds first, distances where these do not decide. Imports numba."""
+"""Hits and misses of a sweep, piece by piece: by bounds first, and by distances if the bounds do not decide. Imports
+numba.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ from roofdsl.simulate.walk import Ints, inlined, internal
 
 
 def _count(sweep: Sweep, p: int, w: int, until: int, hit: bool, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Counts visits w to `until` - 1 of piece p, and records those to dirty lines; returns their number of ranges."""
+    """Counts visits w to `until` - 1 of piece p; returns the number of recorded ranges. Hits on dirty lines are
+    recorded unless the visitor writes, which makes its lines dirty anyway.
+    """
     segments, notes, tallies = cache
     visitors, pieces = sweep.visitors, sweep.pieces
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
@@ -72,7 +76,8 @@ count_visits = inlined(_count)
 def _least(sweep: Sweep, segments: Ints, p: int, found: int) -> int:
     """A lower bound of the distances of piece p, without a division.
 
-    It counts the lines of newer frames, and of pieces that move as fast as this one and are where it is.
+    It counts the lines of newer frames and, of pieces of its own frame that keep pace with this one without a gap, all
+    lines but three.
     """
     visitors, pieces = sweep.visitors, sweep.pieces
     x, g = pieces[p, VISITOR], pieces[p, SEGMENT_OF]
@@ -90,8 +95,9 @@ def _least(sweep: Sweep, segments: Ints, p: int, found: int) -> int:
         if pieces[q, WAY] > 0 and pieces[q, LENGTH] > 3 and segments[DT, h] == rate * every:
             other = visitors[y, BEGIN_VISITS] + every * pieces[q, VISIT]
             later_by = lag - (segments[TIME, h] + segments[DT, h] * pieces[q, MEMBER] - rate * other)
-            # Neither touched yet nor later: lines of iterations from k to k + later_by / rate, if any; in addition, the
-            # first line if iteration 0 is in the middle of its stay, and a last one that a loop left early.
+            # Neither touched by the sweep yet nor later than this line: lines of iterations from k to k + later_by /
+            # rate, if any; in addition, the first line if iteration 0 is in the middle of its stay, and a last one that
+            # a loop left early.
             if later_by < segments[DT, h]:
                 least += pieces[q, LENGTH] - 3
     return int(least)
@@ -101,7 +107,9 @@ least_distance = inlined(_least)
 
 
 def _decide(sweep: Sweep, n: int, p: int, found: int, ranges: int, cache: List) -> int:  # noqa: PLR0917
-    """Counts the hits and misses of a piece visit by visit, unless one visit decides several."""
+    """Counts the hits and misses of a piece, several visits at a time if one decides them; returns the number of
+    ranges.
+    """
     length, lines = sweep.pieces[p, LENGTH], cache.notes[LINES]
     w = 0
     while w < length:
@@ -117,7 +125,7 @@ decide = internal(_decide)
 
 
 def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
-    """Counts the hits and misses of all pieces, and records ranges of dirty lines; returns their number."""
+    """Counts the hits and misses of all pieces, and records ranges of dirty lines; returns the number of ranges."""
     segments, visitors, pieces = cache.segments, sweep.visitors, sweep.pieces
     new = 0  # lines that are in no piece of the frames so far
     for x in range(n):

@@ -1,15 +1,14 @@
 """Skipping iterations of a loop that grow evenly: blocks like those of `segment_skip.py`, each longer than the last.
 
-Suppose that a block of iterations begins with some top of the list, and that since the previous block, the segments of
-the top have moved and grown by fixed numbers of lines and become later by fixed times. The next block is simulated with
-numbers (value, change) of lines, members and times (`affine_numbers.py`): in the t-th block from there on, each of them
-is value + t change. This shows for which t all blocks go through the same steps. If the top has again moved and grown
-by the same numbers, as numbers in t, all these blocks follow by induction. Their counts are sums of numbers that change
-evenly.
+Suppose that a block of iterations begins with some top of the list, and that each segment of this top has moved, grown
+and become later since the previous block, by numbers of its own. The next block is simulated with numbers (value,
+change) of lines, members and times (`affine_numbers.py`): in the t-th block from there on, each of them is value + t
+change. This shows for which t all blocks go through the same steps. If the top has again moved and grown by the same
+numbers, as numbers in t, all these blocks follow by induction. Their counts are sums of numbers that change evenly.
 
 The block is simulated on the top alone. Lines that it does not find there must not be in the rest of the list: neither
-in the part below the top before, nor among the lines that earlier ones of these blocks have pushed out of it, as far as
-the cache still holds these. Imports numba.
+in the part that was below the top before, nor among the lines that earlier blocks have pushed out of the top and that
+the cache still holds. Imports numba.
 """
 
 from __future__ import annotations
@@ -96,16 +95,16 @@ from roofdsl.simulate.walk import (
 )
 from roofdsl.simulate.walk import COUNT as REFERENCES
 
-RECENT = 8  # executions of a loop
-WORTHWHILE = 4  # blocks
-# The list of such a block is the top of the real one, of which nothing is dropped.
+RECENT = 8  # executions of a loop for which a failed look is remembered
+WORTHWHILE = 4  # a look that skips fewer blocks counts as failed
+# Such a block is simulated on the top of the real list alone, from which nothing is dropped.
 touch_next_affine = affine(touch_next, without=(tidy, compact))
 
 
 def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[int, int]:
-    """Sets `start`: (its length, the column of its oldest segment).
+    """Sets `start` to the top; returns (its number of segments, the column of the oldest one).
 
-    The length is -1 if the top is not the earlier one that grew, -2 if too few segments were kept.
+    The number is -1 if the top has not grown from the one before the block, -2 if too few segments were kept.
     """
     segments, notes, start = cache.segments, cache.notes, growth.start
     own, kept = blocks.notes[loop], blocks.kept[loop]
@@ -171,7 +170,7 @@ set_out = internal(_set_out)
 
 
 def _go_through(growth: Growth) -> int:
-    """Simulates one block: the numbers of new visitors and lines; -1 if the next block is already different."""
+    """Simulates one block; returns the number of new visitors and lines, -1 if the next block already differs."""
     control, visitors, lines = growth.cursor[7], growth.sweep.visitors, growth.sweep.lines
     limit, notes, new = growth.limit, growth.cache.notes, growth.new
     fresh, room = 0, new.shape[0] - visitors.shape[0]
@@ -185,7 +184,7 @@ def _go_through(growth: Growth) -> int:
                     new[fresh, NEW_STEP, c] = visitors[x, LINE_STEP, c]
                     new[fresh, NEW_COUNT, c] = visitors[x, VISITS, c]
                 fresh += 1
-        # Of several steps line by line, only the last is recorded.
+        # If several steps were made line by line, only the last is recorded.
         if n < 0 and growth.totals[TOUCHES, 0] - touched != control[REFERENCES, 0]:
             return -1
         for k in range(control[REFERENCES, 0] if n < 0 else 0):
@@ -288,9 +287,9 @@ skip_growing = internal(_skip_growing)
 def _look_at_growth(  # noqa: PLR0917
     loop: int, v: int, until: int, cursor: Cursor, totals: Ints, cache: List, blocks: Blocks, growth: Growth
 ) -> None:
-    """Skips blocks that grow, unless a recent execution of the loop has looked here in vain.
+    """Skips blocks that grow, unless a look here failed in a recent execution of the loop.
 
-    To simulate a block with changing numbers takes as long as to go through some blocks.
+    Simulating a block with changing numbers takes as long as walking through several blocks.
     """
     own = blocks.notes[loop]
     place = (cursor[0][v] - own[FIRST_SEEN]) // (own[PERIOD] * cursor[8][v, STRIDE])
@@ -323,7 +322,9 @@ def _run_growing(  # noqa: PLR0917
     growth: Growth,
     copies: Copies,
 ) -> None:
-    """Like `run_skipping`, but also skips blocks that grow evenly, and what copies an earlier iteration."""
+    """Like `run_skipping`, but also skips blocks that grow evenly, and beginnings of inner loops that copy an earlier
+    iteration.
+    """
     control, alarms, notes = cursor[7], cursor[8], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:

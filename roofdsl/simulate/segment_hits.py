@@ -108,7 +108,7 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
         if d * own != ahead or first >= end:
             return n
         return int(add_piece(sweep, n, x, first, d - first, -1, end - first, g))
-    # Steps of different length: single lines.
+    # The steps differ in length: the visitor meets single lines of the segment.
     common = gcd(abs(step), abs(own))
     if ahead % common:
         return n
@@ -211,10 +211,8 @@ since_touched = inlined(_since)
 
 
 def _rates(sweep: Sweep, n: int, segments: Ints, p: int) -> tuple[int, int, int, int]:
-    """(lines that the sweep touches for each visit of a piece, and in addition; members of its frame in between,
-    likewise).
-
-    All are upper bounds, the first and the third in units of 1 / 2**FRACTION.
+    """(a, b, c, d): in v visits of a piece, the sweep touches at most a v + b lines, and passes at most c v + d members
+    of the piece's frame. The units of a and c are 1 / 2**FRACTION.
     """
     visitors, pieces = sweep.visitors, sweep.pieces
     every = visitors[pieces[p, VISITOR], EVERY] << FRACTION
@@ -306,7 +304,7 @@ most_shrinking = inlined(_most_shrinking)
 
 
 def _low_quotient(a: int, b: int) -> int:
-    """The quotient of two positive numbers, or less: evenly changing numbers have only a suitable lower bound."""
+    """The quotient of two positive numbers, rounded down; for evenly changing numbers, a lower bound of it."""
     return a // b
 
 
@@ -324,8 +322,9 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
         return int(length)
     # A hit remains one while the distance grows by `gap` at most, a miss while it shrinks by `gap` at most.
     gap = lines - distance - 1 if hit else distance - lines
-    # First the bound on the whole rest of the piece: if sweeps repeat each other it is small, and one distance decides
-    # the piece. Otherwise, the change per visit bounds how many visits are decided, however far apart their ends are.
+    # The bound on the whole rest of the piece comes first: if sweeps repeat each other, it is small, and one distance
+    # decides the piece. Otherwise, the change per visit bounds how many visits are decided, however far apart their
+    # ends are.
     if forward:
         time = min(segments[TIME, g] + segments[DT, g] * (pieces[p, MEMBER] + w), segments[CAP, g])
         if hit:

@@ -1,7 +1,5 @@
-"""Lines that a block does not find in the top of its list, for `segment_growth.py`: until when none of them is in the
-rest of the list.
-
-Imports numba.
+"""Lines that a block does not find in the top of its list, for `segment_growth.py`: for how many blocks none of them is
+in the rest of the list. Imports numba.
 """
 
 from __future__ import annotations
@@ -20,8 +18,9 @@ NEW_LINE, NEW_STEP, NEW_COUNT, NEW = range(4)
 class Growth(NamedTuple):
     """Work space for a block in numbers (value, change), on a last axis of two.
 
-    Like a simulation's own, with `limit`, the last block that goes like this one; start, the top before it, newest
-    segment first; new: lines not found in it; sizes: the lines of the top, and those that a block pushes out of it.
+    It has the tables of a simulation, and more. limit: the last block that goes like this one. start: the top before
+    this block, newest segment first. new: lines not found in it. sizes: the lines of the top, and those that a block
+    pushes out of it.
     """
 
     limit: Ints
@@ -99,9 +98,8 @@ blocks_in_range = internal(_blocks_in_range)
 
 
 def _until_one_is_below(fresh: int, top: int, most: int, size: Ints, pushed: Ints, cache: List, growth: Growth) -> int:  # noqa: PLR0917
-    """The number of blocks, at most `most`, whose new lines are not below the top, in the earlier list.
-
-    size, pushed: the lines of the top, and those that a block pushes out of it.
+    """The number of blocks, at most `most`, none of whose new lines may still be held below the top, in the part of the
+    list from before them. size, pushed: the lines of the top, and those that a block pushes out of it.
     """
     segments, notes = cache.segments, cache.notes
     for k in range(fresh):
@@ -152,8 +150,8 @@ stay_apart = internal(_stay_apart)
 
 
 def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: Ints, lines: int, growth: Growth) -> int:  # noqa: PLR0917
-    """The number of blocks, at most `most`, whose new lines are not among those that an earlier block has pushed out of
-    the top: the segments before column `oldest`.
+    """The number of blocks, at most `most`, none of whose new lines may still be held among those that an earlier block
+    pushed out of the top. A block pushes out the segments before column `oldest`.
     """
     segments = growth.cache.segments
     for k in range(fresh):
@@ -163,7 +161,7 @@ def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: I
                 continue
             its_count = segments[COUNT, o, 0] if segments[COUNT, o, 1] == 0 else 2
             every = place_step(step, count, segments[STEP, o, 0], its_count)
-            # Block t, and the lines that block t - u pushed out.
+            # Block t may meet the lines that block t - u pushed out.
             u = 1
             if (line[1] - segments[LINE, o, 1]) % every == 0:
                 u = first_in_place(line[0] - segments[LINE, o, 0], segments[LINE, o, 1], every, 1)

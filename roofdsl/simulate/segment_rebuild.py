@@ -30,11 +30,13 @@ from roofdsl.simulate.segments import (
 )
 from roofdsl.simulate.walk import internal
 
-START = 1 << 40  # the time at which a block begins that is simulated with changing numbers
+START = 1 << 40  # the time at which a block with changing numbers begins
 
 
 def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks: Blocks, growth: Growth) -> bool:  # noqa: PLR0917
-    """The list as after `most` blocks; False if it gets too long. Columns `top` and `oldest` as before."""
+    """Rebuilds the list as it is after `most` blocks; returns False if it gets too long. Column `top` is that of the
+    top's oldest segment in the list, `oldest` the same in the simulated block's list.
+    """
     segments, notes, tallies = cache
     rebuilt, own = blocks.rebuilt, growth.cache.segments
     per_block, more = growth.cache.notes[NOW, 0] - START, growth.cache.notes[NOW, 1]
@@ -82,7 +84,7 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
             rebuilt[row, n] = segments[row, g]
         lines += rebuilt[COUNT, n]
         n += 1
-    # Everything below the top leaves, except what is still there.
+    # Lines that were below the top, or were pushed out of it, have left unless they are in the rebuilt list.
     for g in range(notes[BEGIN], top):
         tallies[segments[ARRAY, g], LEFT] += segments[DIRTY, g] * segments[COUNT, g]
     for o in range(1, oldest):

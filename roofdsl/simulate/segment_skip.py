@@ -2,10 +2,10 @@
 
 The argument is that of `skip_repeats.py`. Here, a loop counts as repeating only if all references to an array move by
 the same number of lines, so that one renaming of each array holds for all lines at all times. A block is one period of
-the loop. Its top consists of the frames of the list before it, from the oldest one that the block touched on. If the
-list after the block begins with the same segments, renamed and later by the time of a block, the next blocks hit and
-miss alike, as long as no line that a block misses is in the list below the top. Each block pushes the same segments out
-of the top, renamed.
+the loop. Its top consists of those frames of the list before it that are no older than the oldest one that the block
+touched. If the list after the block begins with the same segments, renamed and later by the time of a block, the next
+blocks hit and miss alike, as long as no line that a block misses is in the list below the top. Each block pushes the
+same segments out of the top, renamed.
 
 If frames of the top were dropped during the block, the whole list must be the same.
 """
@@ -82,7 +82,9 @@ from roofdsl.simulate.walk import (
 
 
 def _note_cuts(notes: Ints, blocks: Blocks) -> None:
-    """Tells all loops which segments were cut and dropped since the last time; keeps those that they will need."""
+    """Tells every loop the oldest frame cut and the newest one dropped since the last call. While a block of some loop
+    is open, no segments are merged (STABLE).
+    """
     notes[STABLE] = NEVER
     for k in range(blocks.notes.shape[0]):
         blocks.notes[k, CUT] = min(blocks.notes[k, CUT], notes[OLDEST_CUT])
@@ -305,7 +307,7 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
             if segments[COUNT, g] > 0:
                 return 0
         outside, pushed = top, 0
-    # As many lines were pushed out as entered, and the top ends with a whole frame.
+    # As many lines must have been pushed out as entered, and the top has to end with a whole frame.
     entered = notes[ENTERED] - own[BEGIN_ENTERED]
     if not whole and pushed != entered:
         return 0
@@ -314,7 +316,7 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
         g -= 1
     if g >= outside and top < notes[END] and segments[FRAME, g] == segments[FRAME, top]:
         return 0
-    most = (remaining - 1) // own[PERIOD]  # the last iteration is gone through
+    most = (remaining - 1) // own[PERIOD]  # the last iteration is simulated
     if pushed and most > 0:
         notes[WORK] += (notes[END] - outside) * (top - notes[BEGIN]) // 4
         most = until_one_returns(loop, outside, top, pushed, most, cache, blocks)
@@ -335,9 +337,7 @@ look = internal(_look)
 
 
 def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> None:
-    """The beginning of an iteration for which a loop has set its alarm: examines the block that ends, and begins
-    another.
-    """
+    """Examines the block that ends at an iteration for which its loop has set an alarm, and begins another."""
     env, stops, control, alarms = cursor[0], cursor[1], cursor[7], cursor[8]
     control[STATUS] = RUNNING
     v = control[CULPRIT]

@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from roofdsl.simulate.segment_new_lines import Growth
     from roofdsl.simulate.segments import List
 
-MOST_GROWING = 256  # segments of a top that grows
+MOST_GROWING = 256  # segments of a growing top
 MOST_NEW = 1024
-MOST_RECORDS = 256  # iterations of an outer loop after which it repeats
+MOST_RECORDS = 256  # the longest period of an outer loop for which records are kept
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
     """The loops whose iterations repeat.
 
-    Sets the alarms of `cursor` for those that repeat exactly, in which all references to an array move by the same
-    number of lines.
+    Sets the alarms of `cursor` for those that repeat exactly: all references to an array move by the same number of
+    lines.
     """
     arrays = len(program.layouts)
     exact = {loop.variable for loop in repeating_loops(program)}
@@ -72,7 +72,7 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
     from roofdsl.simulate.segment_new_lines import NEW, Growth
 
     def twice(table: Ints) -> Ints:
-        """A table of numbers (value, change)."""
+        """The table with numbers (value, change) that do not change yet."""
         return np.stack([table, np.zeros_like(table)], axis=-1)
 
     for variable, loop in enumerate(blocks.of_variable):
@@ -96,7 +96,7 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
 
 
 def copies_of(program: Program, blocks: Blocks) -> Copies:
-    """The loops that begin with copies of what they did in an earlier iteration of the loop around them."""
+    """The loops that begin by repeating what they did in an earlier iteration of the loop around them."""
     from roofdsl.simulate.segment_copies import (
         COPY_NOTES,
         FIRST,

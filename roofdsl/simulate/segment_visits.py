@@ -90,7 +90,7 @@ def _all_visitors(  # noqa: PLR0917
             side = 1 if step > 0 else -1
             n = add(visitors, n, array, line, side, abs(last - line) + 1, begin, every, every - 1, r, write)
         else:
-            # Lines every `phases` iterations are in equal steps.
+            # Lines that are visited `phases` iterations apart are in equal steps.
             common = gcd(abs(step), per)
             phases = per // common
             for phase in range(min(phases, iterations)):
@@ -120,7 +120,8 @@ ranges = internal(_ranges)
 
 
 def _leave_out(visitors: Ints, n: int, x: int, f: int, v: int, iterations: int) -> int:  # noqa: PLR0917
-    """Leaves out visit v of x to the single line at which f stays all the time; returns the number of visitors.
+    """Leaves out visit v of x to the single line at which f stays all the time; returns the number of visitors, -1 if
+    there are too many.
 
     Visits to this line count as f's: it is in the cache all the time.
     """

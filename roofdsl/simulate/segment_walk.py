@@ -167,8 +167,8 @@ put_all = internal(_put_all)
 def _line_by_line(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, lines: Ints, cache: List, first: int, count: int, iterations: int
 ) -> int:
-    """Makes the accesses of a sweep one by one, and only once while all references stay in their lines; returns their
-    number.
+    """Makes the accesses of a sweep one by one, only once while all references stay in their lines; returns the number
+    made.
     """
     references, places = tables[4], tables[5]
     flat, stride = cursor[3], cursor[4]

@@ -22,11 +22,10 @@ from roofdsl.simulate.walk import FOR_EVER, NEVER, Ints, compiled, inlined, inte
 # segment's smallest and largest line. A segment without members has a HIGH below its LOW. RATE: how much time one
 # iteration of its sweep took.
 LOW, HIGH, COUNT, FRAME, LINE, STEP, TIME, DT, CAP, DIRTY, ARRAY, RATE, SEGMENT = range(13)
-# Of the list's notes: the time now, the lines in the list, the lines that the cache holds; the segments are in the
-# columns from BEGIN to END - 1, of which EMPTY have no members; how many were left by the last tidying; whether tables
-# were too small; the work done so far, in units of about 10 ns; the oldest frame that was cut and the newest that was
-# dropped since these were last reset; how many lines have entered the list; segments of newer frames than STABLE are
-# not made one.
+# The list's notes: the time now, the lines in the list, the lines that the cache can hold; the columns BEGIN to END - 1
+# of the segments, of which EMPTY have no members; how many segments the last compaction left; whether tables were too
+# small; the work done so far, in units of about 10 ns; the oldest frame that was cut and the newest that was dropped
+# since these were last reset; how many lines have entered the list; segments of frames from STABLE on are not merged.
 NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK = range(9)
 OLDEST_CUT, NEWEST_DROPPED, ENTERED, STABLE, NOTES = range(9, 14)
 # A column of the tallies: dirty lines that have left the list at its end.
@@ -81,9 +80,8 @@ joins = inlined(_joins)
 
 
 def _compact(segments: Ints, notes: Ints) -> None:
-    """Removes the segments without members, and merges neighbors that continue each other.
-
-    In separate frames, only the order of their lines matters: they get times one apart.
+    """Removes the segments without members, and merges neighbors that continue each other. Neighbors are merged only if
+    each is alone in its frame. Then only the order of their lines matters, and these get times one apart.
     """
     last, alone = 0, False  # the previous segment, and whether it is the only one in its frame
     for g in range(notes[BEGIN], notes[END]):
@@ -146,7 +144,9 @@ push = inlined(_push)
 
 
 def _room_after(segments: Ints, notes: Ints, g: int) -> int:
-    """A copy of segment g right after it; 0 if the table is full, which sets TOO_SMALL."""
+    """Inserts a copy of segment g right after it; returns its column. If the table is full, sets TOO_SMALL and returns
+    0.
+    """
     end = notes[END]
     if g + 1 < end and segments[COUNT, g + 1] == 0:
         notes[EMPTY] -= 1
@@ -213,8 +213,9 @@ later = inlined(_later)
 def _tidy(segments: Ints, notes: Ints, tallies: Ints) -> None:
     """Drops the frames of which the cache no longer holds anything, and segments without members if there are many.
 
-    Splitting a segment needs a free column, and cannot move all other segments (`room_after`). So a short list is moved
-    away from the end of the table in time. A table that was too small has lost lines, and its counts are not used.
+    Splitting a segment needs a free column, and `room_after` only moves the segments after g. So a short list is
+    moved away from the end of the table in time. A table that was too small has lost lines, and its counts are not
+    used.
     """
     while notes[LISTED] > notes[LINES] and notes[BEGIN] < notes[END]:
         begin = g = notes[BEGIN]
@@ -242,7 +243,9 @@ tidy = internal(_tidy)
 
 
 def _store_rest(cache: List, dropped: NDArray[np.bool_]) -> None:
-    """At the end, stores the dirty lines; of arrays that are dropped, those that the cache no longer holds."""
+    """Counts the dirty lines as stored at the end; of arrays that are dropped, only those that the cache no longer
+    holds.
+    """
     segments, notes, tallies = cache
     begin = end = notes[BEGIN]
     above = notes[LISTED]
@@ -265,7 +268,7 @@ store_rest = compiled(_store_rest)
 
 
 def _some_meet(segments: Ints, begin: int, end: int, low: int, high: int) -> bool:
-    """Whether one of these segments, if there are any, has lines in a range."""
+    """Whether the range of one of these segments meets the range from `low` to `high`."""
     some = 0
     for g in range(begin, end):
         some |= (segments[LOW, g] <= high) & (segments[HIGH, g] >= low)
@@ -315,7 +318,7 @@ take_line = internal(_take_line)
 
 
 def _touch_lines(cache: List, lines: Ints, n: int) -> None:
-    """Accesses to lines, one after the other, for which the cache has room: n columns (line, array, write).
+    """Accesses n lines one after the other, all of which fit into the cache: columns (line, array, write) of `lines`.
 
     The fourth row becomes the line if it was not in the list, otherwise NO_LINE.
     """
