@@ -127,7 +127,8 @@ def _serve(ends: tuple[Connection, Connection], run: Run, root: Path | None, lim
     """The nursery's loop, until the server closes its end of the pipe or is killed."""
     pipe, servers = ends
     servers.close()  # a copy of the server's end here would keep the pipe open after the server has ended
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for meant_for_the_server in (signal.SIGINT, signal.SIGTERM):  # it closes the pipe, and then `kept` is removed
+        signal.signal(meant_for_the_server, signal.SIG_IGN)
     os.environ[FOLDER] = str(kept)
     left = preparations()
     try:
@@ -189,6 +190,7 @@ def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files:
     status = 2
     try:
         os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # commands end processes of their own with it
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(files[0], 1)
         os.dup2(files[1], 2)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -137,18 +139,29 @@ def test_the_command_serves_lines() -> None:
     assert json.loads(done.stdout)["result"]["machine"] == "v100"
 
 
-def test_nothing_is_left_of_a_server_that_is_killed() -> None:
-    """The process that answers calls ends with it: its end of standard output is closed."""
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_a_server_that_is_killed(sent: signal.Signals, tmp_path: Path) -> None:
+    """The process that answers calls ends with it: its end of standard output is closed, and its folder is gone.
+
+    A service manager sends SIGTERM to all processes at once, so to that one, too.
+    """
     asked = json.dumps({"id": 1, "method": "check", "params": {"text": KERNEL}})
     command = [sys.executable, "-m", "roofdsl", "serve", "--stdio"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own, start_new_session=True
+    ) as server:
         assert server.stdin is not None and server.stdout is not None
         server.stdin.write(asked + "\n")
         server.stdin.flush()
         assert json.loads(server.stdout.readline())["id"] == 1
-        server.kill()
+        if sent == signal.SIGKILL:
+            server.kill()
+        else:
+            os.killpg(server.pid, sent)
         ended, _, _ = select.select([server.stdout], [], [], 30)
         assert ended and server.stdout.read() == ""
+    assert not list(tmp_path.iterdir())
 
 
 def test_data_of_index_arrays(nursery: Nursery, root: Path) -> None:
