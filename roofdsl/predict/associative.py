@@ -1,4 +1,4 @@
-"""The sets of a machine's caches, which predictions ignore: where they matter, and the traffic with them."""
+"""The sets of a machine's caches, which predictions ignore by default: when they matter, and the traffic with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST = 300_000_000
 """A level with at most this many accesses is simulated with its sets."""
 
 HASHED_BYTES = 128 << 10
-"""Ways of this many bytes or more: such caches select sets by a hash of the address instead of some of its bits."""
+"""Caches whose ways have at least this many bytes select sets by a hash of the address instead of some of its bits."""
 
 
 class WithSets(Record):
@@ -34,9 +34,8 @@ class WithSets(Record):
 
 
 def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> tuple[str, ...]:
-    """Warnings about caches whose sets change the number of moved lines, and what helps.
-
-    Only caches whose sets follow from addresses: those with stated ways, each way smaller than HASHED_BYTES.
+    """Warnings about caches whose sets change the number of moved lines, and what helps. They concern only caches whose
+    sets follow from addresses: those with stated ways, each way smaller than HASHED_BYTES.
     """
     found = []
     for cache in machine.caches:

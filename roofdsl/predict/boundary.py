@@ -14,9 +14,9 @@ class Boundary(Record):
 
     cache_bytes: the capacity of that cache; None on a machine without caches (then Q is compulsory). line_bytes: its
     line; None if it is not stated (then each array's line is its own element). convention: how bytes are counted;
-    `because` says where that comes from. moved_bytes: bytes moved at a time, a sector or a whole line; None for one
-    element. allocated: the share of the lines begun by stores that are loaded first, where the machine states one and
-    nothing else decides the convention; the bytes of the expected time have them, those of the bound do not.
+    `because` says who chose it. moved_bytes: bytes moved at a time, a sector or a whole line; None for one element.
+    allocated: the share of the lines begun by stores that are loaded first, if the machine states one and nothing else
+    decides the convention; only the expected time counts these loads; the bound does not.
     """
 
     cache_bytes: int | None

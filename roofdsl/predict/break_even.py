@@ -37,7 +37,9 @@ class BreakEven(Record):
 
     @property
     def first(self) -> int | None:
-        """The least size from which compute takes at least as long; None if there is none, or if it is undecided."""
+        """The least size from which on compute always takes at least as long; None if there is none, or if it is
+        undecided.
+        """
         return self.intervals[-1][0] if self.intervals and self.intervals[-1][1] is None else None
 
     def to_json(self) -> dict[str, Any]:
@@ -60,7 +62,8 @@ def break_even(
     *,
     within: Iterable[Quasi] = (),
 ) -> BreakEven:
-    """Where the first of `terms`, compute, is at least the other: polynomials in `parameter` and others, in seconds.
+    """Where the first of `terms`, compute, is at least the second. Both are polynomials in `parameter` and others, in
+    seconds.
 
     values: numbers of the others. within: polynomials that are not negative at valid sizes; an interval that ends where
     they do has no end, and one that begins where they do begins at 1.
@@ -100,7 +103,9 @@ def _reduced(value: Quasi, parameter: str) -> Quasi:
 
 
 def _limit(top: Quasi, bottom: Quasi) -> Fraction | None:
-    """top / bottom as all parameters grow in proportion; None if it depends on the proportion, or has no limit."""
+    """The limit of top / bottom as all parameters grow in proportion; None if it depends on the proportion, or does not
+    exist.
+    """
     highest = [_highest(part) for part in (top, bottom)]
     if highest[0].degree(highest[0].names()) != highest[1].degree(highest[1].names()):
         return None

@@ -1,11 +1,11 @@
 """How the time inside the core and the transfers of all levels combine: the Execution-Cache-Memory rule of a machine.
 
 T = max(T_OL, T_nOL + the transfers' times) (Stengel, Treibig, Hager, Wellein, "Quantifying performance bottlenecks of
-stencil computations using the Execution-Cache-Memory model", ICS 2015). T_OL is the work that runs beside transfers
-(arithmetic, chains), T_nOL the loads and stores between registers and the nearest cache. On newer processors, transfers
-may overlap with these and with each other (Laukemann, Hager, Wellein, "Microarchitectural comparison and in-core
-modeling of state-of-the-art CPUs", arXiv:2409.08108: they do on Genoa and Grace, and not on Sapphire Rapids). The
-machine says which (`transfers`).
+stencil computations using the Execution-Cache-Memory model", ICS 2015). T_OL is the work that overlaps with transfers
+(arithmetic, chains); T_nOL is the loads and stores between registers and the nearest cache. On newer processors,
+transfers may overlap with these and with each other (Laukemann, Hager, Wellein, "Microarchitectural comparison and
+in-core modeling of state-of-the-art CPUs", arXiv:2409.08108: they do on Genoa and Grace, and not on Sapphire Rapids).
+The machine says which (`transfers`).
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def measured_turns_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
 
 
 def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of a level's transfers, with stores at their own rates where the machine states such.
+    """The time of a level's transfers, with stores at their own rates if the machine states these.
 
-    A stored line comes in, is changed and goes out again, which takes longer than its bytes; loads of other lines run
-    beside it in part. So the time is the longer of all bytes at the bandwidth, and of stored and loaded lines, each at
-    their rates.
+    A stored line comes in, is changed and goes out again, which takes longer than its bytes alone would. Loads of other
+    lines overlap with that in part. So the time is the longer of two: all bytes at the bandwidth, or stored and loaded
+    lines, each at their rates.
     """
     cache = next((cache for cache in machine.caches if cache.name == level.name), None)
     least = Fraction(0)
@@ -57,10 +57,10 @@ def transfer_s(level: LevelTime, machine: Machine) -> Fraction:
 
 
 def both_directions_s(level: LevelTime, machine: Machine) -> Fraction:
-    """The time of its loads and stores, one after the other or, where it is duplex, at the same time.
+    """The time of a level's loads and stores, which run one after the other or, on a duplex level, at the same time.
 
-    Stores that bypass the caches come after both: they and the loads wait in the same buffers of a core. They have the
-    bandwidth for them, or else that of the other stores.
+    Stores that bypass the caches come after both: they and the loads wait in the same buffers of a core. Their
+    bandwidth is the one stated for them, or else that of the other stores.
     """
     part = next((part for part in machine.hierarchy if part.name == level.name), None)
     slow = None if part is None else part.stores_bytes_per_s

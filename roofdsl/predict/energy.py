@@ -1,7 +1,7 @@
 """The energy of a launch: the constant power for its time, its operations, and the bytes across every boundary.
 
 E = P0 T + sum over types of operations x energy + sum over levels of bytes x energy (`machine.energy_roofline`). T is
-the expected time if there is one, else the bound; a power cap stretches it where operations and bytes alone would take
+the expected time if there is one, else the bound. A power cap stretches it if operations and bytes alone would draw
 more than P_cap - P0. `predict.with_energy` makes these values.
 """
 
@@ -17,8 +17,8 @@ EXPECTED, BOUND = "expected time", "bound"
 
 
 class Balances(Record):
-    """Of a type on a machine, in operations per byte of its memory: B_tau, B_eps, and where an operation takes twice
-    the least energy (`EnergyRoofline`).
+    """The balances of a type on a machine, in operations per byte of its memory: B_tau, B_eps, and the intensity at
+    which an operation takes twice the least energy (`EnergyRoofline`).
     """
 
     type: str
@@ -30,9 +30,9 @@ class Balances(Record):
 class Energy(Record):
     """The energy of one launch, or of several (they can be added and multiplied).
 
-    time_s: how long it lasts, with what a power cap adds; uncapped_s: without. of: which time that is, EXPECTED, BOUND
-    or both for a program in which only some launches have an expected time. operations, levels: joules by type and by
-    level. balances: None without operations, and where launches differ in them.
+    time_s: how long it lasts, including what a power cap adds; uncapped_s: the same without a cap. of: which time that
+    is, EXPECTED, BOUND or both for a program in which only some launches have an expected time. operations, levels:
+    joules by type and by level. balances: None without operations, and if launches differ in them.
     """
 
     time_s: Fraction
@@ -66,11 +66,11 @@ class Energy(Record):
 
     @property
     def is_capped(self) -> bool:
-        """Whether the power cap makes it slower."""
+        """Whether the power cap lengthens the time."""
         return self.time_s > self.uncapped_s
 
     def per_joule(self, work: int) -> Fraction:
-        """Operations per joule, which are operations per second and watt."""
+        """Operations per joule, which equals operations per second per watt."""
         return work / self.total_j if self.total_j else Fraction(0)
 
     @property
@@ -107,7 +107,9 @@ class Energy(Record):
         )
 
     def to_json(self, work: int) -> dict[str, Any]:
-        """The keys that a prediction of this much work has for it (docs/energy.md): joules, watts, seconds."""
+        """The keys for energy in the document of a prediction of this much work (docs/energy.md): joules, watts,
+        seconds.
+        """
         balances = self.balances
         return {
             "energy_j": float(self.total_j),
@@ -132,12 +134,12 @@ def no_energy_json(why: str) -> dict[str, Any]:
 
 
 def total_of(parts: Iterable[tuple[str, Fraction]]) -> Fraction:
-    """Joules of all together."""
+    """The sum, in joules."""
     return sum((joules for _, joules in parts), Fraction(0))
 
 
 def joined(parts: Iterable[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction], ...]:
-    """Equal names together, in the order in which they first occur."""
+    """The parts with equal names added, in the order in which the names first occur."""
     total: dict[str, Fraction] = {}
     for name, joules in parts:
         total[name] = total.get(name, Fraction(0)) + joules

@@ -23,8 +23,8 @@ from roofdsl.predict.prediction import LinkTime, Prediction
 def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:
     """All executions of this collective, as a prediction that can be added to `like` and has its levels, without bytes.
 
-    step_s: the latency of each step. Raises InputError for a link that the machine does not have or that does not start
-    at its memory, if none of several links is chosen, and if there is no link.
+    step_s: the latency of each step. Raises InputError if the machine has no link, or not this one, if the link does
+    not start at its memory, and if there are several links and none is chosen.
     """
     found = collective_of(e, machine, step_s)
     latency = found.steps * found.latency_s
@@ -54,7 +54,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
 
 
 def collective_of(e: Exchanged, machine: Machine, step_s: Fraction = Fraction(0)) -> Collective:
-    """One execution of it. Raises InputError as `exchange` does."""
+    """One execution of the collective. Raises InputError as `exchange` does."""
     joined = replace(network(e, machine), latency_s=step_s)
     return collective(cast(Kind, e.step.kind.text.replace("_", "-")), e.size_bytes, joined)
 

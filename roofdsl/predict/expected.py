@@ -54,7 +54,7 @@ class Expected(Record):
     """The expected time of one launch, or of several (they can be added and multiplied), and its parts.
 
     causes: they add up to expected_s minus the bound. core_s, loads_s: T_OL and T_nOL. transfers: seconds of each level
-    behind the nearest cache, nearest first. data_s: loads and transfers together, by the machine's rule. launch_s: the
+    behind the nearest cache, nearest first. data_s: loads and transfers combined by the machine's rule. launch_s: the
     time that launches add. overlap: the share of what could overlap that does, None if the machine does not say. core:
     for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy. ladder: for
     one launch, the causes in the order in which they were added, the launch last.
@@ -110,7 +110,7 @@ class Expected(Record):
         )
 
     def remedies(self) -> list[dict[str, Any]]:
-        """The remedies, with the expected time under each, for JSON."""
+        """The remedies, each with the expected time if it is applied, for JSON."""
         if self.relaxed_s is None or not self.relaxed_s:
             return []
         speedup = float(self.expected_s / self.relaxed_s)
@@ -167,7 +167,7 @@ def expected(
     data_s = max([data_s, measured_turns_s(moved, machine), *(delay.seconds_s for delay in slower)])
     lost_s, lost_at = restarts_s(farther, machine)
     lost_s = min(core_s, data_s, lost_s)
-    # a launch comes before the work, not beside it
+    # a launch precedes the work, and does not overlap with it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
     # parts that no cause below changes: the launch, links, and levels that take turns already in the bound

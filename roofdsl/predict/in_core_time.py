@@ -107,7 +107,7 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
 
 
 def without_in_core(machine: Machine) -> str:
-    """Why no code has an expected time on this machine; empty if the machine states what is needed."""
+    """Why code has no expected time on this machine; empty if the machine states what is needed."""
     if machine.multiprocessor is not None:
         return f"{machine.name} is a GPU; expected times are modeled for CPUs"
     if not machine.instructions:

@@ -17,5 +17,5 @@ def check_available(kernel: Kernel, *, sets: bool, compiled: bool) -> None:
 
 
 def values_given(kernel: Kernel) -> tuple[str, ...]:
-    """Where the values of its index arrays are from, in words."""
+    """Where the values of the kernel's index arrays come from, in words."""
     return () if kernel.data is None else tuple(f"values of {text}" for text in kernel.data.about)

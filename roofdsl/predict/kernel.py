@@ -51,7 +51,7 @@ class Options(Record):
     - unit: "tensor" or "tensor_sparse" (rule 14); overrides the kernel's.
     - ceilings: names of the machine's ceilings that limit the code.
     - levels: "all", or "memory" for only the memory.
-    - data: the further memory in which all data lie at first.
+    - data: the further memory that holds all data at first.
     - warm: the launch directly follows another one like it, whose data are still in the caches as far as they fit.
     - block: the thread block for the occupancy.
     - in_flight_bytes: the bytes that each thread has in flight, which cap the bandwidth of levels with a stated
@@ -167,7 +167,7 @@ def _with_wanted(  # noqa: PLR0917
 
 
 def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:
-    """What the hardware moves: by the machine's own policy, whatever the kernel says is to be counted."""
+    """What the hardware moves, by the machine's own policy, whatever convention the kernel states."""
     from roofdsl.counts.traffic_at import footprint_at
 
     more, levels, own = list[Moved](), found.levels, kernel
@@ -261,7 +261,7 @@ def _crossing(
 
 
 def _added(parts: Sequence[tuple[_Crossing, int]]) -> _Crossing:
-    """Several launches, each as often as told. A level that one of them lacks is left out of the sum."""
+    """The sum over several launches, each with its number of executions. A level that one of them lacks is left out."""
     kept = set.intersection(*({level.name for level in part.nearer} for part, _ in parts))
     each = [
         (tuple(level * times for level in part.nearer if level.name in kept), part.memory * times)
@@ -281,8 +281,8 @@ def _one_crossing(
 ) -> _Crossing:
     """Count the bytes across every boundary, with caches that are cold at the start of the launch, or warm.
 
-    A warm launch is counted in the order of the loops. Its traffic is that of two launches in a row minus that of one,
-    and thread blocks are counted without a state of the caches that a second launch could start from.
+    A warm launch is counted in the order of the loops. Its traffic is that of two launches in a row minus that of one.
+    Counting by thread blocks leaves no state of the caches from which a second launch could start.
     """
     from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
     from roofdsl.counts.streamed import streamed_at
@@ -316,7 +316,7 @@ def _one_crossing(
 
 
 def _with_streamed(memory: LevelTime, streamed: int, machine: Machine) -> tuple[LevelTime, tuple[str, ...]]:
-    """The memory with the bytes of stores that bypass the caches, and what is assumed of them."""
+    """The memory with the bytes of stores that bypass the caches, and the assumption about their rate."""
     if not streamed:
         return memory, ()
     rate = machine.main_memory.streamed_bytes_per_s

@@ -1,7 +1,8 @@
-"""The launches that the generated CUDA makes of one kernel: one for each nest, and again in each iteration of the host.
+"""The launches that the generated CUDA makes of one kernel: one for each nest, repeated in each iteration of the host's
+loops.
 
-`codegen.cuda_functions` decides what is launched, so that a prediction is one of the code that runs. Every launch
-starts with cold caches, as those of a program do.
+`codegen.cuda_functions` decides what is launched, so that a prediction is about the code that runs. Every launch starts
+with cold caches, as those of a program do.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from roofdsl.codegen.launch_grids import Step
 
 MOST_SIZES = 64
-"""Launches of different sizes by a loop of the host that are predicted one by one."""
+"""The most launches of different sizes, made by a loop of the host, that are predicted one by one."""
 
 
 class Launched(Record):
@@ -39,7 +40,7 @@ class Launched(Record):
 
 
 class KernelLaunches(Record):
-    """The launches of a kernel; `why` they are counted as one kernel in the order of its loops, if they are."""
+    """The launches of a kernel. If they are counted as one kernel in the order of its loops, `why` gives the reason."""
 
     each: tuple[Launched, ...]
     count: int
@@ -47,9 +48,8 @@ class KernelLaunches(Record):
 
 
 def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> KernelLaunches:
-    """What is launched for one execution of `kernel` at `values`.
-
-    On machines without multiprocessors, and without caches, where the order of accesses does not matter, it is one.
+    """The launches of one execution of `kernel` at `values`. There is one on a machine without multiprocessors, and on
+    one without caches, where the order of accesses does not matter.
     """
     whole = KernelLaunches((Launched(kernel, 1),), 1)
     if machine.multiprocessor is None or not machine.caches or _is_one(kernel):
@@ -180,7 +180,7 @@ def _host_symbols(steps: Sequence[Step]) -> frozenset[str]:
 
 
 def _deciding(steps: Sequence[Step]) -> frozenset[str]:
-    """The symbols on which the sizes of launches depend, or whether they are made."""
+    """The symbols that decide the sizes of launches, or whether they are made."""
     from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
 
     found = _host_symbols(steps)
@@ -230,7 +230,7 @@ def _with_arrays(part: Any, arrays: Mapping[str, Array]) -> Any:
 
 
 def _intent(array: Array, is_read: bool, is_written: bool, written_before: bool) -> Intent:
-    """What a launch does with an array: one that no earlier launch has written, and that does not come in, is written
+    """What a launch does with an array. An array that is no input, and that no earlier launch has written, is written
     before it is read.
     """
     if not is_written:

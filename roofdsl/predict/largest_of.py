@@ -1,4 +1,5 @@
-"""Which of several functions of a positive integer is the largest, and where that changes, exactly for all integers.
+"""Which of several functions of a positive integer is the largest, and at which integers that changes. The answer is
+exact for all of them.
 
 The functions are sums of closed forms (polynomials with floors, case by case). With n = L m + r, for every remainder r
 of a common period L, the floors disappear. The integers m then fall into intervals on which every function is one
@@ -40,7 +41,7 @@ class Interval(Record):
 
 
 def largest(terms: Mapping[str, Summands], symbol: str) -> tuple[Interval, ...]:
-    """The positive integers in intervals, each with its largest term; of equal terms, the first in order.
+    """The positive integers as intervals, each with its largest term; of equal terms, the first in order counts.
 
     Raises NotExact for another symbol, for a quotient, and for floors without a short common period.
     """

@@ -21,11 +21,12 @@ class LevelTime(Record):
     loads_bytes, stores_bytes: the two directions, if the convention distinguishes them. moved_bytes: bytes moved at a
     time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
     larger of the two, which determines the time (for several launches, summed launch by launch). allocated_bytes: what
-    ordinary stores load before they write, in addition, where the machine states a share of it (`write_allocate 0.25`):
-    stores that bypass the cache do without, so only the expected time has it (`with_allocated`). begun_bytes: the lines
-    of a cache that stores begin, where the machine states how stored and loaded lines share it (`written_loads`).
-    streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s: their bandwidth,
-    where the machine states one. Such stores may be faster than loads: the bound takes the faster of the two
+    ordinary stores load before they write, in addition, if the machine states a share (`write_allocate 0.25`). Stores
+    that bypass the cache avoid these loads, so only the expected time counts them (`with_allocated`). begun_bytes: the
+    lines of a cache that stores begin, if the machine states how stored and loaded lines share its bandwidth
+    (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s:
+    their bandwidth, if the machine states one. Such stores may be faster than loads: the bound takes the faster of the
+    two
     bandwidths for them.
     """
 
@@ -66,7 +67,7 @@ class LevelTime(Record):
 
     @property
     def through_bytes(self) -> int:
-        """`timed_bytes` of what comes through the nearer level."""
+        """The `timed_bytes` that pass through the nearer level."""
         if self.duplex_bytes is None:
             return self.bytes - self.streamed_bytes
         return max(self.loads_bytes or 0, (self.stores_bytes or 0) - self.streamed_bytes)
@@ -125,7 +126,7 @@ class LevelTime(Record):
         )
 
     def divided(self, parts: int) -> LevelTime:
-        """One of so many equal parts, in whole bytes."""
+        """One of `parts` equal parts, in whole bytes."""
         return replace(
             self,
             bytes=round(Fraction(self.bytes, parts)),
@@ -154,8 +155,8 @@ class LinkTime(Record):
     """The traffic of collectives over a machine's link to others like it: bytes one way over the busiest link, and
     time.
 
-    bytes: exact, and possibly a fraction, if the number of devices does not divide the array. collectives: their
-    number. latency_s: of all their steps.
+    bytes: exact; a fraction if the number of devices does not divide the array. collectives: their number. latency_s:
+    of all their steps.
     """
 
     name: str

@@ -140,7 +140,9 @@ def _begun(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: Traff
 def _from_registers(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
-    """(loaded, stored) bytes, bytes moved at a time, and the assumptions: counted by warps if the machine has them."""
+    """(loaded bytes, stored bytes, bytes moved at a time, assumptions) of the accesses, counted by warps if the machine
+    has them.
+    """
     from roofdsl.counts.registers import compiled_bytes_at
     from roofdsl.counts.sector_traffic import register_bytes_at
     from roofdsl.counts.warps import warp_bytes_at
@@ -162,7 +164,7 @@ def _from_registers(
 
 
 def is_first_level(cache: Cache) -> bool:
-    """Whether a machine's nearest cache is the one next to the registers, by its name an L1.
+    """Whether a machine's nearest cache is next to the registers, which its name tells: an L1.
 
     A machine that defines only an L2 says nothing about the levels between that and the registers.
     """

@@ -1,8 +1,8 @@
 """Levels that do not deliver at the same time as those behind them, and take turns with them (`beside`).
 
-The roofline assumes that all levels deliver at the same time, so the longest time counts. A core is slower if a nearer
-cache delivers less, or nothing, while lines pass through it from farther away. The machine then states the rate at
-which that cache delivers beside the others, and the times are added.
+The roofline assumes that all levels deliver at the same time, so the longest time counts. A core is slower than that if
+a nearer cache delivers less, or nothing, while lines pass through it from farther away. The machine then states the
+rate at which that cache delivers beside the others, and the times are added.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ def in_turn(
     """(name, seconds) of the levels that take turns according to `machine`, farthest first; otherwise ().
 
     From the memory towards the registers: the hits of a cache with a `beside` rate (the bytes of its boundary beyond
-    those of the next one) are added at that rate, and those that are both loaded and stored at `beside_updates`. Hits
-    beside lines from farther than the next level are added at the `beside_far` rate: as many of the hits as of the
-    lines that come through the cache come from there. If a level's whole time is longer than that of all levels behind
-    it, only that time counts; the same holds if nothing comes from behind. A ceiling on the level lowers the rates by
-    the same factor. A cache whose requests wait for those of farther levels may state a rate below its bandwidth; only
-    expected times use it (`as_measured`), since code can always take the levels one after the other.
+    those of the next one) are added at that rate, and those that are both loaded and stored at `beside_updates`. The
+    share of the hits that equals the share of passing lines from beyond the next level is added at the `beside_far`
+    rate. If a level's whole time is longer than that of all levels behind it, only that time counts; the same holds if
+    nothing comes from behind. A ceiling on the level lowers the rates by the same factor. A cache whose requests wait
+    for those of farther levels may state a rate below its bandwidth. Only expected times use such a rate
+    (`as_measured`); the bound does not, since code can always access the levels one after the other.
     """
     stated = {cache.name: cache for cache in machine.caches if cache.takes_turns}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
@@ -49,7 +49,7 @@ def in_turn(
 
 
 def _updated(level: LevelTime, behind: LevelTime, own: int) -> int:
-    """The bytes of hits that are loaded and stored again, of `own` ones: twice the smaller direction."""
+    """The part of the `own` bytes of hits that is both loaded and stored: twice the smaller direction."""
     sides = level.loads_bytes, level.stores_bytes, behind.loads_bytes, behind.stores_bytes
     if any(side is None for side in sides):
         return 0
@@ -58,7 +58,7 @@ def _updated(level: LevelTime, behind: LevelTime, own: int) -> int:
 
 
 def _seconds_a_byte(cache: Cache, far: Fraction, as_measured: bool, *, updates: bool = False) -> Fraction:
-    """What a byte of hits adds, given the share of the lines that come from farther than the next level."""
+    """The seconds that a byte of hits adds, given the share of the lines that come from farther than the next level."""
     near_rate = cache.beside_bytes_per_s
     if updates and cache.beside_updates_bytes_per_s is not None:
         near_rate = cache.beside_updates_bytes_per_s

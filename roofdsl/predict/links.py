@@ -105,7 +105,9 @@ def _max_flow(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> Fra
 
 
 def _minimum_cut(flow: dict[Edge, Fraction], capacity: dict[Edge, Fraction]) -> tuple[str, ...]:
-    """The edges that leave the nodes which more could still reach: full, and together as much as the flow."""
+    """The edges that leave the set of nodes that more could still reach. They are full, and together carry the whole
+    flow.
+    """
     reached = _reached(flow, capacity)
     cut = [carrier for a, b, carrier in capacity if a in reached and b not in reached]
     return tuple(dict.fromkeys(carrier[1] for carrier in cut if carrier is not None))

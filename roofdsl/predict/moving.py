@@ -1,9 +1,9 @@
 """The hardware's traffic in a launch beyond what the bound counts, and the time that it takes.
 
-The bound counts by a convention, and takes every level at its bandwidth. A core may move more (`traffic once` does not
-count that a line is loaded and stored), and more slowly: lines of strided walks, lines that come into the first cache
-while it should serve loads, first lines of pages that were not prefetched. Each of these takes its own time, which
-becomes a cause.
+The bound counts by a convention, and takes every level at its bandwidth. A core may move more than that (`traffic once`
+does not count both the load and the store of a line). It also moves some lines more slowly: those of strided walks,
+those that come into the first cache while it should serve loads, and the first ones of pages, which were not
+prefetched. The time that each of these adds becomes a cause.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NEARER = "a working set that fits into a nearer cache"
 
 
 class Moved(Record):
-    """All levels with the bytes that cross with this cause and those before it, beyond what the bound counts."""
+    """All levels, with the bytes that cross their boundaries after this cause and those before it are included."""
 
     cause: str
     remedy: str
@@ -33,9 +33,9 @@ class Moved(Record):
 
 
 class Moving(Record):
-    """What is moved. more: what the hardware moves beyond the bytes of the bound, the last with all of it. walks: the
-    strided walks, scattered: the lines that data choose in no order; None without any. unchanged: whether no line is
-    written back if the code's stores are masked.
+    """What the hardware moves. more: the causes of traffic beyond the bytes of the bound; the last has all of it.
+    walks: the strided walks, scattered: the lines that data choose in no order; None without any. unchanged: whether no
+    line is written back, provided that the code's stores are masked.
     """
 
     more: tuple[Moved, ...] = ()
@@ -60,10 +60,10 @@ def lost_by_sharing(
     machine: Machine,
     memory_behind: Callable[[Machine], LevelTime],
 ) -> Moved | None:
-    """What else comes from memory since the last cache keeps less for this code than its whole size; None if nothing.
+    """What else comes from memory because the last cache keeps less than its whole size for this code; None if nothing.
 
     memory_behind: the memory's traffic on a machine with another last cache. A launch whose data outgrow what is kept
-    finds a share of them again (`machine.kept`), and for the rest moves what it would behind a cache of that size.
+    finds a share of them again (`machine.kept`). For the rest, it moves what it would move behind a cache of that size.
     """
     cache = machine.last_cache
     if cache is None or cache.kept_bytes == cache.size_bytes:
@@ -78,7 +78,7 @@ def lost_by_sharing(
     mixed = (least + most).divided(again.denominator)
     cause = f"{cache.name} keeps {show_size(cache.kept_bytes)} beside others"
     found = tuple(mixed if level is memory else level for level in levels)
-    # beside stores that bypass the caches, loads add their time even if the stores are more
+    # with stores that bypass the caches, loads add their time even if more is stored than loaded
     more = mixed.bytes > memory.bytes if memory.streamed_bytes else mixed.timed_bytes > memory.timed_bytes
     return Moved(cause, NEARER, found) if more else None
 
@@ -98,9 +98,10 @@ def delays(
     loads_s: Fraction,
     machine: Machine,
 ) -> list[Delay]:
-    """Lines taken one by one, and lines that come in, given the levels behind the first cache with the time of each.
+    """The delays by lines taken one by one, and by lines that come in, given the levels behind the first cache and
+    their times.
 
-    loads_s: of the loads and stores between the registers and the first cache.
+    loads_s: the time of the loads and stores between the registers and the first cache.
     """
     found = [] if moving.walks is None else _walked(moving.walks, levels, transfers, machine)
     if moving.scattered is not None:
@@ -115,7 +116,9 @@ def delays(
 def _walked(
     walks: Walks, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
 ) -> list[Delay]:
-    """The time of strided walks: their lines, those that few sets lose, and the addresses of their pages."""
+    """The delays by strided walks: their lines, lines lost because they fall into few sets, and the addresses of their
+    pages.
+    """
     rest_s = streams_seconds(walks, [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)])
     names, crowded = " and ".join(walks.arrays), " and ".join(walks.tight.arrays)
     lines_s = strided_seconds(walks, machine)
@@ -131,7 +134,7 @@ def _walked(
 def _in_no_order(
     scattered: Scattered, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
 ) -> list[Delay]:
-    """The time of lines that data choose in no order, and of the addresses of their pages."""
+    """The delays by lines that data choose in no order, and by the addresses of their pages."""
     names = " and ".join(scattered.arrays)
     times = [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)]
     lines_s, paged_s = scattered_seconds(scattered, times, machine)
@@ -142,7 +145,8 @@ def _in_no_order(
 
 
 def restarts_s(levels: Sequence[LevelTime], machine: Machine) -> tuple[Fraction, str]:
-    """(the seconds that pages of streams lose at their first lines while the core computes, the farthest such level).
+    """(the seconds that streams lose at the first lines of pages while the core computes, the farthest level with such
+    a loss).
 
     levels: those behind the first cache, nearest first. Streams lose this time at the level they come from.
     """

@@ -1,4 +1,4 @@
-"""Occupancy: the number of warps resident on a multiprocessor, and the rate that their requests in flight allow.
+"""Occupancy: the number of warps resident on a multiprocessor, and the rate that their requests in flight can sustain.
 
 Slots, registers and shared memory limit the resident warps, block by block. By Little's law, a bandwidth beta needs
 latency x beta bytes in flight. With fewer, the rate is at most the bytes in flight over the latency.
@@ -30,7 +30,7 @@ class Block(Record):
 class Occupancy(Record):
     """The warps and blocks resident on one multiprocessor, and what limits them (`warps`, `blocks`, ...).
 
-    most: the most warps it can hold; None if the machine does not say.
+    most: the most warps that the multiprocessor can hold; None if the machine does not say.
     """
 
     warps: int

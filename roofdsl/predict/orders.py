@@ -51,7 +51,8 @@ class Orders(Record):
 
 
 def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block: Block | None = None) -> Orders:
-    """By blocks and waves on a machine with multiprocessors: the launch that the generated CUDA makes.
+    """The order of accesses: by blocks and waves on a machine with multiprocessors, as the generated CUDA launches
+    them.
 
     The threads of a block are those of the kernel's tiles, otherwise of `block`, otherwise DEFAULT_THREADS. The number
     of resident blocks follows from the multiprocessor's limits, and from how many blocks the grid has.
@@ -88,5 +89,5 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
 
 
 def in_loop_order(kernel: Kernel, why: str) -> Orders:
-    """The order of the loops as written, and the reason why it is not that of the launch."""
+    """The order of the loops as written, with the reason why it is not the order of the launch."""
     return Orders(kernel, assumptions=(f"accesses counted in loop order, as if sequential: {why}",))

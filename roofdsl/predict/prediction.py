@@ -25,7 +25,8 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
 
 
 class Cores(Record):
-    """How many cores run the kernel, and from how many on a level that all of them share is saturated (n_s).
+    """The number of cores that run the kernel, and the number from which a level that all of them share is saturated
+    (n_s).
 
     shared: the level, and the seconds of its transfers for all cores together. Both are None if there is no expected
     time, or if nothing is transferred to a shared level.
@@ -51,13 +52,13 @@ class Prediction(Record):
     counters: totals of the kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread
     block; latency: the rates that its requests in flight allow, by level. parts: the operations by type and class, each
     with its rate, that make up compute_s. in_turn: levels that take turns instead of running at the same time, farthest
-    first, if the machine says so (`levels_in_turn`). links: of a program's collectives, by link. collective: the
-    collective that this is the time of, if any.
+    first, if the machine says so (`levels_in_turn`). links: the traffic of a program's collectives, by link.
+    collective: the collective whose time this is, if it is one.
 
     expected: the time that the code will take, with the causes of its distance from the bound. It is None if there is
-    no such time, or if it was not requested; no_expected then gives the reason, or is empty. cores: if a number of
-    cores was requested. energy: if it was requested; if it could not be found, no_energy gives the reason. executions:
-    of kernels, if one of them is several launches (`predict.kernel_launches`).
+    no such time or if it was not requested; no_expected then gives the reason, or is empty. cores: if a number of cores
+    was requested. energy: if it was requested; if it could not be found, no_energy gives the reason. executions: the
+    number of kernel executions, if one of them is several launches (`predict.kernel_launches`).
     """
 
     kernel: str
@@ -137,7 +138,7 @@ class Prediction(Record):
 
     @property
     def fma_fraction(self) -> Fraction | None:
-        """alpha = F / (F + N) of the dominant type: F pairs run fused beside N other operations; None without any."""
+        """alpha = F / (F + N) of the dominant type, for F fused pairs and N other operations; None without any."""
         own = [p for p in self.parts if p.type == self.type]
         pairs = sum((Fraction(p.operations, 2) for p in own if p.cls == "fma"), Fraction(0))
         others = sum(p.operations for p in own if p.cls != "fma")
@@ -145,7 +146,9 @@ class Prediction(Record):
 
     @property
     def peak_fraction(self) -> Fraction | None:
-        """beta: the effective peak over the machine's; (1 + alpha) / 2 if unfused is half of fused."""
+        """beta: the effective peak over the machine's. It is (1 + alpha) / 2 if the unfused rate is half of the fused
+        one.
+        """
         return (
             None
             if self.peak_per_s is None or not self.machine_peak_per_s
@@ -183,14 +186,13 @@ class Prediction(Record):
 
     @property
     def one_upon_another(self) -> tuple[str, Fraction]:
-        """The levels of `in_turn` as one term, `DRAM + L2`, and their time."""
+        """The levels of `in_turn` as one term, such as `DRAM + L2`, and their time."""
         return " + ".join(name for name, _ in self.in_turn), sum((t for _, t in self.in_turn), Fraction(0))
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """The largest term, and those within 10 % of it, largest first.
-
-        Among levels that take turns, each that has 10 % of their time.
+        """The largest term and those within 10 % of it, largest first. Of levels that take turns, each that has at
+        least 10 % of their time is named.
         """
         together, whole = self.one_upon_another
         shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
@@ -206,7 +208,7 @@ class Prediction(Record):
     # ---- several launches ----
 
     def __add__(self, other: Prediction) -> Prediction:
-        """Both, one after the other (rule 18: times add, and so do the terms). Same machine's levels.
+        """Both, one after the other, on the same machine (rule 18: times add, and so do the terms).
 
         A level that could not be found for one of them is left out of the sum.
         """
@@ -329,7 +331,7 @@ class Prediction(Record):
         } | self._asked_for()
 
     def _asked_for(self) -> dict[str, Any]:
-        """The keys that a document has only if they were asked for."""
+        """The keys that a document has only on request."""
         found: dict[str, Any] = {} if self.cores is None else {"cores": self.cores.to_json()}
         if self.energy is not None:
             found |= self.energy.to_json(self.work)

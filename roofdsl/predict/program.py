@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class KernelTotal(Record):
-    """All launches of one kernel in a program, of any size, or all its collectives of one kind and array.
+    """All launches of one kernel in a program, whatever their sizes, or all collectives of one kind and array.
 
     total: their sum. share: their fraction of the program's time at the bound. bounds: theirs, largest time first.
     """

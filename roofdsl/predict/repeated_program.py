@@ -2,7 +2,7 @@
 
 Each kernel has one set of arrays for each size. Between two launches on the same arrays, the other launches touch their
 own. If they touch more than a strict LRU cache holds, nothing of the arrays is left. If nothing came in between, the
-launch is that of a kernel launched repeatedly (`Options.warm`).
+launch is like that of a kernel launched repeatedly (`Options.warm`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def steady_parts(
 ) -> tuple[Prediction, ...]:
     """The sums over the launches of each of `at.launched`, if the program has been executed before.
 
-    `cold` are single launches with empty caches.
+    `cold`: the predictions of single launches with empty caches.
     """
 
     @cache

@@ -20,7 +20,9 @@ MOST_ORDERED = 7
 """The most devices for which every order of a ring is tried; for more, the given order is used."""
 
 MOST_CUTS = 6
-"""The most devices for which a bound on all algorithms is found: one maximum flow for each way to divide them."""
+"""The most devices for which a bound on all algorithms is computed: it takes one maximum flow for each way to divide
+them.
+"""
 
 Pairs = Mapping[tuple[str, str], Fraction]
 Resource = tuple[str, str]  # (what it is called, in which direction)
@@ -28,7 +30,7 @@ IN_AND_OUT = "in and out"  # of a memory
 
 
 class Routed(Record):
-    """The collective with the fastest algorithm found. `order`: of the ring; empty for direct sends.
+    """The collective with the fastest algorithm found. `order`: the devices around the ring; empty for direct sends.
 
     at_least_s: a lower bound for any algorithm: the bytes that must leave some of the devices for the others, over the
     maximum flow between them; None for more than MOST_CUTS devices. It does not include latency.

@@ -53,7 +53,7 @@ def scaling(
 
 
 def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options) -> Prediction:
-    """The prediction on this number of the machine's cores: the bound of these, and the expected time of `scaling`.
+    """The prediction on this number of the machine's cores: their bound, and the expected time from `scaling`.
 
     Raises CommandError for a GPU, for more cores than the machine has, for a machine that does not state what one core
     gets from the memory, and what `predict` raises.
@@ -161,9 +161,9 @@ ONE_CORE = "one core, {level}"
 def some_cores(machine: Machine, cores: int) -> Machine:
     """The machine with this number of cores, with their share of the peaks and of the caches' bandwidths.
 
-    The memory gives each core what a single one gets, but never more in total than its bandwidth. A machine of one core
-    stands for several like it. Raises CommandError if the machine has several cores and does not state what one of them
-    gets from the memory.
+    The memory gives each core what a single one gets, but never more in total than its bandwidth. A machine with one
+    core stands for any number of such cores. Raises CommandError if the machine has several cores and does not state
+    what one of them gets from the memory.
     """
     all_cores, memory = machine.units or 1, machine.main_memory
     if cores == all_cores == 1:

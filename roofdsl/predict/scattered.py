@@ -1,7 +1,7 @@
 """Lines that data choose, in no order: gathers such as `x[col[k]]`, and scatters such as `y[row[k]] += ...`.
 
-Hardware fetches streams ahead. A line that follows no other one is fetched when it is asked for, so its time is not
-that of its bytes at the bandwidth, but of as many requests as the core has under way: the machine's `random` rate.
+Hardware fetches streams ahead. A line that follows no other one is fetched when it is asked for, so its time does not
+follow from the bandwidth, but from the number of requests that the core has under way: the machine's `random` rate.
 Which lines these are follows from the data: every access goes through the caches (`simulate.scattered_lines`).
 """
 
@@ -21,7 +21,8 @@ from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.strided import Lines, from_each, page_walks_seconds
 
 MOST_ACCESSES = 30_000_000
-"""Traces are kept up to this many accesses (some three seconds for four levels); beyond, lines count as streams."""
+"""Traces are kept up to this many accesses (about three seconds for four levels); beyond that, lines count as streams.
+"""
 
 
 def chosen_arrays(kernel: Kernel) -> tuple[str, ...]:
@@ -35,7 +36,7 @@ def chosen_arrays(kernel: Kernel) -> tuple[str, ...]:
 
 
 class Scattered(Record):
-    """The lines of a launch in no order: of which arrays, across each boundary behind a cache, and the number of page
+    """The lines of a launch in no order: their arrays, the bytes across each boundary behind a cache, and the page
     walks.
     """
 
@@ -70,13 +71,13 @@ def scattered_of(
 def scattered_seconds(
     scattered: Scattered, levels: Sequence[tuple[LevelTime, Fraction]], machine: Machine
 ) -> tuple[Fraction, Fraction]:
-    """(seconds of the lines with the streams beside them, seconds of page walks with these), given each level with its
-    time, nearest first.
+    """(seconds of the lines in no order together with the streams, seconds of page walks together with the streams),
+    given each level with its time, nearest first.
 
     Streams are fetched ahead while the core waits for lines in no order. But both come from the same level, or through
     it, one after the other: at each level, what comes from there or from farther adds to the streams' own time. A line
-    takes the time of the level that it comes from, and no more on its way; as many bytes of a strided one if the
-    machine states no more.
+    takes the time of the level that it comes from, and no more on its way. A level without a `random` rate counts with
+    its rate of strided loads, or else with its bandwidth.
     """
     found_s = paged_s = Fraction(0)
     pages_s = page_walks_seconds(scattered.pages, machine)
@@ -92,7 +93,7 @@ def scattered_seconds(
 
 
 def _rates(part: Cache | Memory) -> tuple[Fraction, Fraction | None]:
-    """(bytes per second of loads, of what stores add to them)."""
+    """(bytes per second of loads; the rate at which stores add to their time, None if they add nothing)."""
     if part.random_bytes_per_s is not None:
         return part.random_bytes_per_s, part.random_stores_bytes_per_s
     return part.strided_bytes_per_s or part.bandwidth_bytes_per_s, part.strided_stores_bytes_per_s
@@ -101,7 +102,7 @@ def _rates(part: Cache | Memory) -> tuple[Fraction, Fraction | None]:
 def _lines(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, line: int, names: Sequence[str], *, warm: bool
 ) -> tuple[tuple[Lines, ...], int]:
-    """(the lines in no order behind each cache, accesses to pages whose address is not known). Raises CommandError."""
+    """(the lines in no order behind each cache, accesses to pages that are not in the TLB). Raises CommandError."""
     from roofdsl.simulate.scattered_lines import scattered_lines, scattered_pages
 
     at, core = sized(kernel, values), machine.core

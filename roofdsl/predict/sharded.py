@@ -178,7 +178,7 @@ def _check_parameter(kernel: Kernel, name: str) -> None:
 
 
 def _check_loops(kernel: Kernel, parameter: str) -> None:
-    """Checks that `parameter` is the extent of loops and dimensions that go together, and nothing else."""
+    """Checks that `parameter` is only the extent of loops and of the dimensions that they run through."""
 
     def refuse(why: str) -> CommandError:
         help = "a kernel with a separate parameter for each loop can be split along any of them"
@@ -302,10 +302,9 @@ def _break_evens(
     *,
     parameter: str,
 ) -> tuple[BreakEven, ...]:
-    """The value of `parameter` from which the compute time of one device is at least its memory's, and its links'.
-
-    Closed forms in the parameters of the whole, exact values if `values` has the others. Latencies are part of the
-    links' time. Raises CommandError if the terms have no closed form.
+    """The values of `parameter` from which the compute time of one device is at least that of its memory, and that of
+    its links. They are closed forms in the parameters of the whole, or exact values if `values` has the other
+    parameters. Latencies are part of the links' time. Raises CommandError if the terms have no closed form.
     """
     from roofdsl.predict.time_forms import in_closed_form, quasi, terms_of
 

@@ -1,4 +1,4 @@
-"""Lines that a launch takes one by one: strided walks, which hardware does not prefetch as it does streams.
+"""Lines that a launch accesses one by one: strided walks, which hardware does not prefetch as it does streams.
 
 `B[j, i]` with j innermost takes another line at every access. The time depends on the level that these lines come from.
 A fully associative LRU cache may hold them all, while a real one puts lines that are a power of two apart into a few of
@@ -29,15 +29,17 @@ if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets
 
 MOST_ACCESSES = 100_000_000
-"""Sets are simulated up to this many accesses (two seconds); beyond, a column fits as a whole or not at all."""
+"""Sets are simulated up to this many accesses (two seconds); beyond that, a column fits as a whole or not at all."""
 
 
 FEW_SETS = 8
-"""Stores to lines in fewer sets wait for each other. Strided walks that are measured go through as many sets."""
+"""Stores to lines in fewer sets than this wait for each other. The strided walks that are measured go through this
+many.
+"""
 
 
 class Lines(Record):
-    """Bytes of lines across a level's boundary, nearest first: those loaded and stored by strided accesses."""
+    """The bytes of lines that strided accesses load and store across one level's boundary."""
 
     level: str
     loaded: int
@@ -45,9 +47,10 @@ class Lines(Record):
 
 
 class Tight(Record):
-    """Arrays whose lines some loop loses since `lines` of them fall into `sets` sets of a cache, with `ways` each.
+    """Arrays whose lines some loop loses because `lines` of them fall into `sets` sets of a cache with `ways` ways
+    each.
 
-    buffers: the lines that loads find on their way into this cache. No sets: how many there are is not known.
+    buffers: the lines that loads find on their way into this cache. sets is 0 if their number is not known.
     """
 
     arrays: tuple[str, ...] = ()
@@ -61,10 +64,10 @@ class Tight(Record):
         return 0 < self.sets < FEW_SETS
 
     def lost(self) -> Fraction:
-        """The share of their loads that do not find them after all.
+        """The share of the loads of such lines that do not find them after all.
 
-        LRU loses all of them, and so do caches if many sets overflow. In few sets they replace lines less strictly
-        (`machine.kept`), and as many lines as there are `buffers` are found on their way in.
+        LRU loses all of them, and so do caches if many sets overflow. In few sets, caches replace lines less strictly
+        (`machine.kept`), and loads find up to `buffers` lines on their way in.
         """
         if not self.in_few_sets:
             return Fraction(1)
@@ -74,10 +77,10 @@ class Tight(Record):
 class Walks(Record):
     """The lines of a launch that are taken one by one.
 
-    arrays: those with strided walks. lines: of these walks, with fully associative caches. even: the share of their
-    accesses whose lines are an even number of lines apart, of which those that are no multiple of four count half.
-    crowded: the lines of all accesses that only the sets which the machine states lose (none if it states no sets);
-    tight: the arrays that lose them, and in how many sets. pages: the number of page walks.
+    arrays: those with strided walks. lines: the traffic of these walks, with fully associative caches. even: the share
+    of their accesses whose lines are an even number of lines apart; an even number that is no multiple of four counts
+    half. crowded: the lines, of all accesses, that are lost only because caches have sets (none if the machine states
+    no sets); tight: the arrays that lose them, and in how many sets. pages: the number of page walks.
     """
 
     arrays: tuple[str, ...]
@@ -103,7 +106,7 @@ class _Reference(Record):
 def walks_of(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: Sequence[LevelTime], *, warm: bool
 ) -> Walks | None:
-    """The strided walks of one launch; None without any, and on a machine that states no rate for them.
+    """The strided walks of one launch; None if there are none, or if the machine states no rate for them.
 
     levels: the exact bytes of every level. warm: right after another launch, which left its data in the caches.
     """
@@ -154,7 +157,8 @@ PLACED = "arrays begin where `measure` puts them: each five lines further into i
 def _even(strided: Sequence[_Reference], line: int) -> Fraction:
     """The share of the accesses whose lines are an even number of lines apart: they use a part of the sets and banks.
 
-    A half of the sets counts half, since the time is about in the middle; a fourth or less counts fully.
+    Accesses that use half of the sets count half, since their time is about in the middle; those that use a fourth or
+    less count fully.
     """
     total = sum(r.executed for r in strided)
     even = Fraction(0)
@@ -165,7 +169,7 @@ def _even(strided: Sequence[_Reference], line: int) -> Fraction:
 
 
 def _tight(at: Sized, machine: Machine) -> Tight:
-    """What some loop loses because its lines fall into too few sets of a cache, by one iteration of each loop."""
+    """The arrays whose lines fall into too few sets of a cache in some loop. One iteration of each loop is examined."""
     from roofdsl.counts.conflicts import conflicts
     from roofdsl.predict.associative import sets_of
 
@@ -184,7 +188,7 @@ def _tight(at: Sized, machine: Machine) -> Tight:
 
 
 def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:
-    """The traffic across each boundary in sets, beyond that with fully associative caches.
+    """The traffic across each boundary that caches with sets add to that of fully associative ones.
 
     A line is loaded before a part of it is stored, even if the machine's convention does not count that.
     """
@@ -213,7 +217,9 @@ def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
 
 
 def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of lines that only the sets lose: those of even strides, and longer for stores in few sets."""
+    """The seconds of lines lost only because of sets, at the rates of even strides; stores in few sets have their own
+    rate.
+    """
     total, lost = Fraction(0), walks.tight.lost()
     for part, loaded, stored in from_each(walks.crowded, machine):
         stores = part.strided_stores_bytes_per_s
@@ -235,7 +241,7 @@ def from_each(lines: Sequence[Lines], machine: Machine) -> Iterator[tuple[Cache 
 
 
 def streams_seconds(walks: Walks, levels: Sequence[tuple[LevelTime, Fraction]]) -> Fraction:
-    """The seconds of the traffic of streams, which is that of the slowest level, given each level with its time."""
+    """The seconds of the streams, which are those of the slowest level, given each level with its time."""
     rest = Fraction(0)
     of = {one.level: one.loaded + one.stored for one in walks.lines}
     for level, time in levels:
@@ -245,7 +251,7 @@ def streams_seconds(walks: Walks, levels: Sequence[tuple[LevelTime, Fraction]]) 
 
 
 def page_walks_seconds(pages: int, machine: Machine) -> Fraction:
-    """The seconds of so many page walks."""
+    """The seconds of this many page walks."""
     core = machine.core
     if core is None or core.walk is None or not machine.clock_hz:
         return Fraction(0)
@@ -335,9 +341,8 @@ def _by_columns(
 def _in_sets(
     at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
 ) -> list[tuple[str, int, int]]:
-    """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs.
-
-    Lines that stores begin count as loaded where `plain` counts them so: where the machine says so.
+    """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs. Lines
+    that stores begin count as loaded wherever `plain` counts them so, as the machine says.
     """
     from roofdsl.predict.associative import sets_of
     from roofdsl.simulate.cache_levels import CacheLevel

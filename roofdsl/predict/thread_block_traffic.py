@@ -1,4 +1,6 @@
-"""Traffic behind a cache if a kernel runs in thread blocks: simulated if the accesses are few, otherwise by scopes."""
+"""Traffic behind a cache of a kernel that runs in thread blocks: simulated if the accesses are few, otherwise by
+scopes.
+"""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, opt
 
 
 def _within(kernel: Kernel) -> frozenset[Quasi]:
-    """a - b for every assumption `a >= b` and the like."""
+    """a - b for every assumption `a >= b`, and accordingly for the other comparisons."""
     found = set()
     for assumed in kernel.assumptions:
         if isinstance(assumed, Compare) and assumed.op in (">=", ">", "<=", "<"):

@@ -82,7 +82,7 @@ def whole_weights(one: Sum, names: Iterable[str]) -> tuple[tuple[int, ...], int]
 
 
 Terms = tuple[tuple[str, Largest], ...]
-"""The terms of the time by name, as rule 15 has them: the time is the largest, without overlap it is their sum."""
+"""The terms of the time by name, as in rule 15: the time is the largest of them; without overlap it is their sum."""
 
 
 def terms_of_a_launch(compute: Largest, levels: Iterable[tuple[str, Largest]], machine: Machine) -> Terms:
@@ -91,7 +91,7 @@ def terms_of_a_launch(compute: Largest, levels: Iterable[tuple[str, Largest]], m
 
 
 def bounding(seconds: Sequence[Fraction]) -> list[int]:
-    """The terms that bound the time: the places of the largest and of those within 10 % of it, the largest first.
+    """The places of the terms that bound the time: the largest and those within 10 % of it, the largest first.
 
     Equal terms keep their order; if all are 0, none bounds.
     """
@@ -187,10 +187,10 @@ _DIVIDER = ("div", "sqrt", "rsqrt", "rcp")
 def _units(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
     """The seconds that each set of vector units is busy with the operations that run on no other unit.
 
-    Alone, a class runs at its rate r on all its units, so an operation takes one of k units k/r seconds. A set of s
-    units needs at least the sum of these times over s for its own operations. Only unions of the sets of classes
+    Alone, a class runs at its rate r on all its k units, so an operation occupies one of them for k/r seconds. A set of
+    s units needs at least the sum of these times over s for its own operations. Only unions of the sets of classes
     matter: any other set has the operations of a smaller one of these. The divider, functions that are computed by
-    separate code, and every class whose units are not stated are assumed to run beside all of these.
+    separate code, and every class whose units are not stated are assumed to overlap with all of these.
     """
     own = {p: units_of(machine, p.type, p.cls) for p in parts}
     sets: set[Units] = set()

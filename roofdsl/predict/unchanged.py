@@ -1,4 +1,4 @@
-"""Launches after which another one changes nothing, such as `Y[i] = max(Y[i], 0)`."""
+"""Kernels whose second launch changes nothing, such as `Y[i] = max(Y[i], 0)`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def changes_nothing_again(kernel: Kernel) -> bool:
 
 
 def _extremum(statement: Assign) -> tuple[str, tuple[Expr, ...]]:
-    """(`min` or `max`, what it is taken of beside the element itself); ("", ()) for other statements."""
+    """(`min` or `max`, its operands other than the element itself); ("", ()) for other statements."""
     if statement.op in ("min=", "max="):
         return statement.op[:-1], (statement.value,)
     value = statement.value
@@ -43,7 +43,9 @@ def _extremum(statement: Assign) -> tuple[str, tuple[Expr, ...]]:
 
 
 def without_stores(level: LevelTime) -> LevelTime:
-    """The level if no line is changed, and so none is written back. The nearest one serves the same accesses."""
+    """The level's traffic if no line is changed, and so none is written back. The nearest level serves the same
+    accesses.
+    """
     loads = level.loads_bytes
     if loads is None or level.nearer == "registers":
         return level

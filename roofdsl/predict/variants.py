@@ -1,4 +1,4 @@
-"""The accesses of a variant of the generated code, where it makes them in another order than the kernel."""
+"""The accesses of a variant of the generated code that makes them in another order than the kernel."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Sectors that the warps of a GPU touch where data choose them: every access of the generated CUDA, in its warps.
+"""Sectors that the warps of a GPU touch if data choose them: every access of the generated CUDA is followed, by warps.
 
 A warp is N consecutive iterations of the loop along x (`codegen.cuda_functions` decides which one that is). Its threads
-run the loops inside in step: the k-th iteration of each is executed together, by the threads that have so many. What
-one thread runs alone is one access at a time.
+run the loops inside in step: the k-th iteration is executed together by all threads that have at least k. A single
+thread makes one access at a time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from roofdsl.matrices.points import distinct, touching, unfolded
 def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
     """(loaded, stored) bytes in sectors, as `counts.warps.warp_bytes_at`, for a kernel with data.
 
-    Raises CommandError for index arrays without values, and executions too many to go through.
+    Raises CommandError for index arrays without values, and for too many executions to go through.
     """
     at = sized(kernel, params)
     check_cache(kernel, None, sector_bytes)

@@ -65,7 +65,7 @@ def energy_of(prediction: Prediction, machine: Machine) -> Energy:
 def _operation_j(part: ComputePart, machine: Machine, notes: list[str]) -> Fraction:
     """The energy of one operation of a part, in joules.
 
-    Where a division or a function has no energy of its own, it has that of as many operations as it takes the time of.
+    A division or function without an energy of its own has that of as many plain operations as take the same time.
     """
     each = operation_energy(machine, part.type, part.cls)
     if has_own_energy(machine, part.type, part.cls):
