@@ -174,9 +174,9 @@ def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front
     """A term for each boundary behind a cache, or for that of the memory on a machine without caches.
 
     once: the bytes that must be loaded and stored across every boundary. needed: gives, for what is in front of a
-    boundary, the bytes that any order must load across it, and the argument for them. On a machine that states a rate
-    of stores past the caches, any code may use them: then no stores must cross the caches, and those to the memory take
-    the faster rate, as in the bound of `predict`.
+    boundary, the bytes that any order must load across it, and the argument for them. Code of cores may bypass the
+    caches with its stores, so these only have to reach the memory, at the rate that is stated for such stores if it is
+    the faster one, as in the bound of `predict`.
     """
     loads, stores = once
     past = machine.main_memory.streamed_bytes_per_s if machine.multiprocessor is None else None
@@ -187,7 +187,7 @@ def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front
             bytes_needed, why = needed(front)
             if bytes_needed > loads:
                 least, argument = bytes_needed, why
-        through = stores if past is None or at is machine.main_memory else 0
+        through = stores if at is machine.main_memory or machine.multiprocessor is not None else 0
         terms.append(_level_term(at, (least, through), argument, past))
     return terms
 

@@ -151,8 +151,8 @@ kernel jacobi(n, steps):
 
 @pytest.mark.parametrize(
     ("options", "memory_ms"),
-    [("streamed 5 GB/s", Fraction(16, 20)), ("streamed 100 GB/s", Fraction(8, 20) + Fraction(8, 100)),
-     ("streamed 100 GB/s, duplex", Fraction(8, 20))],
+    [("line 64 B", Fraction(16, 20)), ("streamed 5 GB/s", Fraction(16, 20)),
+     ("streamed 100 GB/s", Fraction(8, 20) + Fraction(8, 100)), ("streamed 100 GB/s, duplex", Fraction(8, 20))],
 )  # fmt: skip
 def test_stores_past_the_caches_are_not_below_the_floor(options: str, memory_ms: Fraction) -> None:
     """Code may store faster than it loads, and then no store crosses the caches: no bound of `predict` is lower."""
