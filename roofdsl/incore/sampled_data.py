@@ -107,8 +107,7 @@ class _Cut:
 
     @staticmethod
     def of(kernel: Kernel, loop: For, values: Mapping[str, int], given: Mapping[str, NDArray[np.int64]]) -> _Cut | None:
-        """The loop with the arrays that it goes through; None if pieces of it would not be launches of the same code.
-        """
+        """The loop with the arrays that it goes through; None if its pieces would not be launches of the same code."""
         if loop.start != Const(0) or loop.step != Const(1) or _has_reads(loop.stop):
             return None
         inner = {n.var: n for n in _loops(loop.body)}

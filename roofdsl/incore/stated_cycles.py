@@ -80,8 +80,7 @@ class Timer:
         return core, loads
 
     def _exits(self, loop: Loop) -> float:
-        """The cycles lost at the loop's ends if these are not predicted because the loop is long or varies in length.
-        """
+        """The cycles lost at the loop's ends if these are not predicted: the loop is long, or varies in length."""
         if loop.length > (self.rates.predicted or FORESEEN) or loop.iterations % loop.entries:
             return self.rates.mispredict * loop.entries
         return 0.0
