@@ -218,8 +218,7 @@ def walk_rates(
     watch = Stopwatch(loops(texts, dict.fromkeys(texts, _BEGIN)), begin, _RUNS[quick])
 
     def cycles(name: str, lines: int) -> float:
-        """The cycles per line; a run goes over all lines a whole number of times, and takes some microseconds at least.
-        """
+        """The cycles per line; a run goes over all lines a whole number of times, in at least some microseconds."""
         tell(list(texts).index(name) / len(texts), name.replace("_", " "))
         times = -(-_LEAST_LINES // lines)  # once for a walk of several passes, which would run beyond the buffer
         return watch.cycles_in_one(name, times * lines // _UNROLLED) / _UNROLLED

@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from roofdsl.simulate.segment_new_lines import Growth
 
 Counts = NDArray[np.int64]
-# The cost after which blocks that grow are skipped, if the code for it is compiled, and if not: it takes a minute.
+# The cost after which growing blocks are skipped: if the code for that is compiled, and if not, since compiling takes a
+# minute.
 SOON, LATE = 1 << 24, 1 << 32
 
 
 class Way(Protocol):
-    """A simulation in progress. cost: in units of about one simulated access; gave_up: it cannot be completed."""
+    """A simulation in progress. cost: the work so far, in units of about one simulated access; gave_up: it cannot be
+    completed.
+    """
 
     cursor: Cursor
     cost: int
@@ -183,7 +186,7 @@ def _widest(program: Program) -> int:
 
 
 def _growing_is_compiled() -> bool:
-    """Whether the code that skips blocks that grow is compiled, or on disk."""
+    """Whether the code that skips growing blocks is compiled already, in memory or on disk."""
     from roofdsl.simulate.segment_growth import run_growing
 
     function: Any = run_growing
