@@ -30,12 +30,12 @@ _ONE_BY_ONE = (
     "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `random`,",
     "# `random_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times.",
 )
-_PAST = "# `streamed`: stores that bypass the caches, of one core while it loads nothing."
+_PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time."
 
 
 _ALLOCATED = (
-    "# `write_allocate 0.25`: this share of the lines that stores begin is loaded first, as times of copy and triad",
-    "# beside those of load and of an update in place show; the bandwidth counts these loads.",
+    "# `write_allocate 0.25`: this share of the lines that stores begin is loaded first, as the times of load,",
+    "# copy, triad and an update in place show together; the bandwidth counts these loads.",
 )
 
 

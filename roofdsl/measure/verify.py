@@ -99,7 +99,7 @@ def _verified(
         if found.wrong:
             raise WrongResult(
                 f"{what} of kernel {kernel.name} does not compute what the kernel computes at {at}: {found.wrong}",
-                "it gets no time; this is a bug in roofdsl, please report it with the kernel",
+                "it is not timed; this is a bug in roofdsl, please report it with the kernel",
             )
         if verified is not None and found.unverifiable:
             break  # at this size, rounding alone may give any result: a long sum in half precision

@@ -129,7 +129,7 @@ def _check_future(levels: Sequence[CacheLevel]) -> None:
     best = next((level for level in levels if level.policy == "opt"), None)
     if best is None:
         if any(level.bypass for level in levels):
-            raise CommandError("only the best replacement knows which accesses to pass by", "give --policy opt")
+            raise CommandError("only the best replacement lets accesses bypass a cache", "give --policy opt")
         return
     if len(levels) > 1:
         raise CommandError(
