@@ -27,8 +27,8 @@ DIVIDER = 4
 
 
 class Cost(Record):
-    """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: the places of dispatch that
-    it takes. mix: cycles for which it occupies the resources that it shares with loads and stores.
+    """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: the dispatch slots that it
+    takes. mix: cycles for which it occupies the resources that it shares with loads and stores.
     """
 
     latency: float
@@ -214,7 +214,7 @@ class Rates:
         return self.learned is not None and sum(calls.values()) > self.learned
 
     def repeats(self, branches: int) -> bool:
-        """Whether the core knows from the launch before which way this many branches that data decide will go."""
+        """Whether the core knows from the launch before how this many branches that data decide will go."""
         return self.learned is not None and branches <= self.learned
 
 

@@ -129,7 +129,7 @@ def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> floa
 
 
 PATIENCE_S = 0.3
-"""How long the measurement of one number waits for an unshared core and is repeated."""
+"""The longest time that the measurement of one number waits for an unshared core and is repeated."""
 
 
 def _least(function: Any, arguments: tuple[Any, ...], calls: int) -> float:

@@ -37,9 +37,8 @@ class GpuOptions:
     """How a kernel is run.
 
     rotate: use the arrays in turn, in as many copies as exceed twice the L2 cache. math_mode: the library's, one of
-    MATH_MODES. verify_s: seconds for the reference. energy: whether to read the energy of an
-    execution as well. known: earlier verifications, by the text of the code; such code
-    is not verified again at other sizes.
+    MATH_MODES. verify_s: seconds for the reference. energy: whether to read the energy of an execution as well. known:
+    earlier verifications, by the text of the code; such code is not verified again at other sizes.
     """
 
     variant: str = "naive"

@@ -81,7 +81,7 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
 
 
 def largest(dtype: str) -> int:
-    """The bound below which the integers lie that loops begin with."""
+    """The bound below which all integers lie that loops begin with."""
     return 100 if dtype == "int8" else 1000
 
 

@@ -132,8 +132,8 @@ def undisturbed(measure: Callable[[], float], until: float) -> float:
 
 
 def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool]:
-    """(the result of each run of `measure`, whether nobody shared the core during the last): it runs up to TRIES times,
-    until that is so.
+    """(the result of each run of `measure`, whether nobody shared the core during the last). It runs up to TRIES times,
+    until nobody does.
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
