@@ -14,7 +14,7 @@ class Step(Record):
     cause: in the field's words ("the sum may not be reordered", "chain of 4-cycle adds", "no SIMD: ...", "division",
     "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak. remedy: the
     legal change that would remove it ("`--math relaxed` lets sums be reordered"), or "". overlapping_s: T_OL, the work
-    that runs beside data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
+    that overlaps with data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
     registers and the nearest cache. Both in seconds.
     """
 
