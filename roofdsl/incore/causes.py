@@ -150,7 +150,7 @@ def _chain(walked: Walked, rates: Rates) -> str:
 
 
 def _unhurried(walked: Walked, rates: Rates) -> float:
-    """The launch's time without mispredicted loop ends: latencies and the window remain."""
+    """The launch's time without mispredicted loop ends, but with latencies and the window."""
     lost = sum(walked.totals.mispredicted.values()) * rates.mispredict
     hot = _hot_loop(walked)
     entries = walked.totals.entries[hot] if hot is not None else 0

@@ -89,8 +89,8 @@ def _per_cycle(cls: str, type_name: str, rates: Rates) -> float:
 def ports_cycles(work: Iterable[tuple[tuple[int, ...], float]]) -> float:
     """The least time for pieces of work, each of which only some of the units can do.
 
-    For every set of units, it is the work that only they can do, divided by their number (Hall's theorem for dividing
-    work among units).
+    It is the largest, over all sets of units, of the work that only the set can do divided by the set's size (Hall's
+    theorem for dividing work among units).
     """
     alone: Counter[tuple[int, ...]] = Counter()
     for units, cycles in work:
@@ -103,7 +103,7 @@ def ports_cycles(work: Iterable[tuple[tuple[int, ...], float]]) -> float:
 
 
 def class_cycles(all_executed: Iterable[Executed], rates: Rates, wanted: Iterable[str] | None = None) -> float:
-    """The time of the units that execute instructions of the wanted classes, all if None, as compiled."""
+    """The time of the units that execute the compiled instructions of the wanted classes; of all classes if None."""
     classes = None if wanted is None else set(wanted)
     work = []
     for e in all_executed:
@@ -116,7 +116,7 @@ def class_cycles(all_executed: Iterable[Executed], rates: Rates, wanted: Iterabl
 
 
 def divider_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
-    """The time of divisions and square roots."""
+    """The time for which divisions and square roots occupy the divider."""
     costs = [(rates.cost(e.work.kind), e.times) for e in all_executed if e.work.kind.cls in ("div", "sqrt")]
     return sum(c.busy * times for c, times in costs if c.ports == (DIVIDER,))
 
@@ -168,7 +168,7 @@ def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float
 
 
 def dispatch_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
-    """The time in which this many instructions are dispatched."""
+    """The time that dispatching all instructions takes."""
     slots = sum(
         e.times * (rates.cost(e.work.kind).slots + (rates.indexed - 1 if e.work.indexed else 0))
         for e in all_executed

@@ -1,4 +1,4 @@
-"""The values that one iteration of an innermost loop hands to a later one, and the time of the chain of such values.
+"""The values that one iteration of an innermost loop passes to a later one, and the time of the chain of such values.
 
 A value that an iteration computes from a value of an earlier iteration waits for it. The latencies of the operations in
 between add up. The longest cycle of such steps, per iteration, bounds the loop however many units a core has.
@@ -43,10 +43,8 @@ ROUNDS = 96
 
 
 class Step(Record):
-    """`end` is computed from the value that `start` had `distance` iterations before, `latency` cycles after that is
-    available.
-
-    operations: the classes on the way, in order.
+    """`end` is computed from the value that `start` had `distance` iterations before. It is ready `latency` cycles
+    after that value. operations: the classes on the way, in order.
     """
 
     start: Place
@@ -192,8 +190,8 @@ class _Walk:
         return tuple(rest), tuple(shifts)
 
     def leaf(self, e: Element | ScalarRef) -> Value:
-        """A value read: that of this iteration if it has been written, otherwise that of an earlier one, if any wrote
-        it.
+        """The origins of a value read: the value of this iteration if it has been written, otherwise that of an earlier
+        one, if any wrote it.
         """
         name, shifts = self.place(e)
         for written, targets, _ in self.written:

@@ -1,4 +1,4 @@
-"""The effect of an instruction on the core: its class, the registers it reads and writes, its loads and stores.
+"""What an instruction asks of the core: its class, the registers it reads and writes, its loads and stores.
 
 Classes are those that `characterize` measures (`instruction` lines of a machine). An instruction of a class that was
 not measured costs what the nearest one does (`rates.py`).

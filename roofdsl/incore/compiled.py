@@ -35,7 +35,7 @@ def in_core(  # noqa: PLR0917
     """The in-core time of one launch of a variant (`loops`, `grouped`), from the assembly of `code` ("numba" or "cc").
 
     values: of all parameters. math: what the compiler may do. Raises NoInCore if the machine states no instructions or
-    no clock, if the code cannot be made or read, and if its time depends on data.
+    no clock, if the code cannot be made or read, or if its time depends on unknown data.
     """
     rates = rates_of(machine)
     if machine.clock_hz is None:
@@ -53,7 +53,7 @@ def in_core(  # noqa: PLR0917
 
 
 def native_code(kernel: Kernel, code: str, math: Math = "relaxed", variant: str = "loops") -> Native:
-    """The compiled code; that of C for stores that bypass the caches. Raises NoInCore if there is none."""
+    """The compiled code; always C for stores that bypass the caches. Raises NoInCore if there is none."""
     try:
         by = by_numba if code == "numba" and not has_streams(kernel) else by_cc
         return by(kernel, math, variant)
@@ -75,7 +75,9 @@ def walked_through(
 
 
 def _masked(walked: Walked) -> bool:
-    """Whether all stores to arrays are masked; others on the stack keep values of registers, and one is the result."""
+    """Whether all stores to arrays are masked. Others do not count: those on the stack save registers, and one, made
+    once, stores the result.
+    """
     often = [e.work for e in executed(walked) if e.times > 1]
     stores = [work for work in often if work.store is not None and work.store.base != "rsp"]
     return bool(stores) and all(work.masked for work in stores)

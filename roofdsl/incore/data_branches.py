@@ -1,10 +1,10 @@
 """Branches that data decide: how long the row of a sparse matrix is, and which of the compiler's loops it takes.
 
-A predictor knows how often a branch has gone which way so far, at the same iteration of its loop: it counts iterations
-by their history (Seznec, Michaud, "A case for (partially) tagged geometric history length branch prediction", JILP 8,
-2006). For lengths in no order, nothing else helps: in each iteration it takes the more frequent outcome, and errs as
-often as the other one comes. A launch with few enough such branches repeats those of the launch before, which the core
-has learned.
+A predictor knows how often a branch has gone either way so far at the same iteration of its loop, since it tells
+iterations apart by their history (Seznec, Michaud, "A case for (partially) tagged geometric history length branch
+prediction", JILP 8, 2006). For lengths in no order, nothing else helps: in each iteration it predicts the more frequent
+outcome, and is wrong whenever the other one comes. If a launch has few enough such branches, the core has learned them
+all from the launch before.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from roofdsl.lang.record import Record
 
 
 class OverData(Record):
-    """How a launch goes through the data of index arrays: the iterations of its loop over them, and by how much the
-    whole loop is longer than what is walked of it.
+    """How a launch goes through the data of index arrays: the iterations of its loop over them, and the factor by which
+    the whole loop is longer than the part that is walked.
     """
 
     iterations: int = 0
@@ -37,7 +37,7 @@ class DataBranches:
         self.last: dict[int, bool] = {}
 
     def left(self, loop: int, total: int, most: int) -> int:
-        """The mispredictions of a loop of `total` iterations, in order to leave it and before.
+        """The mispredictions of the end of a loop of `total` iterations: at its last iteration, and too early.
 
         most: the iterations up to which the end of a loop is predicted at all.
         """
@@ -47,7 +47,7 @@ class DataBranches:
         longer = sum(count for length, count in seen.items() if length >= total)
         wrong = 0
         if longer:
-            # in each iteration, the loop is expected to end if it did so more often than it went on
+            # in each iteration, the loop is expected to end if it has ended there more often than it went on
             going_on = longer - seen[total]
             wrong = int(seen[total] <= going_on)
         elif seen:

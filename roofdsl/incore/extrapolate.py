@@ -16,7 +16,7 @@ from roofdsl.lang.record import Record
 _WRAP = MASKS[64] + 1
 _PERIOD = 4096
 Outcome = Callable[[int], "bool | None"]
-"""Whether a condition holds a given number of executions later."""
+"""Says whether a condition holds a given number of executions later."""
 
 
 class Exit(Record):
@@ -133,5 +133,5 @@ def _bisected(outcome: Outcome, taken: bool, limit: int) -> int:
 
 
 def _search(outcome: Outcome, taken: bool) -> int:
-    """For masked numbers, whose outcomes repeat: checks each one."""
+    """The same for masked numbers, whose outcomes repeat: each one is checked."""
     return next((k - 1 for k in range(1, _PERIOD) if outcome(k) != taken), _PERIOD)

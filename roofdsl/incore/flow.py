@@ -1,7 +1,7 @@
 """Control flow of a compiled function: basic blocks, successors, and the nest of loops.
 
-Loops are the strongly connected components of the blocks, and within each of them those that remain when its header is
-removed. Compilers lay out blocks in an order that does not show how loops nest.
+Loops are the strongly connected components of the blocks, and recursively those that remain within each when its header
+is removed. Compilers lay out blocks in an order that does not show how loops nest.
 """
 
 from __future__ import annotations

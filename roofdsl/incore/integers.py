@@ -1,5 +1,5 @@
-"""The effects of instructions on integers: one function for each instruction of a text, made once and called as often
-as it runs.
+"""The effects of instructions on integers: one function for each instruction of a text, made once and called each time
+the instruction runs.
 
 Instructions on data write an unknown value. Semantics are those of Intel's manual (volume 2), as far as compilers use
 the instructions for loops, addresses and spills.
@@ -321,7 +321,9 @@ _MOVES = frozenset((
 
 
 def _vector(name: str, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Vector registers hold integers if compilers keep addresses in them, or copy pieces of the stack with them."""
+    """Instructions on vector registers that hold integers: compilers keep addresses in them, and copy pieces of the
+    stack.
+    """
     plain = name.removeprefix("v")
     if any(isinstance(o, Register | Memory) and o.mask for o in ops):
         return None

@@ -1,4 +1,4 @@
-"""The memory of a walk about a loop: the state at the start of its iterations, and their pace."""
+"""What a walk remembers of a loop: the state at the start of its iterations, and their pace."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ class Active:
     """A loop that is currently walked through."""
 
     number: int
-    total: int = 0  # iterations, with those skipped
-    since: int = 0  # iterations since the registers were moved on
+    total: int = 0  # iterations, including those skipped
+    since: int = 0  # iterations since the registers were last advanced
     boundaries: list[Boundary] = field(default_factory=list)
     exits: dict[int, Exit] = field(default_factory=dict)
     path: list[object] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Active:
     sampled: int = 0
     first: tuple[object, ...] = ()  # the path of the first iteration
     looked_up: int = 0  # how often index arrays had been read when the loop was entered
-    into: int = 0  # the iterations of the present part that were walked before its sample
+    into: int = 0  # iterations walked in the present part before its sample
 
 
 def grown(a: int | None, b: int | None) -> int | None:

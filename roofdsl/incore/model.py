@@ -14,7 +14,7 @@ class Step(Record):
     cause: in the field's words ("the sum may not be reordered", "chain of 4-cycle adds", "no SIMD: ...", "division",
     "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak. remedy: the
     legal change that would remove it ("`--math relaxed` lets sums be reordered"), or "". overlapping_s: T_OL, the work
-    that runs beside data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
+    that overlaps with data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
     registers and the nearest cache. Both in seconds.
     """
 
@@ -28,9 +28,9 @@ class InCore(Record):
     """The in-core time of one launch, with all data in the nearest cache.
 
     steps: the first is the machine's peak, the last is the result. model: where the time comes from, "assembly of numba
-    0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch by its kinds of arguments,
-    where that was measured; None for the machine's own. assumptions: in words. masked: whether all stores to arrays
-    leave out elements that do not change.
+    0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch with these kinds of
+    arguments, if that was measured; None if the machine's own time holds. assumptions: in words. masked: whether all
+    stores to arrays leave out elements that do not change.
     """
 
     model: str

@@ -70,7 +70,7 @@ def quotient(name: str, bits: int, operand: Operand, state: State) -> Effect:
         whole = (high & MASKS[bits]) << bits | low & MASKS[bits]
         if name == "idiv":
             whole, divisor = signed(whole, 2 * bits), signed(divisor, bits)
-        quotient = abs(whole) // abs(divisor) * (1 if (whole < 0) == (divisor < 0) else -1)  # rounded to zero
+        quotient = abs(whole) // abs(divisor) * (1 if (whole < 0) == (divisor < 0) else -1)  # rounded toward zero
         registers["rax"] = quotient & MASKS[bits]
         registers["rdx"] = (whole - quotient * divisor) & MASKS[bits]
 

@@ -27,8 +27,8 @@ DIVIDER = 4
 
 
 class Cost(Record):
-    """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: of dispatch. mix: cycles for
-    which it occupies the resources that it shares with loads and stores.
+    """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: the dispatch slots that it
+    takes. mix: cycles for which it occupies the resources that it shares with loads and stores.
     """
 
     latency: float
@@ -82,7 +82,7 @@ class Rates:
             frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
         )
         self.learned = core.learned
-        self.unlearned = False  # whether a launch makes more calls than the core learns the branches of
+        self.unlearned = False  # whether a launch makes more calls than the core learns the branches for
         self._costs: dict[Kind, Cost] = {}
         self._forward: dict[int, float] = {}
         for cls in ("load", "store"):
@@ -115,7 +115,7 @@ class Rates:
         if stated.cls in _SEPARATE:
             return Cost(latency, (DIVIDER,), throughput)
         ports = _ports(stated)
-        if not ports:  # general registers: as many in a cycle as the throughput says, on separate units
+        if not ports:  # general registers: as many per cycle as the throughput says, on units of their own
             return Cost(latency, (8,), throughput)
         busy = throughput * len(ports)
         return Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
@@ -180,7 +180,9 @@ class Rates:
         return float(fitting[0].forward or 0) if fitting else 0.0
 
     def block(self, function: str, size: int | None) -> tuple[float, float] | None:
-        """A call that fills or copies a block: its fixed cost, and that of each 64 bytes."""
+        """(cycles of a call that fills or copies a block, 0): a fixed cost, and that of each 64 bytes. None if it is
+        unknown.
+        """
         stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
         if stated is None or size is None:
             return None
@@ -198,7 +200,7 @@ class Rates:
         return None
 
     def missed(self, function: str) -> float:
-        """Of the cycles of `call`, those that branches inside take which are not predicted."""
+        """Those of the cycles of `call` that mispredicted branches inside the function take."""
         found = self.call(function)
         if found is None or not self.unlearned:
             return 0.0
@@ -208,11 +210,11 @@ class Rates:
         return found[0] - plain[0] if plain is not None else 0.0
 
     def forgets(self, calls: Mapping[str, int]) -> bool:
-        """Whether a launch with these calls makes more than the core learns the branches of."""
+        """Whether a launch makes more of these calls than the core learns the branches for."""
         return self.learned is not None and sum(calls.values()) > self.learned
 
     def repeats(self, branches: int) -> bool:
-        """Whether so many branches that data decide go as in the launch before, for all that the core knows."""
+        """Whether the core knows from the launch before how this many branches that data decide will go."""
         return self.learned is not None and branches <= self.learned
 
 

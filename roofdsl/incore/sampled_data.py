@@ -1,8 +1,8 @@
 """The data of index arrays for a walk through compiled code: all of them, or pieces of a long launch.
 
-A walk follows every iteration of a loop that reads index arrays, since no iteration need be like the one before. Of a
-long launch, it gets some pieces of the outermost loop, as a shorter launch of their own: rows of a matrix with their
-own lengths and columns, for example. The time of that loop is then scaled by what it goes through.
+A walk follows every iteration of a loop that reads index arrays, since no two iterations need be alike. A long launch
+is replaced by a shorter one, which consists of pieces of the outermost loop: for example, some rows of a matrix with
+their own lengths and columns. The time of that loop is then scaled up to the whole launch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST = 12_000
-"""Innermost iterations of the pieces together: some 100,000 instructions, walked in half a second."""
+"""The innermost iterations of all pieces together: about 100,000 instructions, walked in half a second."""
 
 PIECES = 6
 
@@ -34,8 +34,8 @@ PIECES = 6
 class SampledData(Record):
     """A launch for a walk. values: its sizes. numbers: the values of each index array, in the order of the memory.
 
-    iterations: of the loop over the data, in the whole launch. scale: what that loop goes through by what the walk
-    does. whole: whether every loop is scaled, not only that one.
+    iterations: those of the loop over the data in the whole launch. scale: the work of that loop in the whole launch,
+    over the part that is walked. whole: whether every loop is scaled, not only that one.
     """
 
     values: Mapping[str, int]
@@ -85,8 +85,9 @@ def scaled(found: InCore, data: SampledData) -> InCore:
 class _Cut:
     """A loop `for i in range(n)` cut into pieces.
 
-    given: the values of all index arrays. by_row: arrays along whose dimension `by_row[name]` the loop goes. offsets:
-    the array whose neighbors bound the loop inside, and by_entry the arrays that this one goes along.
+    given: the values of all index arrays. by_row: the loop goes through dimension `by_row[name]` of array `name`.
+    offsets: the array whose neighboring elements bound the loop inside. by_entry: the same as by_row for that inner
+    loop.
     """
 
     kernel: Kernel
@@ -106,7 +107,7 @@ class _Cut:
 
     @staticmethod
     def of(kernel: Kernel, loop: For, values: Mapping[str, int], given: Mapping[str, NDArray[np.int64]]) -> _Cut | None:
-        """The loop with what it goes along; None if pieces of it would not be launches of the same code."""
+        """The loop with the arrays that it goes through; None if its pieces would not be launches of the same code."""
         if loop.start != Const(0) or loop.step != Const(1) or _has_reads(loop.stop):
             return None
         inner = {n.var: n for n in _loops(loop.body)}
@@ -150,7 +151,7 @@ class _Cut:
         return SampledData(sizes, stored, self.rows, scale, any(alike), (note,))
 
     def _lengths(self) -> NDArray[np.int64]:
-        """How often the loop inside runs in each iteration; once where data do not bound it."""
+        """The iterations of the loop inside for each iteration of this one; 1 if data do not bound it."""
         import numpy as np
 
         inner = [n for n in _loops(self.loop.body) if bound_accesses(n)]
@@ -161,7 +162,7 @@ class _Cut:
         return np.asarray(np.maximum(0, np.broadcast_to(stop - start, (self.rows,))))
 
     def _numbers(self, rows: NDArray[np.int64], kept: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:
-        """The index arrays of these iterations, of each `kept` entries."""
+        """The index arrays of these iterations, each with `kept` entries."""
         import numpy as np
 
         numbers = dict(self.given)
@@ -177,7 +178,7 @@ class _Cut:
         return numbers
 
     def _sizes(self, numbers: Mapping[str, Any], rows: int) -> dict[str, int]:
-        """The sizes of the shorter launch. Raises NoInCore where they do not follow from its data."""
+        """The sizes of the shorter launch. Raises NoInCore if they do not follow from its data."""
         sizes = dict(self.values)
         wanted = [(self.loop.stop, rows)]
         wanted += [(d, s) for n, v in numbers.items() for d, s in zip(self.dims(n), v.shape, strict=True)]
@@ -219,7 +220,7 @@ def _stored(kernel: Kernel, name: str, values: Any) -> Any:
 
 
 def _extent(node: For, values: Mapping[str, int]) -> int:
-    """The iterations of the loops inside a loop over data, each of them counted if its bounds are sizes."""
+    """The iterations of the loops inside a loop over data; only loops whose bounds are sizes count."""
     try:
         own = node.stop.evaluate(values) - node.start.evaluate(values)
     except (KeyError, TypeError):
@@ -237,7 +238,7 @@ def _loops(body: Sequence[Node]) -> Iterator[For]:
 
 
 def _elements(node: Node) -> Iterator[Element]:
-    """Every element that a node reads or writes, those in subscripts and bounds too."""
+    """Every element that a node reads or writes, including those in subscripts and bounds."""
     match node:
         case For():
             yield from (a.element for a in bound_accesses(node))
@@ -267,9 +268,8 @@ def _has_reads(expression: IntExpr) -> bool:
 
 
 def _along(found: Sequence[Element], var: str, *, ends: bool = False) -> int | None:
-    """The one dimension in which all these elements go along a loop, one by one; None if they do not.
-
-    ends: the element after the one of this iteration may be read, too.
+    """The dimension through which all these elements move with a loop, one by one; None if there is none. ends: the
+    element after that of this iteration may be read, too.
     """
     places = set()
     for element in found:

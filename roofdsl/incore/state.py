@@ -13,9 +13,9 @@ from roofdsl.incore.assembly import Immediate, Memory, Operand, Register
 
 STACK, STACK_BYTES = 0x7FFF_0000_0000, 1 << 17
 DATA = 0x1000_0000
-"""The address of the text's data symbols, far from any array."""
+"""The first address of the text's data symbols, far from any array."""
 FUNCTIONS = 0x6000_0000_0000
-"""The address of functions that are not in the text, one after another."""
+"""The first address of functions that are not in the text, which lie one after another."""
 
 MASKS = {bits: (1 << bits) - 1 for bits in (8, 16, 32, 64, 128, 256, 512)}
 
@@ -193,7 +193,7 @@ def signed(value: int, bits: int) -> int:
 def _flag_values(flags: Flags) -> tuple[bool | None, bool, bool, bool]:
     """Carry, zero, sign and overflow."""
     kind, a, b, bits = flags
-    if kind == "carry":  # of bit tests: only the carry counts
+    if kind == "carry":  # set by bit tests: only the carry counts
         return bool(a), False, False, False
     if kind == "product":
         return bool(a), False, False, bool(a)

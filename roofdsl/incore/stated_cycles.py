@@ -18,14 +18,14 @@ from roofdsl.loops.integers import Const
 from roofdsl.machine.model import Machine
 
 VECTOR_FUNCTIONS = ("sqrt",)
-"""Special functions that are an instruction, of vectors too; the others are calls for one value at a time."""
+"""Special functions that are one instruction, even on vectors; the others are calls for one value at a time."""
 
 UNROLLED = 4
 """Iterations between two jumps: compilers unroll short bodies, so the instructions of the loop itself count little."""
 FORESEEN = 32
 """The end of a loop of constant length is predicted up to this many iterations, unless the machine says otherwise."""
 OWN_INSTRUCTIONS = 2
-"""The instructions of a loop itself: the increment, and the comparison with its jump."""
+"""The instructions of a loop itself: the increment, and the comparison with its jump, which counts as one."""
 
 
 class Effects(Record):
@@ -80,7 +80,7 @@ class Timer:
         return core, loads
 
     def _exits(self, loop: Loop) -> float:
-        """The cycles lost at the ends of the loop if these are not predicted: it is long, or varies in length."""
+        """The cycles lost at the loop's ends if these are not predicted: the loop is long, or varies in length."""
         if loop.length > (self.rates.predicted or FORESEEN) or loop.iterations % loop.entries:
             return self.rates.mispredict * loop.entries
         return 0.0
@@ -145,7 +145,7 @@ class Timer:
         return self.machine.stated(type_name, "fma") is not None
 
     def _functions(self, cost: StatementOperations, lanes: int, effects: Effects) -> Iterator[tuple[float, float]]:
-        """(cycles, number): divisions and functions at the machine's rates, as in the bound, then the actual calls."""
+        """(cycles, number) of divisions and functions: at the machine's rates, as in the bound, or as actual calls."""
         assert self.machine.clock_hz is not None
         cycles_per_s = float(self.machine.clock_hz) * (self.machine.units or 1)
         slow = {(t, "div"): n for (t, cls), n in cost.operations.items() if cls == "div"} | dict(cost.functions)
@@ -186,7 +186,9 @@ class Timer:
 
 
 def _ports(done: Sequence[tuple[tuple[int, ...], float]]) -> float:
-    """The cycles until all is executed, each on one of its ports, with the best distribution (Hall's condition)."""
+    """The cycles until all instructions are executed, each on one of its ports, with the best distribution (Hall's
+    condition).
+    """
     used = sorted({port for ports, _ in done for port in ports})
     longest = 0.0
     for size in range(1, len(used) + 1):

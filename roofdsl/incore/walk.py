@@ -36,11 +36,12 @@ BLOCKS = ("memset", "memcpy", "memmove")
 
 LEAST_WARM = 12
 WINDOWS = 4
-"""The rest of a loop is walked if it is shorter than this many windows, since the code after it runs beside it."""
+"""The rest of a loop is walked if it is shorter than this many windows, since the code after it overlaps with it."""
 
 FEW_PARTS, MOST_PARTS = 4, 24
 SAMPLE = 4
-"""Iterations walked in each part of such a loop: the growth of registers shows only after this many."""
+"""Iterations walked in each part of a loop whose iterations differ: the growth of registers shows only after this many.
+"""
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,7 @@ class _Walk:
             loop.first = loop.boundaries[-1].path
         innermost = self.flow.loops[loop.number].innermost
         if self._follows_data(loop):
-            del loop.boundaries[1:-1]  # every iteration may be another one
+            del loop.boundaries[1:-1]  # every iteration may differ
         elif loop.parts:
             if loop.since >= SAMPLE:
                 self._sampled(loop)

@@ -19,10 +19,10 @@ from roofdsl.incore.rates import DIVIDER, LINE, Rates
 from roofdsl.lang.record import Record
 
 AHEAD = 24.0
-"""How many cycles the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
+"""The cycles by which the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
 
 RETIRED_EARLY = 8
-"""Instructions that retire in a cycle, relative to those dispatched in one: never the limit."""
+"""How many times as many instructions can retire in a cycle as are dispatched in one: retirement is never the limit."""
 
 
 class Step(Record):
@@ -241,28 +241,32 @@ class Clock:
         return found
 
     def jumped(self) -> None:
-        """A jump was taken. The predictor runs ahead of the instructions, at about one taken jump per cycle."""
+        """Records a taken jump. The predictor runs ahead of the instructions, at about one taken jump per cycle."""
         self.branched = max(self.branched + self.rates.taken, self.dispatched - AHEAD)
         self.dispatched = max(self.dispatched + self.rates.redirect, self.branched)
 
     def left(self, iterations: int) -> None:
-        """A loop was left as predicted. The predictor loses some cycles, which matter only if it is not ahead."""
+        """Records that a loop was left as predicted. The predictor loses some cycles, which matter only if it is not
+        ahead.
+        """
         if iterations > 1:
             self.branched = max(self.branched + self.rates.left, self.dispatched - AHEAD)
 
     def mispredicted(self) -> None:
-        """The last jump was mispredicted: nothing is dispatched until it is resolved, and for some more cycles."""
+        """Records that the last jump was mispredicted: nothing is dispatched until it is resolved, and for some more
+        cycles.
+        """
         flags = self.ready[self.numbers["flags"]] if "flags" in self.numbers else 0.0
         self.dispatched = max(self.dispatched, flags) + self.rates.mispredict
         self.branched = self.dispatched
 
     def called(self, busy: float, latency: float, argument: int, clobbered: Sequence[int], missed: float = 0.0) -> None:
-        """A function was called whose instructions are not walked; its argument is in the register `argument`, if >= 0.
-        Branches that were not predicted delay what follows by `missed` cycles.
+        """Records the call of a function whose instructions are not walked; its argument is in the register `argument`,
+        if >= 0. Branches that were not predicted delay what follows by `missed` cycles.
 
-        Its instructions take up a part of the window until the result is there. Their number is not known, but in
-        `busy` cycles no more are dispatched than units of dispatch allow, and since calls that do not wait for each
-        other follow at this distance, the window holds as many of them as run during one's latency.
+        Its instructions take up a part of the window until the result is there. Their number is not known, but has two
+        limits. In `busy` cycles, no more can be dispatched than the core's rate allows. And independent calls follow
+        each other at this distance, so the window holds as many of them as run during one's latency.
         """
         ring, refill = self.ring, self.rates.refill
         most = len(ring) if latency <= 0 else len(ring) * busy / (latency + refill)

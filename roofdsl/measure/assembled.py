@@ -89,19 +89,19 @@ def _engine(module: str) -> Any:
 
 
 class Reading(Record):
-    """Nanoseconds of one round of a loop, and of the steady chain that ran beside it."""
+    """Nanoseconds of one round of a loop, and of the steady chain measured with it."""
 
     round_ns: float
     steady_ns: float
 
 
 class Stopwatch:
-    """Cycles of loops, reckoned by two chains of dependent instructions that run beside each of them.
+    """Cycles of loops, derived from two chains of dependent instructions that run before each of them.
 
-    Additions take one cycle each, and tell what a cycle takes. But a thread that shares the core may delay each of them
-    by a part of a cycle, and other loops by less. Such a delay hardly shows in a chain of square roots, while a change
-    of the clock's frequency shows in both alike. So a cycle is that of the fastest chain of additions so far, longer by
-    what the roots beside a loop took longer than the fastest roots.
+    Additions take one cycle each, and so give the length of a cycle. But a thread that shares the core may delay each
+    of them by a part of a cycle, and other loops by less. Such a delay hardly shows in a chain of square roots, while a
+    change of the clock's frequency shows in both alike. So the length of a cycle comes from the fastest chain of
+    additions so far. It is scaled by the ratio of the roots measured with a loop to the fastest roots.
 
     address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only
     make a run longer. The chains run before every run of the loop.
@@ -123,7 +123,7 @@ class Stopwatch:
             self._beside()
 
     def _beside(self) -> float:
-        """Run both chains once; nanoseconds of the steady one."""
+        """Runs both chains once; returns the nanoseconds of the steady one."""
         self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
         self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
         steady_ns = self._timed(self.steady, _ROOT_ROUNDS)
@@ -135,15 +135,15 @@ class Stopwatch:
         return self.in_cycles(self.read(name, estimate, rounds_for))
 
     def in_cycles(self, reading: Reading) -> float:
-        """Cycles of one round. The chains of all readings count, so the later this is asked for, the better."""
+        """Cycles of one round. The chains of all readings count, so a later call is more accurate."""
         slower = (reading.steady_ns - self.call_ns) / (self.steady_ns - self.call_ns)
         return reading.round_ns / (self.cycle_ns * slower)
 
     def read(self, name: str, estimate: float, rounds_for: float = 12_000) -> Reading:
         """The time of one round, of which `estimate` is a guess in cycles: a run lasts about `rounds_for` cycles.
 
-        A long and a short run are subtracted, so that the calls do not count. A few runs go ahead, because a core takes
-        some microseconds to power up its widest units.
+        A long and a short run are subtracted, so that the calls do not count. A few runs precede them, because a core
+        takes some microseconds to power up its widest units.
         """
         loop = self.loops[name]
         few = int(rounds_for / 4 / max(estimate, 1))
@@ -164,7 +164,7 @@ class Stopwatch:
     def cycles_in_one(self, name: str, rounds: int) -> float:
         """The cycles of one round if `rounds` of them, which take much longer than a call, run at once.
 
-        One run goes ahead, so that the loop finds its data where it left them. The shortest chain so far defines the
+        One run precedes it, so that the loop finds its data where it left them. The shortest chain so far defines the
         cycles: after a long run, other programs run during the chain beside it.
         """
         loop = self.loops[name]
@@ -180,7 +180,7 @@ class Stopwatch:
 
     @property
     def cycle_ns(self) -> float:
-        """Of the highest clock frequency so far."""
+        """The nanoseconds of a cycle at the highest clock frequency so far."""
         return (self.chain_ns - self.call_ns) / (self.ROUNDS * CHAIN)
 
     def hertz(self) -> float:

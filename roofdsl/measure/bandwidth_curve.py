@@ -30,7 +30,7 @@ class Pattern:
 
     def elements(self, counts: Counts = "no_write_allocate", allocated: float = 1.0) -> float:
         """The elements that take time per iteration; on a duplex level the loads, which are never fewer than the
-        stores. allocated: the share of the written lines that are loaded first, where the level counts these.
+        stores. allocated: the share of the written lines that are loaded first, if the level counts these.
         """
         loads = self.read + self.updated + (0 if counts == "no_write_allocate" else allocated * self.written)
         return loads if counts == "duplex" else loads + self.written + self.updated
@@ -87,8 +87,8 @@ class Sweep:
     def best(self, pattern: Pattern, low: float, high: float) -> Point | None:
         """The fastest point of a pattern with a working set from `low` to `high` bytes per core.
 
-        Its spread is that of its samples, or the distance to the next fastest point if that is less: it is no
-        coincidence if two numbers from different times agree.
+        Its spread is that of its samples, or the distance to the next fastest point if that is less: two numbers from
+        different times hardly agree by coincidence.
         """
         inside = [p for p in self.of(pattern) if low <= p.working_set_bytes <= high]
         inside.sort(key=lambda p: -p.bytes_per_s)
@@ -125,11 +125,11 @@ class Bandwidth:
     """A level's bandwidth, and how it counts.
 
     bytes_per_s: the fastest of load, copy, triad and, on a CPU or a duplex level, an update in place. beside:
-    its rate while lines from farther levels pass through, None if that is as high as alone; `beside_far` beside levels
-    behind the next one, where it was measured apart. allocated: the share of the written lines that are loaded first,
-    if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: of an update in place,
-    counted the same, None if there is none. working_set_bytes, spread: of the point at which `fastest` was measured,
-    per core.
+    its rate while lines from farther levels pass through, None if that is as high as alone; `beside_far`: the same for
+    levels behind the next one, if it was measured separately. allocated: the share of the written lines that are loaded
+    first, if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: the rate of an
+    update in place, counted the same way; None if there is none. working_set_bytes, spread: of the point at which
+    `fastest` was measured, per core.
     """
 
     bytes_per_s: float
@@ -148,7 +148,8 @@ class Bandwidth:
 def bandwidth(
     points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False, allocated: float | None = None
 ) -> Bandwidth:
-    """The bandwidth that the points of one level show, one point per pattern, counted as given or else as found.
+    """The bandwidth that the points of one level show, one point per pattern. Bytes are counted as given, or else as
+    `counts_of` finds.
 
     `with_updates` treats updates in place as streams like the others, which may be the fastest of all. Raises
     ValueError without a point of a stream.
@@ -175,12 +176,12 @@ def bandwidth(
 
 
 NO_SLOWER = 0.9
-"""Stores at this part of a level's bandwidth, or faster, count as no slower than loads."""
+"""Stores at this part of a level's bandwidth, or faster, count as being as fast as loads."""
 
 
 def stores_per_s(width: Bandwidth) -> float | None:
-    """The rate of stores where an update in place shows that they are slower than the level's bandwidth, or without one
-    copy and triad do; else None.
+    """The rate of stores if an update in place shows that they are slower than the level's bandwidth, or, without an
+    update, copy and triad do; else None.
 
     The loads of an iteration take their bytes over the bandwidth, and its store takes the rest. On a duplex level
     stores take no time beside the loads.
@@ -192,7 +193,7 @@ def stores_per_s(width: Bandwidth) -> float | None:
 
 
 def _stores_s(width: Bandwidth) -> float:
-    """Seconds per byte stored, by the same."""
+    """Seconds per byte stored, derived in the same way."""
     if width.update_per_s is not None:
         return UPDATE.elements(width.counts) / width.update_per_s - 2 / width.bytes_per_s
     rest = []
@@ -209,11 +210,11 @@ def _stored(width: Bandwidth) -> list[tuple[Pattern, float]]:
 
 
 def written_per_s(width: Bandwidth) -> float | None:
-    """The rate of stored lines, however little is loaded beside them; None if the transfers alone explain a copy.
+    """The highest rate of stored lines, even if little else is loaded; None if the transfers alone explain a copy.
 
-    A line that is stored to comes in, is changed and goes out again. On some processors that takes as long in a copy as
-    in an update in place, which loads a line more: the loads of other lines run beside it. So an iteration takes the
-    longer of its transfers, and of the copy's or the triad's time, whichever is shorter, for its stored line.
+    A line that is stored to comes in, is changed and goes out again. On some processors, that takes as long in a copy
+    as in an update in place, which loads another line: such loads overlap with it. So an iteration takes the longer of
+    its transfers, and of the copy's or the triad's time, whichever is shorter, for its stored line.
     """
     if width.counts == "duplex" or width.update_per_s is None:
         return None
@@ -227,20 +228,22 @@ def written_per_s(width: Bandwidth) -> float | None:
 
 
 SAME = 0.1
-"""Copy and update in place count as equally long up to this part: both load two lines and store one."""
+"""The times of copy and update in place count as equal if they differ by at most this part: both load two lines and
+store one.
+"""
 
 SEEN = 0.03
 """Stored lines have rates of their own if these change the time of a stream by more than this part."""
 
 
 def written_rates(width: Bandwidth) -> tuple[float | None, float | None]:
-    """(rate of stored lines, rate at which loaded lines add to it); the second is None where the first holds however
-    little is loaded beside, as `written_per_s` says; both are None if the transfers alone explain the streams.
+    """(rate of stored lines, rate at which loaded lines add to it); the second is None if the first alone holds, as
+    `written_per_s` finds it; both are None if the transfers alone explain the streams.
 
     A copy and an update in place take equally long if a line that a store begins is loaded first: each loads two lines
     and stores one. A triad loads one more, so its extra time is that of a loaded line beside a stored one. It is less
-    than that of a line in a stream of loads, since loads run beside the stores in part. The rest of a copy's time is
-    that of its stored line.
+    than that of a line in a stream of loads, since loads overlap with stores in part. The rest of a copy's time is that
+    of its stored line.
     """
     before = written_per_s(width)
     times = {p: p.elements(width.counts) / rate for p, rate in _stored(width)}

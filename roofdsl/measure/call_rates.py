@@ -22,11 +22,12 @@ from roofdsl.measure.timing import is_time
 
 ELEMENTS = 256
 LENGTHS = (256, 1024, 4096, 16384)
-"""Calls in a loop that is run again and again: the first is so short that a core learns all branches inside."""
+"""The calls in loops that are run again and again. The first loop is so short that a core learns all branches inside.
+"""
 
 RUNS = 60
 MORE = 1.1
-"""A function takes so many times as long where its branches are not predicted, or they hardly matter."""
+"""Branches matter for a function if it takes at least this many times as long when they are not predicted."""
 
 _INLINED = ("sqrt", "rsqrt", "abs")
 """Functions that compilers replace by instructions."""
@@ -55,11 +56,11 @@ def loop(a, b):
 
 
 def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> tuple[list[Instruction], int | None]:
-    """The functions of Python's `math` among those of the language, by type; cycle_ns: of the clock.
+    """The functions of Python's `math` among those of the language, by type; cycle_ns: the length of a clock cycle.
 
-    Also how many calls a core learns: the most in a loop whose calls take less than half way from those of the shortest
-    loop to those of the longest, of the function for which these differ most; None if they hardly do. Arguments are
-    random numbers between -1 and 1, as those with which kernels are measured.
+    The second result is the number of calls that a core learns, from the function for which the shortest and the
+    longest loop differ most: the most calls in a loop whose calls take at most the mean of both. It is None if they
+    hardly differ. Arguments are random numbers between -1 and 1, like those with which kernels are measured.
     """
     import math
 
@@ -122,13 +123,13 @@ def _cycles(function: Any, arguments: tuple[Any, ...], cycle_ns: float) -> float
 
 
 def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> float:
-    """The nanoseconds of one call, the least of many on an unshared core."""
+    """The nanoseconds of one call: the shortest of many on an unshared core."""
     function(*arguments)
     return undisturbed(lambda: _least(function, arguments, calls), time.monotonic() + PATIENCE_S)
 
 
 PATIENCE_S = 0.3
-"""How long a number waits for the core, and is measured again."""
+"""The longest time that the measurement of one number waits for an unshared core and is repeated."""
 
 
 def _least(function: Any, arguments: tuple[Any, ...], calls: int) -> float:
@@ -146,7 +147,7 @@ def _least(function: Any, arguments: tuple[Any, ...], calls: int) -> float:
 
 
 _SIZES = (64, 1024)
-"""Bytes; longer blocks are filled by other instructions, which take their time to begin."""
+"""Bytes; longer blocks are filled by other instructions, which start slowly."""
 
 
 def block_rates(runs: int) -> list[Instruction]:

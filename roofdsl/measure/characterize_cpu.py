@@ -41,9 +41,9 @@ class Characterization:
     """All measured data; machine_file.py writes it as a machine.
 
     disturbed: a message about the processor time that other programs took meanwhile; empty if it is little or unknown.
-    facts: the costs of instructions on one core; None if this processor's are unknown. walks: the costs on one core of
-    lines that it takes one by one; random: of lines in no order, by level. energy: of all cores together, if it was
-    requested and could be read.
+    facts: the costs of instructions on one core; None if this processor's are unknown. walks: the costs, on one core,
+    of lines that it accesses one by one; random: those of lines in no order, by level. energy: that of all cores
+    together, if it was requested and could be read.
     """
 
     cpu: Cpu
@@ -67,7 +67,7 @@ class Characterization:
         return next((p for p in self.peaks if (p.type, p.cls) == (type_name, cls)), None)
 
     def alone(self) -> Characterization:
-        """The results for one core alone, from the same run; single-threaded code is judged by them."""
+        """The results for one core alone, from the same run, for single-threaded code."""
         peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
         levels = tuple(replace(level, all_cores=level.one_core, holds_bytes=level.holds_alone) for level in self.levels)
         return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core, energy=None)
@@ -79,7 +79,7 @@ def characterize_cpu(
     """Measure the usable cores, or the first `cores` of them, in under two minutes (`quick`: under thirty seconds).
 
     energy: also read powers, which takes half a minute more; the notes say if that is not possible. Raises ValueError
-    if there are not so many cores.
+    if there are fewer cores.
     """
     usable = usable_cores()
     if cores is not None and not 1 <= cores <= len(usable):
@@ -141,7 +141,9 @@ def _shared(facts: CoreFacts | None) -> tuple[str, ...]:
 
 
 def _at_least_as_called(peaks: Sequence[Peak], facts: CoreFacts | None) -> tuple[Peak, ...]:
-    """The peaks, with functions at least as fast as the loops that call them for the core's instruction lines."""
+    """The peaks, with functions at least as fast as the loops that measured their calls for the core's instruction
+    lines.
+    """
     if facts is None:
         return tuple(peaks)
     called = {
@@ -158,7 +160,7 @@ def _at_least_as_called(peaks: Sequence[Peak], facts: CoreFacts | None) -> tuple
 
 
 def _walks(levels: Sequence[Level], block: Any, quick: bool) -> WalkRates | None:
-    """Strided walks of one core in all levels, in a block that no stream needs any more."""
+    """Strided walks of one core in all levels, in a block that streams no longer need."""
     capacities = [(level.name, level.kept_bytes(1)) for level in levels]
     first = levels[0].reported
     way_bytes = first.size_bytes // first.ways if first is not None and first.ways else None
@@ -166,7 +168,7 @@ def _walks(levels: Sequence[Level], block: Any, quick: bool) -> WalkRates | None
 
 
 def _random(levels: Sequence[Level], block: Any, quick: bool) -> Mapping[str, RandomRates]:
-    """Lines in no order, of one core in all levels, in the same block."""
+    """Random accesses of one core in all levels, in the same block."""
     capacities = [(level.name, level.kept_bytes(1)) for level in levels]
     return random_rates(capacities, block.ctypes.data, block.nbytes, quick)
 
@@ -252,7 +254,7 @@ def run_sweep(
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
-    """The sweep after repeating the working sets that determine a level's bandwidth but have spread samples."""
+    """The sweep after repeating the working sets that determine a level's bandwidth but have noisy samples."""
     levels, _ = find_levels(cpu, len(team), sweep, sweep)
     doubtful = {level.all_cores.working_set_bytes for level in levels if level.all_cores.spread > MOST_SPREAD}
     if doubtful:
@@ -263,7 +265,7 @@ def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers
 def _around_the_end(
     cpu: Cpu, team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort, *, times: int
 ) -> list[Sweep]:
-    """Two streams so many times more through working sets around the end of the last of several caches: other tenants
+    """Two streams, repeated `times` times with working sets around the end of the last of several caches: other tenants
     may have filled it, or slowed the core, when all streams ran.
     """
     if len(cpu.caches) < 2:
@@ -285,7 +287,7 @@ def _piece(arguments: tuple[Any, ...], k: int, count: int) -> tuple[Any, ...]:
 def beside_each_other(
     levels: Sequence[Level], team: Sequence[int], buffers: Buffers, effort: Effort, tell: Progress
 ) -> tuple[Level, ...]:
-    """The levels with a measurement for each cache: its rate while lines from farther away pass through it."""
+    """The levels, each cache with its measured rate while lines from farther away pass through it."""
     found = []
     for k, level in enumerate(levels[:-1]):
         tell(k / len(levels), f"{level.name} beside farther levels")

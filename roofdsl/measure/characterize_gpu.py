@@ -49,7 +49,7 @@ _TENSOR = (
 
 @dataclass(frozen=True)
 class GpuPeak:
-    """Operations per second of one class on one type. `how` describes the code that ran."""
+    """The operations per second of one class on one type. `how` describes the code that ran."""
 
     type: str
     cls: str
@@ -177,7 +177,7 @@ def _tensor(device: Driver, type_name: str, stored: str, types: Types, *, n: int
     target = "int32" if stored == "i8" else "float64" if stored == "f64" else "float32"
     a, b = (device.filled((n, n), "C", np.roll(pattern, k)) for k in (0, 501_001))
     c = device.filled((n, n), "C", np.zeros(1, target))
-    product = gemm_of(a, b.T, c)  # both along the sum, the one order in which integers are multiplied
+    product = gemm_of(a, b.T, c)  # both are contiguous along the sum, the only order in which integers are multiplied
 
     def start(count: int) -> None:
         for _ in range(count):
@@ -263,7 +263,7 @@ def _best(sweep: Sweep, low: float, high: float) -> Sequence[Point]:
 
 
 def _launch_s(device: Driver, samples: int, notes: list[str]) -> tuple[float, float]:
-    """The seconds of a launch in a graph and in a stream; without graphs, the stream's for both, and a note."""
+    """(seconds of a launch in a graph, and in a stream); without graphs, the stream's for both, and a note."""
     import numpy as np
 
     function = device.compile(stream_source())("nothing")

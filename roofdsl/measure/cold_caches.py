@@ -1,4 +1,4 @@
-"""Empties the processor's caches before a cold measurement (`--cold`)."""
+"""Emptying the processor's caches before a cold measurement (`--cold`)."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from roofdsl.measure.instruction_rates import RUNS, measure_core
 
 
 class CoreFacts(Record):
-    """instructions: with calls of functions. clock_hz: while the core ran alone. shared: of all loops, how many were
-    never measured while nobody else used the core.
+    """instructions: including calls of functions. clock_hz: the frequency while the core ran alone. shared: the number
+    of loops that were never measured without somebody else on the core, and the number of all loops.
     """
 
     instructions: tuple[Instruction, ...]
@@ -25,7 +25,9 @@ class CoreFacts(Record):
 
 
 def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) -> CoreFacts | None:
-    """Measures the core that the caller is pinned to, in under ten seconds; None if its instructions are unknown."""
+    """Measures the core that the caller is pinned to, in under ten seconds; None if the processor's instructions are
+    unknown.
+    """
     if not is_known():
         return None
     rates = measure_core(quick, tell)

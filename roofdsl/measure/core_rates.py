@@ -148,8 +148,8 @@ def queue(
 
 
 def _rows(links: int) -> list[str]:
-    """Four chains of `links` products, as of sums in rows: each fills a part of the window, which limits how many run
-    side by side.
+    """Four chains of `links` products, like sums of rows: each fills a part of the window, which limits how many run at
+    the same time.
     """
     text = []
     for k in range(4):

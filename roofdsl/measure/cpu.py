@@ -31,9 +31,8 @@ VARIANTS = ("loops", "grouped", "parallel", "library")
 
 @dataclass(frozen=True)
 class CpuOptions:
-    """How a kernel is run. math: what its compiler may do. cores: their number, None for all in the variant `parallel`.
-
-    energy: whether to read the energy of a call as well.
+    """How a kernel is run. math: what its compiler may do. cores: their number; None means all in the variant
+    `parallel`. energy: whether to read the energy of a call as well.
 
     cold: empty the caches before each sample, which is then a single call.
     """
@@ -58,7 +57,7 @@ def measure_cpu(
 
     Warm by default: every call uses the same arrays, so that data that fits into a cache is there. `tell` is called
     with the current step. Raises InputError for an illegal kernel, CommandError for unusable sizes, variants and
-    compilers, and WrongResult (a CommandError) if the code computes something else than the kernel.
+    compilers, and WrongResult (a CommandError) if the code computes something other than the kernel.
     """
     from roofdsl.checks.deep import require_legal
     from roofdsl.codegen.inputs import random_inputs
@@ -104,7 +103,7 @@ def measure_cpu(
 def energy_details(
     run: Call, call_s: float, prepare: Call, say: Callable[[str], None], *, cold: bool
 ) -> dict[str, Any]:
-    """What the record says of the energy of a call of `run`, which takes call_s seconds."""
+    """What the record says about the energy of a call of `run`, which takes call_s seconds."""
 
     def calls(count: int) -> int:
         for _ in range(count):
@@ -116,7 +115,7 @@ def energy_details(
 
 
 def _data(kernel: Kernel) -> dict[str, list[str]]:
-    """Where the values of index arrays are from, for the record."""
+    """Where the values of index arrays come from, for the record."""
     return {} if kernel.data is None else {"data": list(kernel.data.about)}
 
 

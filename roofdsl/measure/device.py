@@ -34,8 +34,8 @@ class ReportedCache:
 class Cpu:
     """The processor that this process may use. `cores` are those of its affinity mask, not of the machine.
 
-    memory_bytes: of the machine, or the control group's limit if that is less. clock_hz: the current clock as reported,
-    None if it is not reported; it is not a peak frequency.
+    memory_bytes: the machine's memory, or the control group's limit if that is less. clock_hz: the current clock as
+    reported, None if it is not reported; it is not a peak frequency.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Cpu:
         return next((c.line_bytes for c in self.caches if c.line_bytes), None)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values for a result file, with the kind of device beside them."""
+        """Plain values for a result file, with the kind of device."""
         return {"kind": "cpu", **asdict(self), "caches": [asdict(c) for c in self.caches]}
 
 

@@ -1,8 +1,8 @@
 """Energy counters of this computer: RAPL of the processor, NVML of a GPU; and the energy of a call, from one of them.
 
-RAPL (running average power limit) counts the energy of each processor package, and of its memory where the processor
-measures it, in microjoules, about a thousand times a second; Linux shows it under /sys/class/powercap. NVML counts
-the energy of a whole card in millijoules. Both count everything that the package or the card does meanwhile.
+RAPL (running average power limit) counts the energy of each processor package, and of its memory if the processor
+measures that, in microjoules, about a thousand times a second; Linux shows it under /sys/class/powercap. NVML counts
+the energy of a whole card in millijoules. Both count everything that the package or the card does in that time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any, Protocol
 POWERCAP = Path("/sys/class/powercap")
 
 BURST_S = {"cpu": 0.05, "gpu": 0.5}
-"""How long calls are made between two readings: many updates of the counter."""
+"""The seconds of calls between two readings: many updates of the counter."""
 
 MEASURED_S = {"cpu": 0.5, "gpu": 2.0}
-"""How long calls are made in all."""
+"""The seconds of calls in total."""
 
 SHORTEST_S = 5e-3
 """The shortest single call whose energy a counter can tell: a few updates."""
@@ -31,7 +31,7 @@ class NoCounter(Exception):
 
 
 class EnergyCounter(Protocol):
-    """A counter that runs on. name: what is counted."""
+    """A counter that only grows. name: what is counted."""
 
     name: str
 
@@ -45,7 +45,7 @@ class EnergyCounter(Protocol):
 
 @dataclass
 class _Zone:
-    """One counter of RAPL: it starts anew after `range_uj`."""
+    """One counter of RAPL, which wraps around after `range_uj`."""
 
     path: Path
     range_uj: int
@@ -53,7 +53,7 @@ class _Zone:
 
 
 class Rapl:
-    """All packages of this computer, and their memories where these are counted separately."""
+    """All packages of this computer, and their memories if these are counted separately."""
 
     def __init__(self, folder: Path | None = None) -> None:
         """Raises NoCounter."""
@@ -156,7 +156,9 @@ class EnergyReading:
 
 
 ENERGY = "energy"
-"""The key of a measurement's `details` with the energy of a call, or with why there is none under `missing`."""
+"""The key of a measurement's `details` with the energy of a call, or, under `missing`, with the reason why there is
+none.
+"""
 
 
 def read_energy(
@@ -172,8 +174,8 @@ def read_energy(
     """The energy of calls, in bursts between two readings of the counter. `call(n)` makes about n of them, and returns
     how many.
 
-    call_s: what one takes. prepare: before each burst, not counted. single: every call must be prepared for. Raises
-    NoCounter if the counter stands still or a call is too short for it.
+    call_s: the seconds of one. prepare: runs before each burst, and is not counted. single: every call must be prepared
+    for. Raises NoCounter if the counter stands still or a call is too short for it.
     """
     if single and call_s < SHORTEST_S:
         raise NoCounter(f"a single call takes {1000 * call_s:.2g} ms, too short for an energy counter")

@@ -17,7 +17,7 @@ from roofdsl.measure.timing import median
 class PowerPoint:
     """The average power of something that ran steadily: watts, and what it did per second, by name.
 
-    clock_hz: the clock meanwhile, where it is known.
+    clock_hz: the clock frequency during that time, if it is known.
     """
 
     watts: float
@@ -27,8 +27,8 @@ class PowerPoint:
 
 @dataclass(frozen=True)
 class EnergyFit:
-    """The law: constant_w (P0), and energies_j, joules of one of each. Errors are |fitted / measured - 1| of the power
-    over the points that were fitted.
+    """The law: constant_w (P0), and energies_j, the joules of one operation or byte. Errors are |fitted / measured - 1|
+    of the power over the points that were fitted.
     """
 
     constant_w: float
@@ -45,9 +45,8 @@ class EnergyFit:
 def fit_power(points: Sequence[PowerPoint]) -> EnergyFit:
     """The law that fits these points best: the least sum of squares of the errors in watts.
 
-    Nothing takes less than no energy, so what would is taken as 0, the most negative first, and the others are fitted
-    anew. Raises ValueError for fewer points than unknowns, and if the rates do not differ enough to tell the unknowns
-    apart.
+    No energy is negative: the most negative one is set to 0 and the others are fitted again, until none is negative.
+    Raises ValueError for fewer points than unknowns, and if the rates do not differ enough to tell the unknowns apart.
     """
     import numpy as np
 
@@ -75,10 +74,11 @@ def fit_power(points: Sequence[PowerPoint]) -> EnergyFit:
 
 
 _WORST = 1e4
-"""The greatest condition number of scaled rates at which noise of a percent leaves the energies with a meaning."""
+"""The largest condition number of scaled rates at which the energies still mean something despite noise of a percent.
+"""
 
 _SLOWED = 0.995
-"""A clock below this share of the highest one was lowered."""
+"""A clock below this share of the highest one counts as lowered."""
 
 
 def power_cap(points: Sequence[PowerPoint]) -> float | None:

@@ -21,10 +21,12 @@ from roofdsl.measure.peaks import DTYPES
 Progress = Callable[[float, str], None]
 
 PAIRS = (0, 2, 8, 32)
-"""Fused multiply-adds with each element, in every level; the last one leaves a cache idle for most of the time."""
+"""The numbers of fused multiply-adds with each element, in every level. With the last one, a cache idles most of the
+time.
+"""
 
 _PATTERN = 1 << 16
-"""Elements of a block that are repeated in another type."""
+"""The elements of a block that are repeated in another type."""
 
 clock = time.perf_counter
 
@@ -34,9 +36,8 @@ SAMPLE_S = 0.02
 
 @dataclass(frozen=True)
 class MachineEnergy:
-    """What a processor's powers say: the law, with types and levels by name, and its idle power, which is not P0.
-
-    counter: what was counted.
+    """The result of a processor's measured powers: the law, with types and levels by name, and the idle power, which is
+    not P0. counter: what was counted.
     """
 
     fit: EnergyFit
@@ -74,7 +75,7 @@ def machine_energy(
 def energy_or_reason(
     places: Sequence[Place], blocks: Sequence[Any], team: Sequence[int], *, quick: bool, tell: Progress
 ) -> tuple[MachineEnergy | None, str]:
-    """The energies of this processor by RAPL, or why they could not be measured. quick: in f64 alone."""
+    """The energies of this processor by RAPL, or why they could not be measured. quick: measures f64 alone."""
     types = ("f64",) if quick else ("f64", "f32")
     try:
         return machine_energy(Rapl(), places, blocks, team, types=types, tell=tell), ""

@@ -36,10 +36,9 @@ _IN_GRAPH = 100
 class GpuOptions:
     """How a kernel is run.
 
-    rotate: use the arrays in turn, in as many copies as exceed twice the L2 cache. math_mode: that of the library, one
-    of MATH_MODES. verify_s: seconds for the reference. energy: whether to read the energy of an
-    execution as well. known: earlier verifications, by the text of the code; such code
-    is not verified again at other sizes.
+    rotate: use the arrays in turn, in as many copies as exceed twice the L2 cache. math_mode: the library's, one of
+    MATH_MODES. verify_s: seconds for the reference. energy: whether to read the energy of an execution as well. known:
+    earlier verifications, by the text of the code; such code is not verified again at other sizes.
     """
 
     variant: str = "naive"
@@ -102,7 +101,7 @@ def measure_gpu(
 def energy_details(
     device: Driver, runs: Sequence[Call], call_s: float, prepare: Call, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """What the record says of the energy of an execution, which takes call_s seconds; short ones run in a graph."""
+    """What the record says about the energy of an execution, which takes call_s seconds; short ones run in a graph."""
     turn = cycle(runs)
     replay = device.captured([next(turn) for _ in range(_IN_GRAPH)]) if call_s < PER_LAUNCH_S else None
 

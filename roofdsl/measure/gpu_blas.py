@@ -54,7 +54,7 @@ class Matrix:
     rows_first: bool
     leading: int
     between: int
-    """Elements from one matrix of a batch to the next."""
+    """The distance, in elements, from one matrix of a batch to the next."""
 
 
 @dataclass(frozen=True)

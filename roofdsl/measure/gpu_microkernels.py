@@ -18,7 +18,8 @@ ILP = 8
 THREADS = 256
 
 UNROLLED = 8
-"""Steps of all accumulators in an iteration: of a single step, a seventh of the instructions would be the loop's."""
+"""Steps of all accumulators in an iteration. With a single step, a seventh of the instructions would be the loop's own.
+"""
 
 IN_FLIGHT = 4
 """Elements of 16 bytes that a thread of a stream loads before it uses the first."""
@@ -43,7 +44,7 @@ _OPERANDS = {"term": "d", "shift": "c", "factor": "c"}
 
 
 _EXTREMA = {"f64": "a = a < c ? a : c; a = a > d ? a : d", "f32": "a = fmaxf(fminf(a, c), d)"}
-"""As generated code has them."""
+"""Minimum and maximum as in generated code."""
 
 
 def _floats(name: str, c: str, suffix: str) -> list[Arithmetic]:
@@ -103,7 +104,7 @@ def arithmetic_source(wanted: Arithmetic) -> str:
 
 
 def _never(c_type: str) -> str:
-    """A comparison with a number that no accumulator has, which the compiler does not know."""
+    """A comparison with a number that no accumulator reaches, which the compiler cannot know."""
     if c_type in _FROM_FLOAT:
         return "__low2float(a) == 12345.678f && __high2float(b) == 3.0f"
     return "a == (int)0x7ffffff1 && b == 3" if c_type == "int" else f"a == ({c_type})12345.678 && b == ({c_type})3"

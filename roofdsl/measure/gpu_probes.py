@@ -13,12 +13,12 @@ from roofdsl.measure.multicore_timing import Rate
 from roofdsl.measure.timing import median
 
 SHARED_BYTES = 16 << 10
-"""What a block reads again and again, in shared memory and through its first cache."""
+"""The bytes that a block reads again and again, in shared memory and through its first cache."""
 
 THREADS = 512
 _LINE = 128
 _STEPS = 4096
-"""Loads of a chain in one launch."""
+"""The loads of a chain in one launch."""
 
 OCCUPANCIES = ((64, 1), (128, 1), (256, 1), (512, 1), (1024, 1), (1024, 2))
 """(threads of a block, blocks of a multiprocessor)"""
@@ -101,7 +101,9 @@ extern "C" __global__ void probe_copy(double2 *a, const double2 *b, long long n,
 
 @dataclass(frozen=True)
 class Occupancy:
-    """One stream at one occupancy: resident threads of the whole device, bytes of a round of a thread, bytes/s."""
+    """One stream at one occupancy: the resident threads of the whole device, the bytes of one round of a thread, and
+    bytes/s.
+    """
 
     stream: str
     threads: int

@@ -24,7 +24,7 @@ launch, and a shorter launch would be timed as if it took that long.
 
 @dataclass(frozen=True)
 class Timed:
-    """The times of one execution, how its launches were started, and its median if the host starts them one by one
+    """The times of one execution, how its launches were started, and the median time if the host starts them one by one
     (None if `times` were taken that way).
     """
 

@@ -1,9 +1,9 @@
-"""What one core keeps of a cache that it shares with others, read off the rates of streams that outgrow it.
+"""The part of a shared cache that one core keeps, read off the rates of streams that outgrow the cache.
 
-The last cache of a server is shared: with other cores, and in a virtual machine with other tenants, of whom the system
-says nothing. Its whole size is then no guide to what a stream finds there again. Each stream that is too long for the
-cache and not yet as slow as memory says what the cache holds (`machine.kept`); the median of all of them counts, so a
-few that were disturbed do not matter.
+The last cache of a server is shared with other cores, and in a virtual machine with other tenants, of which the system
+shows nothing. Its whole size then does not tell what a stream finds there again. Each stream that is too long for the
+cache, but not yet as slow as memory, gives an estimate of what the cache holds (`machine.kept`). The median of all
+estimates counts, so a few disturbed ones do not matter.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from roofdsl.measure.bandwidth_curve import PATTERNS, Pattern, Sweep
 from roofdsl.measure.timing import median
 
 BETWEEN = (0.1, 0.9)
-"""Shares of lost lines from which a capacity follows: below and above, a per cent of the rate would decide."""
+"""The shares of lost lines from which a capacity is derived. Outside this range, one percent of the rate would decide.
+"""
 
 LEAST_CONTRAST = 1.25
-"""The cache must deliver so many times what memory does."""
+"""The cache must deliver at least this many times the rate of memory."""
 
 LEAST = 3
-"""Estimates needed."""
+"""The number of estimates needed."""
 
 WHOLE = 0.8
-"""From this part of the reported size on, the core has the cache to itself."""
+"""From this part of the reported size on, the core counts as having the cache to itself."""
 
 UNIT = 1 << 20
-"""To which the result is rounded."""
+"""The result is rounded to a multiple of this many bytes."""
 
 
 def held_bytes(sweeps: Sequence[Sweep], near: tuple[float, float], far_from: float, whole: float) -> int | None:
     """Bytes that a core keeps of its last cache; None if that is (nearly) the whole, or the streams do not show it.
 
-    sweeps: of the same cores, at several times, the first over all working sets. near: the least and the largest of
-    those among which the fastest is a stream's rate out of this cache; from `far_from` bytes on it is that out of
+    sweeps: sweeps of the same cores at several times, the first over all working sets. near: the smallest and the
+    largest working set in which a stream runs at this cache's rate. From `far_from` bytes on, it runs at the rate of
     memory.
     """
     found: list[float] = []

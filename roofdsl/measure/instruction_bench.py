@@ -13,7 +13,7 @@ from roofdsl.measure.shared_core import epoch, tries
 REPEATS = 24
 ROTATED = 12
 PASSES = 4
-"""How often a loop is measured, each time after all others, until nobody shared the core meanwhile."""
+"""The most times that a loop is measured, each time after all others, until nobody shares the core during it."""
 
 _BUFFER = 1 << 16
 _SETUP = (
@@ -55,8 +55,8 @@ class Bench:
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
         """Cycles of one round of each loop; `shared` counts those that were never measured on a core of their own.
 
-        Those that were not, as far as is known by then, are measured again after all others. The shortest counts:
-        whoever shares the core only makes a loop slower.
+        Loops that shared the core, as far as is known by then, are measured again after all others. The shortest time
+        counts, because sharing the core only makes a loop slower.
         """
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
         found: dict[str, tuple[int, Reading]] = {}

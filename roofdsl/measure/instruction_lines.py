@@ -33,12 +33,12 @@ def core_lines(found: CoreFacts) -> Iterator[str]:
 
 
 def _line(word: str, of: Core, names: tuple[str, ...]) -> str:
-    """A line whose options begin without a comma."""
+    """A line with no comma before its first option."""
     return f"{word} {written('core', _stated(of, names)).removeprefix(', ')}"
 
 
 def _stated(of: Core | Instruction, names: tuple[str, ...]) -> dict[str, object]:
-    """The options to state: unknown and zero numbers are left out."""
+    """The options to state, without unknown and zero numbers."""
     fields: dict[str, object] = {}
     for name in names:
         value = getattr(of, name)

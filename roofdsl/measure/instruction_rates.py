@@ -1,8 +1,8 @@
 """The costs of instructions on this core: latency, throughput and units of each class, and how the core executes.
 
-Every number is the shortest of many short runs, in cycles of a chain of dependent additions that runs beside it
-(`assembled.Stopwatch`). The loops stay within the nearest cache. For x86-64 with AVX2, and with 512-bit vectors if the
-processor has them.
+Every number is the shortest of many short runs, in cycles given by a chain of dependent additions
+(`assembled.Stopwatch`). The loops stay within the nearest cache. This works on x86-64 with AVX2, and covers 512-bit
+vectors if the processor has them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ RUNS = {True: 12, False: 40}
 
 
 class CoreRates(Record):
-    """The instructions and the core as a machine states them, and the clock in hertz. shared: how many of all loops
-    were never measured while nobody else used the core.
+    """The instructions and the core as a machine states them, and the clock in hertz. shared: (the number of loops that
+    were never measured without somebody else on the core, the number of all loops).
     """
 
     instructions: tuple[Instruction, ...]
@@ -70,7 +70,7 @@ def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
 
 
 def _ones(t: Template) -> tuple[str, ...]:
-    """Ones in single precision if a class computes with them; those of the setup are doubles."""
+    """Ones in single precision if a class computes in it; those of the setup are doubles."""
     if t.type != "f32" or t.cls == "convert":
         return ()
     wide = ("vbroadcastsd %xmm15, %zmm15", *(f"vmovapd %zmm15, %zmm{k}" for k in range(15))) if t.bits == 512 else ()

@@ -1,4 +1,4 @@
-"""The instructions by which a core is measured: one or two of each class, at every width, in AT&T syntax.
+"""The instructions with which a core is measured: one or two of each class, at every width, in AT&T syntax.
 
 A template names registers by letters: {d} is written, {a} and {b} are read, {h} is the lower half of {a}'s register.
 """

@@ -1,5 +1,5 @@
-"""Whether a cache delivers its own data while lines from farther away pass through it: two streams at once against each
-alone.
+"""Whether a cache delivers its own data while lines from farther away pass through it: two streams at once are compared
+with each alone.
 
 The loop sums up an array in a farther level and, element by element with it, a short array that stays in the cache in
 question. If the levels overlap, the loop takes as long as the slower stream; if they take turns, the times add.
@@ -19,8 +19,8 @@ Blocks = Sequence[Any]
 """One numpy array of f64 for each core, from which the two arrays are cut."""
 
 SHARES = (8, 4)
-"""The short array takes up 1/8 or 1/4 of the cache, twice that with the data that streams past between two reads of a
-line.
+"""The short array takes up 1/8 or 1/4 of the cache, or twice that including the data that streams through between two
+reads of a line.
 """
 
 LEAST_CONTRAST = 0.1
@@ -87,7 +87,7 @@ def measure_pair(
 ) -> tuple[Beside | None, Beside | None]:
     """The rates of level `near` together with the next level, and with one behind that: `beside` and `beside_far`.
 
-    The second is None where the first holds for all levels behind: if the next level is the one that tells most.
+    The second is None if the first holds for all levels behind: then the next level shows the difference best.
     """
     far = farther(places, near)
     if far is None or far == near + 1:
@@ -100,8 +100,8 @@ def measure_pair(
 def measure(
     places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort, *, far: int | None = None
 ) -> Beside | None:
-    """The rate of level `near` together with level `far`, without it the one that tells most, on all cores of `team`;
-    None as in `judged`.
+    """The rate of level `near` together with level `far`, or, if `far` is None, with the level that shows the
+    difference best, on all cores of `team`; None as in `judged`.
     """
     far = farther(places, near) if far is None else far
     sizes = short_arrays(places, near)
@@ -122,7 +122,9 @@ def measure(
 
 
 def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:
-    """Bytes of the long array per second, on all cores, together with the short one or (0) alone."""
+    """The bytes of the long array per second, on all cores, read together with the short one or (if that has 0 bytes)
+    alone.
+    """
     loop: Callable[..., float] = beside() if short_bytes else stream(LOAD)
     unit = short_bytes or 4096
     count = max(1, min(long_bytes // PIECE, long_bytes // unit))  # a piece is at least as long as the short array
@@ -133,7 +135,7 @@ def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequenc
         for block, _ in zip(blocks, team, strict=False):
             start = (-block.ctypes.data // 8) % 8
             short = block[start : start + short_bytes // 8]
-            first = start + short_bytes // 8 + 40 + k * length  # five lines further: other low address bits
+            first = start + short_bytes // 8 + 40 + k * length  # five lines further, so that low address bits differ
             long = block[first : first + length]
             arguments.append((long, short) if short_bytes else (long, 1.0))
         pieces.append(arguments)

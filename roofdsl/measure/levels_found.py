@@ -24,8 +24,8 @@ class Level:
 
     capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
     agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
-    one_core: the bandwidth of one core alone; `all_cores` that of all together. holds_bytes: what they all keep of the
-    last cache beside others, `holds_alone` what one core does; None if that is all of it.
+    one_core: the bandwidth of one core alone; `all_cores` that of all together. holds_bytes: the part of the last cache
+    that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None if that is all of it.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Level:
     holds_alone: int | None = None
 
     def kept_bytes(self, cores: int) -> int:
-        """What one core, or all of several, find again."""
+        """The capacity that remains for one core, or for all of several."""
         kept = self.holds_alone if cores == 1 else self.holds_bytes
         return self.capacity_bytes if kept is None else kept
 
@@ -98,13 +98,13 @@ def find_levels(
 
 
 def _is_shared(place: int, cpu: Cpu) -> bool:
-    """Whether others may use this cache too, even of another system: the last one of several."""
+    """Whether others may use this cache too, even other systems: the last one of several caches."""
     return 0 < place == len(cpu.caches) - 1
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A cache after its capacity was decided."""
+    """A cache with the capacity decided for it."""
 
     name: str
     reported: ReportedCache | None
@@ -157,7 +157,8 @@ def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
 
 def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:
     """(of all cores, of one core). All cores reach at least what one core reaches, since the others may idle: a slower
-    team was disturbed. The level nearest to the registers counts accesses, so nothing is loaded before a store.
+    team was disturbed. At the level nearest to the registers, accesses are counted, so nothing is loaded before a
+    store.
     """
     best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
     all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=True)

@@ -1,7 +1,7 @@
 """Kernels that a library provides: sums of products (dot, GEMV, GEMM and batched GEMM), and scaled additions.
 
 They are recognized from the checked kernel, whatever its name and its arrays' names: one statement adds a product to
-its target, in loops whose variables are each a subscript of its arrays. The target may be set to zero before.
+its target, in loops each of whose variables is a subscript of its arrays. The target may be set to zero before.
 """
 
 from __future__ import annotations
@@ -243,7 +243,9 @@ def library_runner(kernel: Kernel) -> Runner:
 
 
 def described(found: Contraction, work: bool = True) -> str:
-    """A description of the library call for the record. work: whether added or scaled values are in a work array."""
+    """A description of the library call for the record. work: whether a work array holds the values that are added or
+    scaled.
+    """
     factor = "".join(f"{a.name} * " for a in found.scalars)
     sign = "+=" if found.accumulate else "="
     if found.kind == "axpy":

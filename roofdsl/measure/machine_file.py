@@ -30,12 +30,12 @@ _ONE_BY_ONE = (
     "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `random`,",
     "# `random_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times.",
 )
-_PAST = "# `streamed`: stores that bypass the caches, of one core while it loads nothing."
+_PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time."
 
 
 _ALLOCATED = (
-    "# `write_allocate 0.25`: this share of the lines that stores begin is loaded first, as times of copy and triad",
-    "# beside those of load and of an update in place show; the bandwidth counts these loads.",
+    "# `write_allocate 0.25`: this share of the lines that stores begin is loaded first, as the times of load,",
+    "# copy, triad and an update in place show together; the bandwidth counts these loads.",
 )
 
 
@@ -184,7 +184,7 @@ def _energy_of(found: Characterization, type_name: str) -> str:
 
 
 def _power(found: Characterization) -> Iterator[str]:
-    """The constant power, if it was measured, and how well the fit that it is from describes the powers."""
+    """The constant power, if it was measured, and how well its fit describes the measured powers."""
     if found.energy is not None and found.energy.fit.constant_w > 0:
         fit = found.energy.fit
         how = f"fit of the powers of {fit.points} loops, with the energies; mean error {fit.mean_error:.1%}"
@@ -233,8 +233,8 @@ def _levels(found: Characterization) -> Iterator[str]:
 
 
 def _besides(found: Characterization, place: int, near: Beside | None, far: Beside | None) -> dict[str, object]:
-    """The rates of hits beside lines of the next level and of farther ones. Those of the first cache beside the second
-    are told by loads in assembly: compiled loops of one stream do not reach its rate.
+    """The rates of hits while lines of the next level, or of farther ones, pass through. For the first cache and the
+    second one, loads in assembly give the rate, which compiled loops of one stream do not reach.
     """
     rates = [None if b is None else b.measured_per_s for b in (near, far)]
     hits = found.walks.hits_per_s if found.walks is not None and not place else None
@@ -253,8 +253,8 @@ def _energy_per_byte(found: Characterization, level: Level) -> float | None:
 
 
 def _past_caches(found: Characterization, memory: Level) -> float | None:
-    """The rate of stores that bypass the caches, measured on one core: for all, but not above the memory's bandwidth
-    for them.
+    """The rate of stores that bypass the caches, measured on one core and scaled to all, but not above the memory's
+    bandwidth for them.
     """
     one = None if found.walks is None else found.walks.past_per_s
     if one is None:
@@ -263,7 +263,7 @@ def _past_caches(found: Characterization, memory: Level) -> float | None:
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:
-    """The rates of strided walks, measured on one core: for all cores, but never above the level's bandwidth."""
+    """The rates of strided walks, measured on one core and scaled to all, but never above the level's bandwidth."""
     walks = found.walks
     if walks is None:
         return {}
@@ -288,7 +288,7 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
 
 
 def _random(found: Characterization, level: Level) -> dict[str, object]:
-    """The rates of lines in no order, measured and limited as those of strided walks."""
+    """The rates of random accesses, measured and limited like those of strided walks."""
     rates = found.random.get(level.name)
     if rates is None:
         return {}

@@ -1,4 +1,4 @@
-"""Measurements as values, and the documents `roofdsl.measurement/1` that store them (contract: commands.md)."""
+"""Measurements as values, and the documents `roofdsl.measurement/1` that store them (specified in commands.md)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LEAST_S, _MOST_S = 1e-15, 1e9  # the possible range of a time per call
 _MOST_COUNTED = 10**30
 
 OTHERS = "others_cores"
-"""The key of `details` with the number of cores that other programs kept busy meanwhile."""
+"""The key of `details` with the number of cores that other programs kept busy during the measurement."""
 
 MATH = "math"
 """The key of `details` with what the compiler of CPU code was allowed to do: "relaxed" or "strict"."""
@@ -58,8 +58,8 @@ class Measurement:
     times_s: seconds per call, one for each repeat; each repeat made `calls_per_repeat` calls. state: "warm" (the same
     buffers again and again), "cold" (caches emptied before each repeat) or "rotated" (buffers in turn, together larger
     than the caches). work: W, in operations named by `operation` (FLOP or OP). footprint_bytes: all arrays together.
-    `details`: further data of the backend (block sizes, math mode), and under OTHERS what other programs took.
-    source_sha256 is that of the kernel's own text, generated_sha256 that of the code that ran.
+    `details`: further data of the backend (block sizes, math mode), and under OTHERS the cores that other programs
+    took. source_sha256 is that of the kernel's own text, generated_sha256 that of the code that ran.
     """
 
     kernel: str
@@ -238,7 +238,7 @@ def _wrong(source: Source, message: str, span: Span | None = None) -> InputError
 
 
 class _Reader:
-    """Takes a document apart, field by field; a missing field or one of the wrong kind is an InputError."""
+    """Reads a document field by field; a missing field or one of the wrong kind raises InputError."""
 
     def __init__(self, source: Source) -> None:
         self.source = source

@@ -1,4 +1,4 @@
-"""Loads, stores and gathers of this core: the cost of each width within a line, across lines, and beside others."""
+"""Loads, stores and gathers of this core: the cost of each width within a line, across lines, and among others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _streamed(t: Template, streams: int) -> list[str]:
     text = ["xorl %eax, %eax", ".p2align 6", "77:"]
     for s, base in enumerate(("%rdi", "%rcx")[:streams]):
         text += [f"{name} {size * g}({base},%rax), {register(t.bits, g + 4 * s)}" for g in range(4)]
-    text += [filled(t.text, t.bits, g) for g in range(4)]  # of a fused one, what was loaded is the sum
+    text += [filled(t.text, t.bits, g) for g in range(4)]  # a fused operation uses the loaded value as its sum
     text += [f"{name} {register(t.bits, g)}, {size * g}(%rcx,%rax)" for g in range(4)]
     return [*text, f"addq ${4 * size}, %rax", f"cmpq ${4 * size * _AMONG_TRIPS}, %rax", "jne 77b"]
 
@@ -120,8 +120,8 @@ def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles:
 def share_of(load: Instruction, store: Instruction, operation: Instruction, times: dict[int, float]) -> float:
     """The cycles z for which an operation occupies the resources that loads and stores share.
 
-    This z best explains the times of n loads, an operation and a store, max(n load, store, operation, n x + y + z); 0
-    if the other terms explain them.
+    This z best explains the times of n loads, an operation and a store as max(n load, store, operation, n x + y + z).
+    It is 0 if the other terms explain them.
     """
     x, y, most = float(load.mixed or 0), float(store.mixed or 0), float(operation.throughput or 1)
 
@@ -190,8 +190,8 @@ def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, 
     """The cycles for which a load and a store occupy their shared resources: the least that explain the mixtures'
     times.
 
-    A mixture of n loads with a store takes max(n load, store, n x + y). Found by trying, in steps of a fiftieth of a
-    cycle.
+    A mixture of n loads with a store takes max(n load, store, n x + y). They are found by search, in steps of a
+    fiftieth of a cycle.
     """
     if all(t < 1.04 * max(n * load, store) for n, t in mixed.items()):
         return 0.0, 0.0

@@ -21,14 +21,14 @@ Shape = tuple[int, int]
 """The number of accumulators, and the steps that each of them makes between a load and a store."""
 
 SHAPES: tuple[Shape, ...] = ((64, 1), (32, 8), (64, 8), (128, 1))
-"""The best of these shapes is taken. If all accumulators fit into registers (8 or 16 vectors of 512 bits in f64),
+"""The fastest of these shapes counts. If all accumulators fit into registers (8 or 16 vectors of 512 bits in f64),
 single steps are fastest; if they do not (16 registers of 256 bits), loads and stores must be few compared to steps.
 """
 
 BRIEF_SHAPES = SHAPES[:2]
 
 DIVIDE_EVERY = 8
-"""The number of multiplications with a division: they take about as long as the division."""
+"""The number of multiplications per division, which together take about as long as the division."""
 
 _OPERANDS = {"term": "c", "shift": "d", "factor": "c"}
 
@@ -81,7 +81,7 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
 
 
 def largest(dtype: str) -> int:
-    """The integers that loops begin with lie below it."""
+    """The bound below which all integers lie that loops begin with."""
     return 100 if dtype == "int8" else 1000
 
 
@@ -196,7 +196,7 @@ def loop(a, q, d, sweeps):
 
 @cache
 def polynomial(pairs: int) -> Callable[..., float]:
-    """`loop(a, q, d, sweeps)`: passes over an array with so many fused multiply-adds, and an addition, per element."""
+    """`loop(a, q, d, sweeps)`: passes over an array with `pairs` fused multiply-adds, and an addition, per element."""
     steps = "\n            ".join(["x = x * q + d"] * pairs or ["pass"])
     return _compiled(_POLYNOMIAL.format(steps=steps), {"reassoc", "contract"})
 

@@ -17,8 +17,8 @@ from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, qua
 class Effort:
     """How much time a characterization takes: samples of each number, and the seconds that a sample lasts.
 
-    most_s: after so many seconds, no further rounds of a number are made, and no more than LEAST samples per round, so
-    that a busy machine is characterized in bounded time (and noted as noisy).
+    most_s: after this many seconds, no further rounds of a number are made, and no more than LEAST samples per round,
+    so that a busy machine is characterized in bounded time (and noted as noisy).
     """
 
     samples: int
@@ -37,7 +37,7 @@ SKEW = 0.15
 LEAST = 5
 
 REPRODUCED = 3
-"""So many undisturbed samples say more than all samples together."""
+"""This many undisturbed samples count for more than all samples together."""
 
 WAIT_S = 0.05
 """How long a sample on one core waits while another hardware thread shares it."""
@@ -108,7 +108,7 @@ def _best_round(take: Callable[[], tuple[float, bool]], amount: float, effort: E
 
 
 def _samples(take: Callable[[], tuple[float, bool]], wanted: int, deadline: float) -> list[float]:
-    """Seconds of `wanted` samples that nothing disturbed; of all samples if fewer than REPRODUCED are such."""
+    """Seconds of `wanted` undisturbed samples; of all samples if fewer than REPRODUCED are undisturbed."""
     calm: list[float] = []
     every: list[float] = []
     while len(calm) < wanted and len(every) < MOST * wanted:

@@ -11,7 +11,9 @@ Seconds = Callable[[], float | None]
 Clock = Callable[[], float]
 
 BUSY = 0.25
-"""If other programs keep this many cores busy, a measurement counts as disturbed: as many as the tolerance allows."""
+"""If other programs keep this many cores busy, a measurement counts as disturbed. It equals the tolerance of
+`validate`.
+"""
 
 SHORTEST_S = 0.5
 """The system counts in ticks of 10 ms, so the share of a core is not computed for a shorter time."""
@@ -34,7 +36,7 @@ def seconds_of_others() -> float | None:
 
 
 class Others:
-    """Counts from its creation on. `seconds` and `clock` are for tests, which have no other programs."""
+    """Measures other load from its creation on. `seconds` and `clock` let tests run without other programs."""
 
     def __init__(self, seconds: Seconds = seconds_of_others, clock: Clock = time.monotonic) -> None:
         self.seconds, self.clock = seconds, clock

@@ -26,10 +26,10 @@ since a core that was shared with another thread during one of the two measureme
 """
 
 FASTER = 1.04
-"""A peak that was so many times faster when it was measured again had been disturbed."""
+"""A peak that was at least this many times faster when it was measured again had been disturbed."""
 
 AGAIN = 2
-"""Rounds in which doubtful numbers are measured again."""
+"""The number of rounds in which doubtful numbers are measured again."""
 
 Key = tuple[str, str]
 """(type, class)."""
@@ -168,8 +168,8 @@ def confirmed(peaks: Sequence[Peak], again: Callable[[Key], Peak], most_s: float
     """The peaks after each was measured once more, some seconds later, until `most_s` is over.
 
     Another thread on the core slows all samples of a number alike, so they do not spread, and the number may still fit
-    the others. But it does not stay for all of a characterization. A number that was FASTER the second time counts, and
-    is measured a third time.
+    the others. But such a thread rarely stays for a whole characterization. A number that is FASTER the second time
+    counts, and is measured a third time.
     """
     found = list(peaks)
     end = time.monotonic() + most_s

@@ -85,7 +85,7 @@ def _in_order(sets: Sets, names: Sequence[str]) -> Sets:
 def matched(sets: Sets, narrower: Sets) -> Sets:
     """The sets of one width with its units numbered like those of a narrower one that execute most of the same classes.
 
-    Classes are the same where their names are, but for the width at the end.
+    Classes are the same if their names are, except for the width at the end.
     """
     own = {name.rpartition("_")[0]: units for name, units in sets.items()}
     other: dict[str, frozenset[int]] = {}
@@ -96,7 +96,7 @@ def matched(sets: Sets, narrower: Sets) -> Sets:
         return sets
 
     def alike(order: tuple[int, ...]) -> float:
-        """Classes that few units execute say most about the identity of a unit."""
+        """Weighs the classes in common: those that few units execute say most about the identity of a unit."""
         numbered = dict(zip(used, order, strict=False))
         return sum(
             1 / (len(units) * len(other[name]))

@@ -1,7 +1,7 @@
 """Measure a program: all its launches in order, timed as a whole and each by itself, overhead included.
 
 The language binds no arrays between launches, so every kernel has separate arrays at every size; equal launches use the
-same ones. This module has what the processor and the GPU have in common.
+same ones. This module holds what the processor and the GPU have in common.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Tell = Callable[[str], None]
 class Ready:
     """One kernel at one size, verified and with its arrays, ready to be called on one copy or another.
 
-    arrays: kept alive as long as `calls` are made, because compiled C only knows their addresses. note: why it is not
-    in the requested variant.
+    arrays: kept alive as long as `calls` are made, because compiled C only knows their addresses. note: why it does not
+    run in the requested variant.
     """
 
     launched: Launched

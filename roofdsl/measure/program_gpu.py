@@ -19,7 +19,7 @@ from roofdsl.measure.program import Ready, Tell, check_variant, fallback, order_
 from roofdsl.measure.verify import verify
 
 Built = dict[Kernel, tuple[tuple[str, GpuCode], str]]
-"""(variant, its code) of each kernel, and why it is not in the variant asked for."""
+"""((variant, its code), why the kernel does not run in the requested variant) of each kernel."""
 
 
 def measure_program_gpu(

@@ -1,12 +1,12 @@
 """The rate of lines in no order: independent loads and stores, each of another line, as gathers and scatters make them.
 
-A walk takes every slot of a window once, in an order that looks random, and then goes on to the next window. The
-addresses are computed, not loaded, so that nothing else comes from the caches. No load waits for another one: the rate
-is that of as many requests at a time as a core can have under way.
+A walk visits every slot of a window once, in an order that looks random, and then goes on to the next window. The
+addresses are computed, not loaded, so that no other data come through the caches. No load waits for another one: the
+rate is that of as many requests at a time as a core can have under way.
 
-A window in a cache is four times as large as the nearer cache, where that has room and pages that the TLB knows. Memory
-is walked through in windows, in passes each of which takes another line of every slot, as in `walk_rates`: hardware
-fetches pairs of lines, and the other one of a pair must not be found in a cache.
+A window in a cache is four times as large as the nearer cache, if that fits and the TLB knows its pages. Memory is
+walked through in windows, in passes each of which visits another line of every slot, as in `walk_rates`: hardware
+fetches pairs of lines, and the second line of a pair must not be found in a cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from roofdsl.measure.assembled import Stopwatch, is_known, loops
 from roofdsl.measure.walk_rates import KNOWN_PAGES, LINE, PAGE, STRIDE, spans
 
 MOST_PAGES = 2048
-"""Pages of a window in a cache: as many as the TLBs of server processors know."""
+"""The most pages of a window in a cache: as many as the TLBs of server processors hold."""
 
 _UNROLLED = 8
 _FIRST, _SECOND = 0x9E3779B1, 0x85EBCA6B
@@ -36,8 +36,8 @@ class RandomRates(Record):
 
 
 class Window(Record):
-    """What a walk goes through: windows of 2**bits slots of so many bytes, `windows` of them, `passes` times before
-    lines come again.
+    """What a walk goes through: `windows` windows of 2**bits slots, each of `slot` bytes. Lines come again after
+    `passes` passes.
     """
 
     slot: int
@@ -47,7 +47,7 @@ class Window(Record):
 
     @property
     def bytes(self) -> int:
-        """Of one window."""
+        """The bytes of one window."""
         return self.slot << self.bits
 
     @property

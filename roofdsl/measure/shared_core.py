@@ -1,8 +1,8 @@
-"""Whether another hardware thread shares this core at the moment. All code on it is then up to twice as slow.
+"""Whether another hardware thread shares this core at the moment. All code on the core is then up to twice as slow.
 
 Many processors run two threads on one core. In a virtual machine, the other one may belong to somebody else, and no
 counter of this system shows it. Its use of the core shows in the number of instructions that the core dispatches per
-cycle. So two loops detect it: independent instructions, as many as the core can take in, beside a chain of dependent
+cycle. So two loops detect it: independent instructions, as many as the core can dispatch, and a chain of dependent
 additions, which runs at one per cycle either way. The ratio of their times is steady on an unshared core, and 1.4 to 2
 times as high on a shared one. The clock frequency changes both times alike, so it does not matter.
 """
@@ -19,25 +19,26 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.timing import Switches, Watch, switches
 
 SHARED = 1.25
-"""From this multiple of its lowest value on, the ratio shows a shared core; on one's own core it stays below 1.15."""
+"""From this multiple of its lowest value on, the ratio shows a shared core; on an unshared core it stays below 1.15."""
 
 PART, LEAST = 0.03, 3
-"""The lowest value is the ratio at this part of all in ascending order, at least the third: a few are disturbed."""
+"""The lowest value is the ratio at this part of all ratios in ascending order, at least the third: a few are disturbed.
+"""
 
 PROBES = 40
-"""Probes from which the first lowest value is taken."""
+"""The number of probes that give the first lowest value."""
 
 LOWER = 0.87
 """If the lowest value falls to this part of its former value, the core had been shared from the start, unnoticed."""
 
 APART_S = 2e-3
-"""Between two probes, and while waiting: the other thread comes and goes every few milliseconds."""
+"""The pause between two probes, and while waiting: the other thread comes and goes every few milliseconds."""
 
 PATIENCE_S = 2.0
-"""How long the samples of one measurement wait for the core, all of them together."""
+"""How long all samples of one measurement together wait for the core."""
 
 TRIES, WAIT_S = 3, 0.05
-"""Of one number of a characterization: how often it is measured, and how long that waits each time."""
+"""How often a number of a characterization is measured at most, and how long each measurement waits for the core."""
 
 _NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
 
@@ -91,7 +92,7 @@ class SharedCore:
         """
         if not self.is_shared():
             return self.times + switches()
-        self.times += 2  # another number than both before and after it
+        self.times += 2  # a number that differs from those before and after
         return self.times - 1 + switches()
 
 
@@ -115,14 +116,14 @@ def watch(*, alone: bool) -> Watch:
     """The watch for `timing.time_calls`.
 
     alone: the samples run on the one core that the calling thread is pinned to. For several cores, and on processors
-    whose instructions are unknown, only the system's count of lost cores is used.
+    whose instructions are unknown, it uses only the system's count of lost cores.
     """
     core = shared_core() if alone else None
     return Switches() if core is None else PatientWatch(core)
 
 
 def undisturbed(measure: Callable[[], float], until: float) -> float:
-    """The first result of `measure` during which nobody shared the core; if there is none, the least of a few.
+    """The first result of `measure` for which nobody shared the core; if there is none, the least of a few.
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
@@ -131,7 +132,8 @@ def undisturbed(measure: Callable[[], float], until: float) -> float:
 
 
 def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool]:
-    """(what `measure` found each time, whether nobody shared the core during the last): up to TRIES times, until then.
+    """(the result of each run of `measure`, whether nobody shared the core during the last). It runs up to TRIES times,
+    until nobody does.
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """

@@ -33,7 +33,7 @@ class Restorer:
     """Restores what a kernel updates (`inout`), so that every sample starts from the same numbers.
 
     Otherwise repeated updates could lead to infinities or denormal numbers, which take different times. `lasting` says
-    how many calls in a row do not.
+    how many calls in a row are safe from that.
     """
 
     def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
@@ -45,8 +45,8 @@ class Restorer:
             np.copyto(array, before)
 
     def lasting(self, run: Call, calls: int) -> int:
-        """The most calls in a row, `calls` or fewer by halves, after which the updated arrays have no more denormal,
-        infinite or vanishing numbers than after one call. Restores the arrays.
+        """The most calls in a row, `calls` or that halved repeatedly, after which the updated arrays have no more
+        denormal, infinite or zero numbers than after one call. Restores the arrays.
 
         For example, each call of a triangular solver divides its right side by the diagonal once more: after two
         hundred calls, it has only denormal numbers, and takes four times as long.
@@ -69,7 +69,7 @@ class Restorer:
 
 
 def _odd(array: NDArray[Any]) -> int:
-    """The numbers that are zero, denormal, infinite or none at all. Formats that are stored as integers have none."""
+    """The count of numbers that are zero, denormal, infinite or NaN; 0 for formats that are stored as integers."""
     if array.dtype.kind not in "fc":
         return 0
     parts = array.reshape(-1, order="A").view(array.real.dtype)

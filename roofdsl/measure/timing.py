@@ -33,7 +33,7 @@ MOST = 3
 """The maximum number of samples, as a multiple of the repeats wanted, even if some were disturbed."""
 
 MOST_SPREAD = 0.25
-"""The limit of noise: if (90th - 10th percentile) / median of the samples is above it, a measurement is called noisy,
+"""The limit of noise: if (90th - 10th percentile) / median of the samples exceeds it, a measurement is called noisy,
 and `characterize` does not write the number (noisy_peaks.py). It equals the tolerance by which `validate` lets a
 measurement fall below its prediction.
 """
@@ -71,8 +71,8 @@ DEFAULT = Plan()
 class Times:
     """Seconds per call, one number for each sample in the order they were taken; each sample made `calls` calls.
 
-    disturbed: the number of samples set aside because a core was taken away meanwhile. If too few others were left,
-    these samples are among `seconds`, too, and `all_disturbed` says so.
+    disturbed: the number of samples set aside because a core was taken away or shared during them. If too few others
+    were left, these samples are among `seconds`, too, and `all_disturbed` says so.
     """
 
     seconds: tuple[float, ...]
@@ -325,7 +325,7 @@ def _warm_up(runs: Sequence[Call], plan: Plan, clock: Clock) -> float:
 
 
 def _wants_more(plan: Plan, calm: int, disturbed: int, spent: float) -> bool:
-    """Whether to take another sample: until enough were calm, but not forever; when time is up, only up to the least
+    """Whether to take another sample: until enough are calm, but not forever; when time is up, only up to the least
     number.
     """
     if calm >= plan.repeats or calm + disturbed >= MOST * plan.repeats:
@@ -368,7 +368,7 @@ def pin(cores: Sequence[int]) -> bool:
 
 @contextmanager
 def pinned(cores: Sequence[int]) -> Iterator[bool]:
-    """The calling thread stays on these cores inside the context, which yields whether that worked and then restores
+    """Keeps the calling thread on these cores inside the context, which yields whether that worked and then restores
     the old state.
     """
     before = usable_cores()

@@ -47,7 +47,7 @@ def verify(  # noqa: PLR0917
 
     `what` names the code in the error. `compute`: a type such as tf32 to which single-precision operations may be
     rounded. If rounding alone may change a result by more than its size on all kinds of data, the outcome says that it
-    cannot be verified. Raises WrongResult if a number is further off than rounding allows, and CommandError for sizes
+    cannot be verified. Raises WrongResult if a number is farther off than rounding allows, and CommandError for sizes
     at which one execution or its verification does not end.
     """
     accesses = _accesses(kernel, values)
@@ -99,16 +99,16 @@ def _verified(
         if found.wrong:
             raise WrongResult(
                 f"{what} of kernel {kernel.name} does not compute what the kernel computes at {at}: {found.wrong}",
-                "it gets no time; this is a bug in roofdsl, please report it with the kernel",
+                "it is not timed; this is a bug in roofdsl, please report it with the kernel",
             )
         if verified is not None and found.unverifiable:
-            break  # at this size rounding may do anything: a long sum in half precision
+            break  # at this size, rounding alone may give any result: a long sum in half precision
         reasons = [f"{kernel.name}, `{n}` at {at}: {reason}" for n, reason in found.unverifiable.items()]
         verified = Verified(
             AGAINST, found.max_error, found.of_allowed, found.unverified, tuple(params.items()), tuple(reasons)
         )
         if reasons:
-            break  # larger sizes have more rounding
+            break  # larger sizes round more
     if verified is None:
         at = ", ".join(f"{n} = {v}" for n, v in sizes[0][0].items())
         raise CommandError(f"verifying kernel {kernel.name} takes too long even at {at}", "measure it at smaller sizes")

@@ -1,8 +1,8 @@
-"""The cost of lines that a loop takes one by one: lines that come into the first cache, strided walks, other pages.
+"""The cost of lines that a loop accesses one by one: lines that come into the first cache, strided walks, new pages.
 
 A walk goes through a part of a buffer at a stride, with one load or store per line, and starts again at its end. All of
-its lines are then in one level: too many to stay in the nearer level, whose sets get more of them than they have ways,
-and few enough for this one. Hardware does not prefetch them, or not all of them, as it does streams.
+its lines are then in one level: they are too many for the nearer level, whose sets get more of them than they have
+ways, and few enough for this one. Hardware does not prefetch them, or not all of them, as it does streams.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ STRIDE = 8 * LINE
 """Bytes from line to line of a walk: an eighth of the sets, so an eighth of a cache holds them."""
 
 KNOWN_PAGES = 4 << 20
-"""Bytes that walks inside a cache span at most: beyond, the addresses of pages would take time."""
+"""The most bytes that walks inside a cache span: beyond that, finding the addresses of pages would take time."""
 
 MEMORY = 512 << 20
-"""Bytes of memory that are walked through, or twice the last cache if that is more."""
+"""The bytes of memory that are walked through, or twice the last cache if that is more."""
 
 FARTHEST = 1 << 31
-"""Distances from there on do not fit into an instruction."""
+"""Distances from this one on do not fit into an instruction."""
 
 PAGES = (256, 512, 1024, 1536, 2048, 3072, 4096, 8192)
-"""Pages that are walked over, one line of each."""
+"""The numbers of pages that are walked over, with one line of each."""
 
 ODD = 3 * LINE
 """Bytes from line to line of a walk through all sets: a small odd number of lines, so that few pages are walked over.
 """
 
 MANY, SOME = 4, 3
-"""So many times the ways of a set are walked through where all lines fall into one set: by stores, and by loads."""
+"""If all lines of a walk fall into one set, there are this many times the set's ways: for stores, and for loads."""
 
 UPDATED_BYTES = 2 * 2 * LINE
-"""Of the first cache, for each line of a stream beside them: two lines that are loaded and stored."""
+"""The bytes of updates in the first cache for each line of a stream: two lines that are loaded and stored."""
 
 LOADS_A_LINE = 8
-"""Loads of 256 bits, more than a line from the second cache takes by itself."""
+"""Loads of 256 bits for each line of a stream: they take longer than the line takes from the second cache."""
 
 HIT_BYTES = 32 * LOADS_A_LINE - LINE
-"""Of these loads, what a line's first two did not bring in."""
+"""The bytes of these loads beyond the stream's own line."""
 
 BESIDE = 1.05
-"""Lines that come in slow the loads if they take so many times as long as without."""
+"""Incoming lines count as slowing the loads if these take at least this many times as long as without them."""
 
 _UNROLLED = 8
 _LEAST_LINES = 20_000
@@ -56,13 +56,13 @@ _RUNS = {False: 5, True: 3}
 
 
 ADDITIONS = 48
-"""Independent additions beside each line of a stream: more than a line from memory takes by itself."""
+"""Independent additions for each line of a stream: they take longer than the line takes from memory."""
 
 PAGE_LINES = PAGE // LINE
 
 
 class Walked(Record):
-    """The bytes per second of lines that loads take one by one, and the time that stores add, as a rate, or None.
+    """The bytes per second of lines that are loaded one by one, and the rate at which stores add to the time, or None.
 
     restart_s: the time that each page of a stream adds to the longer of the stream and a computation beside it; None if
     nothing. odd_loads_per_s, odd_stores_per_s: the same rates if the lines are an odd number of lines apart.
@@ -76,15 +76,15 @@ class Walked(Record):
 
 
 class WalkRates(Record):
-    """fill_per_s: bytes that come into the first cache while it serves nothing, None if it serves its loads meanwhile.
-    hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second one, None if
-    they run beside it; updates_per_s: the same for bytes that are loaded and stored again. crowded_per_s: the rate at
-    which stores to lines of the second cache add to their loads if all fall into one set of the first one; buffers: the
-    lines of one set that loads find beside those that its ways hold.
+    """fill_per_s: the rate at which bytes come into the first cache while it serves nothing, None if it serves loads at
+    the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second
+    one, None if the two overlap; updates_per_s: the same for bytes that are loaded and stored again. crowded_per_s: the
+    rate at which stores to lines of the second cache add to their loads if all fall into one set of the first one;
+    buffers: the lines of one set that loads find in addition to those in its ways.
 
-    past_per_s: the bytes of stores that bypass the caches, None if no walk is in memory. levels: by name, without the
-    first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of
-    another one; None if the times do not show it.
+    past_per_s: the bytes per second of stores that bypass the caches, None if no walk is in memory. levels: by name,
+    without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of a walk to a page
+    outside it; None if the times do not show it.
     """
 
     fill_per_s: float | None
@@ -101,8 +101,8 @@ class WalkRates(Record):
 class Span(Record):
     """A part of the buffer, in bytes, that is walked at STRIDE; its lines are then in a known level.
 
-    passes: the number of walks before the lines of the first one come again, each at the lines after those of the
-    previous one.
+    passes: the number of walks before the lines of the first one come again; each goes over the lines next to those of
+    the previous one.
     """
 
     level: str
@@ -134,8 +134,8 @@ def spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
 
 
 def odd_spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
-    """The same for walks whose lines are ODD bytes apart: they lie in all sets, twice as many as the nearer level has
-    lines. Caches alone: farther away, most of the time is that of addresses.
+    """The same for walks whose lines are ODD bytes apart: these lie in all sets, and are twice as many as the nearer
+    level has lines. Only caches are walked, since farther away most of the time goes to finding addresses.
     """
     found = []
     for k, (name, size) in enumerate(capacities[1:-1], 1):
@@ -218,9 +218,7 @@ def walk_rates(
     watch = Stopwatch(loops(texts, dict.fromkeys(texts, _BEGIN)), begin, _RUNS[quick])
 
     def cycles(name: str, lines: int) -> float:
-        """The cycles of a line; a run goes over all lines a whole number of times, and takes at least some
-        microseconds.
-        """
+        """The cycles per line; a run goes over all lines a whole number of times, in at least some microseconds."""
         tell(list(texts).index(name) / len(texts), name.replace("_", " "))
         times = -(-_LEAST_LINES // lines)  # once for a walk of several passes, which would run beyond the buffer
         return watch.cycles_in_one(name, times * lines // _UNROLLED) / _UNROLLED
@@ -264,8 +262,9 @@ def walk_rates(
 
 
 def _buffers(each: float, hit: float, load: float, lines: int, ways: int) -> int | None:
-    """The lines that loads find beside those in the ways of a set, if a walk over so many lines takes `each` cycles a
-    line, one whose lines are all found `hit`, and one from the second cache `load`. None if it is not between.
+    """The lines that loads find in addition to those in the ways of a set. A walk over `lines` lines takes `each`
+    cycles per line, one whose lines are all found takes `hit`, and one from the second cache takes `load`. None if
+    `each` is not between the other two.
     """
     if not hit < each < load:
         return None
@@ -274,8 +273,8 @@ def _buffers(each: float, hit: float, load: float, lines: int, ways: int) -> int
 
 
 def _odd_rates(even: float, load: float | None, store: float | None, per_cycle: float) -> tuple[float | None, ...]:
-    """(loads, stores) of walks in all sets, in bytes per second, given the cycles of a line; none if such a load is not
-    faster than that of an even walk.
+    """(loads, stores) of walks in all sets, in bytes per second, given the cycles per line; (None, None) if such a load
+    is not faster than that of an even walk.
     """
     if load is None or store is None or load > even / 1.1:
         return None, None
@@ -305,7 +304,9 @@ def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) 
 
 
 def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apart: int) -> dict[str, list[str]]:
-    """Walks through all sets, a stream beside updates, and walks over so many lines of one set, `apart` bytes apart."""
+    """Walks through all sets, a stream with updates, and walks over `stored` and `loaded` lines of one set, `apart`
+    bytes apart.
+    """
     of_set = {"crowded": (_STORE, stored), "crowded_loads": (_LOAD, loaded), "crowded_hits": (_LOAD, _UNROLLED)}
     return {
         **{
@@ -319,10 +320,10 @@ def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apar
 
 
 def knee(by_pages: Mapping[int, float]) -> tuple[int | None, Fraction | None]:
-    """(pages in the TLB, cycles for another page) from the cycles of a walk by its pages; (None, None) if there is no
+    """(pages in the TLB, cycles for a page outside it) from the cycles of walks by their pages; (None, None) without a
     knee.
 
-    The pages are the most whose walk takes less than half way from the shortest to the longest.
+    The pages in the TLB are the most whose walk takes at most the mean of the shortest and the longest.
     """
     if not by_pages:
         return None, None

@@ -16,7 +16,7 @@ class Boundary(Record):
     line; None if it is not stated (then each array's line is its own element). convention: how bytes are counted;
     `because` says who chose it. moved_bytes: bytes moved at a time, a sector or a whole line; None for one element.
     allocated: the share of the lines begun by stores that are loaded first, if the machine states one and nothing else
-    decides the convention; only the expected time counts these loads; the bound does not.
+    decides the convention; only the expected time counts these loads, not the bound.
     """
 
     cache_bytes: int | None

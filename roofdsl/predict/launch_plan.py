@@ -18,7 +18,7 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     written.
 
     A kernel that begins with `parallel for` stays as it is. Otherwise, the loops with independent iterations are found
-    by proof, for all sizes. A nest that only adds up scalars has independent iterations but for its sums.
+    by proof, for all sizes. A nest that only adds up scalars has independent iterations except for its sums.
     """
     plain = apply(kernel)
     if len(plain.body) != 1 or not isinstance(plain.body[0], For):

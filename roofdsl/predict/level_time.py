@@ -26,8 +26,7 @@ class LevelTime(Record):
     lines of a cache that stores begin, if the machine states how stored and loaded lines share its bandwidth
     (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s:
     their bandwidth, if the machine states one. Such stores may be faster than loads: the bound takes the faster of the
-    two
-    bandwidths for them.
+    two bandwidths for them.
     """
 
     name: str

@@ -190,7 +190,8 @@ def _cache_level_time(
 def link_level_time(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic
 ) -> LevelTime:
-    """The link over which data in memory `data` reach the main memory, each datum once per miss of that memory.
+    """The traffic over the link by which data in memory `data` reach the main memory, which counts as a cache of its
+    size.
 
     Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
     machine does not have, or that no link joins to its main memory.

@@ -2,7 +2,7 @@
 
 The roofline assumes that all levels deliver at the same time, so the longest time counts. A core is slower than that if
 a nearer cache delivers less, or nothing, while lines pass through it from farther away. The machine then states the
-rate at which that cache delivers beside the others, and the times are added.
+rate at which that cache's hits add to the time of the levels behind it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.with_energy import with_energy
 
-NOTE = "executed repeatedly: caches keep what the launches in between leave of the data"
+NOTE = "executed repeatedly: caches keep the data that the launches in between do not evict"
 
 
 def steady_parts(

@@ -1,4 +1,5 @@
-"""Sectors that the warps of a GPU touch if data choose them: every access of the generated CUDA is followed, by warps.
+"""Sectors that the warps of a GPU touch if data choose them: every access of the generated CUDA is followed, warp by
+warp.
 
 A warp is N consecutive iterations of the loop along x (`codegen.cuda_functions` decides which one that is). Its threads
 run the loops inside in step: the k-th iteration is executed together by all threads that have at least k. A single

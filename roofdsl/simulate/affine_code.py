@@ -1,4 +1,4 @@
-"""The compiled functions of the simulation once more, for numbers that change evenly (`affine_numbers.py`).
+"""The compiled functions of the simulation, translated to numbers that change evenly (`affine_numbers.py`).
 
 The functions are not written twice: their syntax trees are rewritten. Every integer becomes a pair, every operation and
 comparison a call, and every table gets a last axis of two. A rewritten function takes one more argument, the limit, and

@@ -2,8 +2,8 @@
 
 A number is a pair (value, change): in the block that comes t blocks later, it is value + t change. Every decision that
 depends on such numbers is made as in the first block, where t is 0; `limit[0]` is lowered to the last t for which all
-later blocks up to it decide the same. A quotient is again such a number up to some t, and lowers the limit, too.
-Numbers that do not change evenly lower it to 0.
+later blocks up to it decide the same. A quotient is such a number only up to some t, so it lowers the limit, too. A
+result that does not change evenly lowers it to 0.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ times = inlined(_times)
 
 
 def _quotient(limit: Ints, a: Affine, b: Affine) -> Affine:
-    """The quotient, rounded down, as long as the remainder stays within the divisor."""
+    """The quotient, rounded down; it holds as long as the remainder stays between 0 and the divisor."""
     by = fixed(limit, b)
     value, change = a[0] // by, a[1] // by
     rest, more = a[0] - value * by, a[1] - change * by
     if by < 0:
         limit[0] = min(limit[0], limit[0] if more == 0 else 0)
-    elif 2 * more > by:  # of two evenly changing numbers nearby, the one that the quotient follows for longer
+    elif 2 * more > by:  # of the two nearest evenly changing numbers, the one that the quotient follows for longer
         change += 1
         limit[0] = min(limit[0], rest // (by - more))
     elif more > 0:

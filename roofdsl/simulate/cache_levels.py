@@ -12,8 +12,8 @@ levels below answer a request first. Then the line replaces another one, and the
   and gives a line up when it is requested.
 
 - `policy` "opt" is the best replacement (`best_replacement.py`): of the lines of a set, the one whose next use is
-  latest leaves. It needs the whole sequence of accesses, so it is for a single cache. With `bypass`, an access may go
-  past the cache, which then keeps what it has.
+  latest leaves. It needs the whole sequence of accesses, so it is for a single cache. With `bypass`, an access may
+  bypass the cache, which then keeps what it has.
 
 A level that gets a whole sector back from above does not read it first. At the end all levels are flushed: dirty data
 crosses every boundary below it once, except for arrays that are `temp`.
@@ -93,7 +93,7 @@ def check_levels(levels: Sequence[CacheLevel], kernel: Kernel) -> None:
 
 def _check_level(level: CacheLevel) -> None:
     name, line, size = level.name, level.line_bytes, level.size_bytes
-    which = "a cache" if name == "cache" else name  # `simulate --cache` names its only level so
+    which = "a cache" if name == "cache" else name  # the name that `simulate --cache` gives its only level
     for what, value in (("line", line), ("sector", level.sector)):
         if value < SMALLEST or value & (value - 1) or value > LARGEST_LINE:
             raise CommandError(
@@ -129,7 +129,7 @@ def _check_future(levels: Sequence[CacheLevel]) -> None:
     best = next((level for level in levels if level.policy == "opt"), None)
     if best is None:
         if any(level.bypass for level in levels):
-            raise CommandError("only the best replacement knows which accesses to pass by", "give --policy opt")
+            raise CommandError("only the best replacement lets accesses bypass a cache", "give --policy opt")
         return
     if len(levels) > 1:
         raise CommandError(

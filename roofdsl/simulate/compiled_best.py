@@ -33,7 +33,7 @@ MISSES, BEGUN_BY_WRITE, STORED, TALLIES = range(4)
 BITS = 5  # a word of the set of next uses has 2**BITS bits
 WORD = 1 << BITS
 
-# The tables are of 8 to 64 bits each, and numba compiles for what it gets.
+# The tables have elements of 8 to 64 bits, and numba compiles for the types that it gets.
 Table = Any
 
 
@@ -174,9 +174,9 @@ def _run_set(  # noqa: PLR0917
 ) -> None:
     """Continue with the accesses from `start` to `end` of a set whose accesses begin at `first`, in `ways` lines.
 
-    state: of each line. words, levels: the next uses of the lines that are held, counted from `first`. dead: the lines
-    that are held and never used again, in the order of their last use; they leave first. queue: where these begin and
-    end in `dead`, and how many lines are held.
+    state: the state of each line. words, levels: the next uses of the lines that are held, counted from `first`. dead:
+    the lines that are held and never used again, in the order of their last use; they leave first. queue: where these
+    begin and end in `dead`, and how many lines are held.
     """
     for t in range(start, end):
         line, write, later = trace[t] >> 1, trace[t] & 1, next_use[t]
@@ -197,7 +197,7 @@ def _run_set(  # noqa: PLR0917
                     if not bypass or latest + first > later:
                         victim = trace[latest + first] >> 1
                         remove_time(words, levels, latest)
-                if victim == line:  # it goes past the cache
+                if victim == line:  # it bypasses the cache
                     tallies[STORED] += write
                     continue
                 tallies[STORED] += state[victim] >> 1
@@ -268,8 +268,8 @@ def _run_stack(  # noqa: PLR0917
     stack, place_of: the line at each place from 1 on, and the place of each line (0: not touched yet). tree: when the
     line at each place is used next; lines that are never used again come after all others, the one whose last use was
     first as the latest. The caches of all sizes keep the lines with the earliest next uses of those they had and the
-    accessed one, which without bypass is always kept. So a cache of k lines holds the first k of the stack, after an
-    access has pushed down, from its place at the top, the line with the latest next use of each size.
+    accessed one, which without bypass is always kept. So a cache of k lines holds the first k lines of the stack: an
+    access puts its line on top, and then, size by size, the line with the latest next use moves further down.
     histogram, written: as in `stack.run_distances`.
     """
     infinite, size = histogram.shape[0] - 1, tree.shape[0] // 2
@@ -321,7 +321,7 @@ run_stack = compiled(_run_stack)
 
 
 def levels_of(times: int) -> tuple[Ints, int]:
-    """Where each level of words for so many times begins, and the number of words."""
+    """Where each level of words for this many times begins, and the number of words."""
     starts, total = [], 0
     while True:
         starts.append(total)

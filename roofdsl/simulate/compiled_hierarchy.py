@@ -88,7 +88,7 @@ back_invalidate = compiled(_back_invalidate)
 
 
 def _evicted(k: int, gone: int, waiting: int, tallies: Ints, stack: Ints, sets: Sets) -> int:  # noqa: PLR0917
-    """Handles a line that level `k` evicted; returns the number of requests waiting then."""
+    """Handles a line that level `k` evicted; returns the number of requests then waiting."""
     levels = sets[0]
     level = levels[k]
     line, moved = gone >> TAG, gone >> DIRTY & 255
@@ -208,7 +208,7 @@ def _run_caches(  # noqa: PLR0917
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     levels, words, newest = sets[0], sets[1], sets[3]
     top = levels[0]
-    listed, ring = top[POLICY] != PLRU, top[RING]  # in a tree, no slot records that it was the last
+    listed, ring = top[POLICY] != PLRU, top[RING]  # a tree does not record which slot was the last
     base, ways, link = top[FIRST_SLOT], top[WAYS], top[FIRST_LINK]
     line_shift, sector_shift, sectors, through = top[LINE], top[SECTOR], top[SECTORS], top[THROUGH]
     accesses = touched = steps = hits = 0

@@ -112,7 +112,7 @@ def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | 
     compiler = _Compiler(params, _layouts(kernel, params, line_bytes), data)
     compiler.block(kernel.body, {})
     compiler.emit(HALT)
-    behind = max(1, compiler.variables)  # of the variables, the data begin
+    behind = max(1, compiler.variables)  # the data begin behind the variables
     terms = tuple((op, a + behind, b) if op == GATHER else (op, a, b) for op, a, b in compiler.terms)
     code, references = tuple(compiler.code), tuple(compiler.references)
     if any(abs(x) > LARGEST for row in (*code, *terms, *references) for x in row):

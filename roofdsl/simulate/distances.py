@@ -31,11 +31,11 @@ BYTES_PER_LINE = 80
 class MissCurve:
     """How misses, loads and stores fall with the size of the cache, which grows by its ways if it has `sets` > 1.
 
-    `distance_bytes`, ascending: the cache sizes from which on further accesses hit. Each of the other arrays gives the
-    amount with distances up to that size: accesses (a count), bytes of lines read first, of lines written first, and of
-    lines stored (`stored_bytes`: the drop in stores at that size). What misses in every cache is separate, in the
-    `cold_` numbers. For `temp` arrays, `dropped_bytes` at a size are the lines that, from that size on, are dirty in
-    the cache at the end, and dropped. streamed_bytes: of stores that bypass the caches, a part of all stores.
+    `distance_bytes`, ascending: the cache sizes from which on further accesses hit. Each of the other arrays gives, for
+    each size, the amount by which something falls there: misses (`count`), bytes of lines read first, of lines written
+    first, and of lines stored. What misses in every cache is separate, in the `cold_` numbers. For `temp` arrays,
+    `dropped_bytes` at a size are the lines that, from that size on, are dirty in the cache at the end, and dropped.
+    streamed_bytes: those of stores that bypass the caches, a part of all stores.
     """
 
     accesses: int

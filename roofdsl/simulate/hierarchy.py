@@ -31,9 +31,9 @@ MOST_BLOCKS = 1 << 46  # a word contains the line number and its sectors
 class LevelTraffic:
     """Traffic across the boundary below a level, and the requests to the level.
 
-    hits, misses: at the first level of accesses, at other levels of requests from the level above (write-backs are not
-    requests). loads, stores: sectors (lines if there are none) across the boundary below, `unit_bytes` each; passed:
-    writes that are handed on as they are (write-through, write-around), passed_bytes in total.
+    hits, misses: of accesses at the first level, and at other levels of requests from the level above (write-backs are
+    not requests). loads, stores: sectors (lines if there are none) across the boundary below, `unit_bytes` each;
+    passed: writes that are handed on as they are (write-through, write-around), passed_bytes in total.
     """
 
     name: str
@@ -59,8 +59,8 @@ class Simulated:
     """One execution through a hierarchy, with a cold start, and a flush at the end.
 
     Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level include them, its traffic
-    in lines does not. register_bytes: every access at its element's size (rule 10). streamed_bytes: of stores that
-    bypass the caches, which only those of the last level include.
+    in lines does not. register_bytes: every access at its element's size (rule 10). streamed_bytes: those of stores
+    that bypass the caches; only the bytes of the last level include them.
     """
 
     accesses: int
@@ -95,13 +95,13 @@ def simulate(
     """Simulate one execution of `kernel`, with its directives applied, at `params`; the registers access the first
     level.
 
-    The memory needed is that of the caches, whatever the sizes. A single fully associative LRU cache is simulated by
-    `lru_traffic.py`, which skips iterations that repeat earlier ones, unless that needs far more memory; `skip=False`
-    simulates every access. The best replacement (`best_replacement.py`) keeps all accesses in memory. begins: the
-    address of each array, a multiple of the line; without it, they follow each other. Only caches with sets depend on
-    it. `progress` is called with the number of accesses made so far several times a second, and an exception such as
-    KeyboardInterrupt then ends the run. Raises CommandError for impossible levels, a missing parameter, a violated
-    assumption, and caches (or accesses, for the best replacement) that need more than `memory_bytes`.
+    The memory needed depends on the caches, not on the kernel's sizes. A single fully associative LRU cache is
+    simulated by `lru_traffic.py`, which skips iterations that repeat earlier ones, unless that needs far more memory;
+    `skip=False` simulates every access. The best replacement (`best_replacement.py`) keeps all accesses in memory.
+    begins: the address of each array, a multiple of the line; without it, they follow each other. Only caches with sets
+    depend on it. `progress` is called with the number of accesses made so far several times a second, and an exception
+    such as KeyboardInterrupt then ends the run. Raises CommandError for impossible levels, a missing parameter, a
+    violated assumption, and caches (or accesses, for the best replacement) that need more than `memory_bytes`.
     """
     check_levels(levels, kernel)
     if levels[0].policy == "opt":

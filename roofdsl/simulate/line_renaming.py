@@ -1,5 +1,5 @@
-"""What `skip_repeats.py` needs to know about a block of iterations: how its lines are renamed, and until when no names
-collide.
+"""What `skip_repeats.py` needs to know about a block of iterations: how its lines are renamed, and for how many blocks
+no two names collide.
 
 A block's lines have shifts: the block that comes k blocks later touches line x + k s(x) where this one touches x.
 Imports numba.

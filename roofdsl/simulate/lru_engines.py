@@ -1,7 +1,7 @@
 """The two ways to simulate a fully associative LRU cache: line by line, skipping what repeats, and segment by segment.
 
 Which of them is faster depends on the kernel: iterations that repeat are skipped by the first only, and sweeps of long
-inner loops cost nothing by the second only. Both can be stopped and continued, and count the same: `lru_traffic`
+inner loops cost nothing by the second only. Both can be stopped and continued, and give the same counts: `lru_traffic`
 lets them take turns. Imports numba.
 """
 
@@ -23,12 +23,15 @@ if TYPE_CHECKING:
     from roofdsl.simulate.segment_new_lines import Growth
 
 Counts = NDArray[np.int64]
-# The cost after which blocks that grow are skipped, if the code for it is compiled, and if not: it takes a minute.
+# The cost after which growing blocks are skipped: if the code for that is compiled, and if not, since compiling takes a
+# minute.
 SOON, LATE = 1 << 24, 1 << 32
 
 
 class Way(Protocol):
-    """A simulation in progress. cost: in units of about one simulated access; gave_up: it cannot be completed."""
+    """A simulation in progress. cost: the work so far, in units of about one simulated access; gave_up: it cannot be
+    completed.
+    """
 
     cursor: Cursor
     cost: int
@@ -183,7 +186,7 @@ def _widest(program: Program) -> int:
 
 
 def _growing_is_compiled() -> bool:
-    """Whether the code that skips blocks that grow is compiled, or on disk."""
+    """Whether the code that skips growing blocks is compiled already, in memory or on disk."""
     from roofdsl.simulate.segment_growth import run_growing
 
     function: Any = run_growing

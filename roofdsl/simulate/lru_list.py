@@ -1,8 +1,8 @@
 """A fully associative LRU list over lines of any size, walked by loops that data may choose. Imports numba.
 
-If the lines of an innermost loop's references stay the same for several iterations, only those iterations are simulated
-that can change something. After an iteration without a miss, the same accesses do not miss, either, and leave the list
-as it is.
+If the lines of an innermost loop's references stay the same for several iterations, only the iterations that can change
+something are simulated. After an iteration without a miss, the same accesses do not miss either, and leave the list as
+it is.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roofdsl.simulate.lru_engines import Way
 
 CHUNK = 1 << 20
-ALONE = CHUNK  # the cost after which segments are tried beside lines
+ALONE = CHUNK  # the cost after which segments are tried in addition to lines
 BEHIND = 8  # how many times as long the preferred method runs
 FAR = 2  # how many times as many accesses per cost the first method must have made to be preferred
 FAIR = 1 << 28  # and how much the second must have cost: it may be slow at first, when sweeps are short
@@ -52,7 +52,7 @@ class ArrayTraffic:
 class SimulatedTraffic:
     """The results of a simulation. Scalars (rule 8) are counted separately from the arrays, in bytes.
 
-    streamed_bytes: of stores that bypass the caches, which are part of `stores` and `bytes`.
+    streamed_bytes: those of stores that bypass the caches, a part of `stores` and `bytes`.
 
     simulated: the accesses that were simulated one by one; all others are known to repeat them, or are in a segment of
     accesses that counts as one. `once` does not distinguish loads from stores: `loads` and `stores` are None in it.
@@ -107,17 +107,17 @@ def simulate_lru(
     as a whole where that is faster (`segment_walk.py`); the numbers are the same.
     `progress` is called with the number of accesses made so far several times a second, and its exceptions end the run.
     Raises CommandError for a missing parameter, a violated assumption, a line or cache that docs/rules.md, rule 10
-    forbids, and an access outside its array; TooManyLines if there is only a way with tables larger than
-    `memory_bytes`; TooManyAccesses beyond
-    `max_accesses` accesses, or as many iterations without any, and beyond `max_walked` accesses that are simulated one
-    by one.
+    forbids, and an access outside its array; TooManyLines if every method needs tables larger than `memory_bytes`;
+    TooManyAccesses beyond
+    `max_accesses` accesses, or beyond as many iterations without any, and beyond `max_walked` accesses that are
+    simulated one by one.
     """
     program = compile_kernel(kernel, params, line_bytes)
     largest = max((a.line_bytes for a in program.layouts), default=0)
     if cache_bytes is not None and cache_bytes < largest:
         raise CommandError(f"a cache of {cache_bytes} B is smaller than a line of {largest} B")
     limits = _Limits(kernel.name, max_accesses, max_walked, progress)
-    skip = skip and program.data is None  # which iterations repeat others, no data say
+    skip = skip and program.data is None  # with data, it is not known which iterations repeat others
     way = _first_to_end(_ways(program, cache_bytes, memory_bytes, skip, kernel.name), limits)
     check_inside(way.cursor, program, kernel.name)
     tallies = way.final_tallies()

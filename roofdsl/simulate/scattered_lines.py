@@ -1,4 +1,5 @@
-"""Which lines that data choose come into caches in no order: fully associative LRU caches over a trace. Imports numba.
+"""The lines that data choose and that come into caches in no order, for fully associative LRU caches and a trace.
+Imports numba.
 
 A line that comes in next to one that came in shortly before continues a stream, which hardware fetches ahead. Others
 are fetched when they are asked for. All caches see all accesses, as in `stack`: a larger one holds what a smaller one
@@ -19,10 +20,12 @@ from roofdsl.simulate.trace import accesses_in_order
 from roofdsl.simulate.walk import Ints, compiled, first_call
 
 STREAMS = 32
-"""The streams that a prefetcher follows: a line continues one if a neighbor is among as many lines that came before it
-(Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data prefetch to the L2 and L3": 32 streams)."""
+"""The number of streams that a prefetcher follows: a line continues one if a neighbor is among this many lines that
+came before it (Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data prefetch to the L2 and L3": 32
+streams).
+"""
 
-HERE, DIRTY, RANDOM = 1, 2, 4  # of the state of a line
+HERE, DIRTY, RANDOM = 1, 2, 4  # bits of a line's state
 MISSES, BEGUN, STORED, TALLIES = range(4)
 """Columns of the tallies: all misses; residencies that begin in no order, of lines that data choose; stored ones."""
 
@@ -85,7 +88,7 @@ run_scattered = compiled(_run_scattered)
 def scattered_lines(
     at: Sized, names: Sequence[str], line_bytes: int, caches: Sequence[int], *, most: int, warm: bool
 ) -> list[tuple[int, int]]:
-    """(residencies begun in no order, those of them that are stored) behind caches of so many lines.
+    """(residencies begun in no order, those of them that are stored) behind caches of these numbers of lines.
 
     names: the arrays of which data choose elements. warm: as in `scattered`. Raises CommandError beyond `most`
     accesses, and as `compile_kernel` does.
@@ -97,7 +100,7 @@ def scattered_lines(
 def scattered_pages(
     at: Sized, names: Sequence[str], line_bytes: int, pages: int, *, page_bytes: int, most: int, warm: bool
 ) -> int:
-    """The accesses to a page that is not among the last `pages` ones; raises as `scattered_lines`."""
+    """The number of accesses to a page that is not among the last `pages` ones used; raises as `scattered_lines`."""
     accesses, chosen = _trace(at, names, line_bytes, most)
     shift = (page_bytes // line_bytes).bit_length() - 1
     return scattered(accesses, chosen, pages, shift=shift, warm=warm)[0]
@@ -118,7 +121,7 @@ def scattered(
 
     accesses: twice the line's number, plus 1 for a write. chosen: by line, whether data choose accesses to it. A unit
     is 2**shift lines. warm: counts a second execution right after a first one, which starts with the caches as they
-    are; what is still dirty in the end is stored if it is cold.
+    are; otherwise, lines still dirty at the end count as stored.
     """
     units = (len(chosen) >> shift) + 1
     links = np.full((2, units + 1), units, dtype=np.int32)

@@ -112,7 +112,7 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
     common = gcd(abs(step), abs(own))
     if ahead % common:
         return n
-    every = abs(own) // common  # at most every this many visits
+    every = abs(own) // common  # the visits from one meeting to the next
     low, high = segments[LOW, g], segments[HIGH, g]
     nearest = low if step > 0 else high
     farthest = high if step > 0 else low
@@ -130,7 +130,7 @@ meet = inlined(_meet)
 
 
 def _find(sweep: Sweep, n: int, cache: List) -> int:
-    """The pieces of a sweep with n visitors, those in newer frames first; returns their number."""
+    """Finds the pieces of a sweep with n visitors, those in newer frames first; returns their number."""
     segments, visitors, pieces, notes = cache.segments, sweep.visitors, sweep.pieces, cache.notes
     left = 0
     for x in range(n):
@@ -186,8 +186,8 @@ def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> 
     for y in range(n):
         started[0, y] = begun(visitors, y, iteration, r)
         since += started[0, y]
-    # A line that the sweep has touched again was counted twice: here and in its newer frame, where it always counts, or
-    # in its own frame, where it counts only if it was later.
+    # A line that the sweep has touched again was counted twice: for the sweep, and in a newer frame, where all lines
+    # count, or in the frame of this line, where only later ones do.
     for q in range(pieces[p, SAME]):
         again = started[0, pieces[q, VISITOR]] - pieces[q, VISIT]
         if again > 0:

@@ -124,7 +124,7 @@ begin = internal(_begin)
 def _top(loop: int, cache: List, blocks: Blocks) -> int:
     """The column of the oldest segment of the top after a block; END if the top is empty.
 
-    -1 if it does not repeat, -2 if too few segments were kept.
+    -1 if the list does not begin with the top from before the block, renamed; -2 if too few segments were kept.
     """
     segments, notes = cache.segments, cache.notes
     own, kept = blocks.notes[loop], blocks.kept[loop]
@@ -221,7 +221,7 @@ until_one_returns = internal(_until_one_returns)
 
 
 def _copy(segments: Ints, g: int, rebuilt: Ints, to: int, lines: int, later: int) -> int:  # noqa: PLR0917
-    """Copies a segment, renamed and later; returns the next free column."""
+    """Copies a segment to the rebuilt list, with lines and times shifted; returns the next free column."""
     if segments[COUNT, g] == 0:
         return to
     for row in range(SEGMENT):

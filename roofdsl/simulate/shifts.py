@@ -35,7 +35,7 @@ MOST_ITERATIONS = 1 << 16
 """A loop must repeat itself after at most this many iterations; otherwise it counts as not repeating."""
 
 MOST_EMPTY = 64
-"""Iterations that are looked through for one in which an inner loop does something."""
+"""The iterations that are searched for one in which an inner loop does something."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ class Copied:
 
 
 def copied_loops(program: Program) -> tuple[Copied, ...]:
-    """The loops of a program that begin with copies of what they did before, and may then run for longer.
-
-    Their references stay inside their arrays whatever is not simulated.
+    """The loops of a program that begin by repeating what they did before, and may then run for longer. Their
+    references are shown to stay inside their arrays, even in iterations that are not simulated.
     """
     found, open_loops = list[Copied](), list[tuple[int, int]]()  # (variable, exit) of the loops around
     for pc, (op, inner, start, _, end, _) in enumerate(program.code):
@@ -135,7 +134,7 @@ class _Ranges:
         return first is None or last is None or first[0] < last[1]
 
     def inside(self, reference: int) -> bool:
-        """Whether a reference is inside its array, wherever the loops stand."""
+        """Whether a reference is inside its array in every iteration of the loops."""
         flat, array, _, _ = self.program.references[reference]
         own = self.of(flat)
         return own is not None and own[0] >= 0 and own[1] < self.program.layouts[array].elements

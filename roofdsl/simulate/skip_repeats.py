@@ -58,8 +58,8 @@ from roofdsl.simulate.walk import (
 
 # Columns of a loop's notes. The loop repeats itself after PERIOD iterations, which begin at instruction BODY. A block
 # has BLOCK iterations; if it is VALID, the first KEPT of HELD lines were noted at its beginning, never more than MOST.
-# SPENT is the cost of looking and SAVED the savings, in simulated lines. DEEPEST was the length of the top in the last
-# look.
+# SPENT is the cost of the looks and SAVED what they saved, in simulated lines. DEEPEST was the length of the top in the
+# last look.
 PERIOD, BODY, BLOCK, VALID, KEPT, HELD, MOST, BEGIN_EPOCH, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_TOUCHES = range(11)
 SPENT, SAVED, DEEPEST, NOTES = 11, 12, 13, 14
 FIRST_KEPT = 64
@@ -96,10 +96,9 @@ begin_block = compiled(_begin_block)
 def _top_is_alike(  # noqa: PLR0917
     loop: int, deepest: int, whole: bool, blocks: int, cache: Cache, loops: Loops, names: Names
 ) -> bool:
-    """Whether the first `deepest` lines of the list are those at the beginning of the block, up to names.
-
-    In each place there must be a line of the same array, and as clean or dirty. If all references to an array move
-    alike, the shift is known beforehand and must be exactly that.
+    """Whether the first `deepest` lines of the list are those at the beginning of the block, up to names. Each place
+    must have a line of the same array, clean or dirty as before. If all references to an array move alike, the shift is
+    known beforehand and must be exactly that.
     """
     kinds, epoch = loops.kinds[loop], loops.notes[loop, BEGIN_EPOCH]
     for q in range(deepest - 1, -1, -1):

@@ -14,7 +14,7 @@ from roofdsl.simulate.line_renaming import Lines, Names
 from roofdsl.simulate.lru_list import EPOCH, HELD_BYTES, STORED, WRITTEN
 from roofdsl.simulate.walk import Ints, compiled
 
-TOUCHED = 128  # a mark beside a line's flags
+TOUCHED = 128  # a mark in addition to a line's flags
 
 
 class Cache(NamedTuple):

@@ -42,7 +42,7 @@ class Trace:
         return self.program.lines
 
     def temporary(self) -> NDArray[np.bool_]:
-        """Whether each line is of a `temp` array."""
+        """Whether each line belongs to a `temp` array."""
         import numpy as np
 
         layouts = self.program.layouts

@@ -4,10 +4,10 @@ A simulator calls `advance`, which leaves in the cursor which references come ne
 each moves per iteration, and how many iterations there are. The simulator then touches them itself. No trace of
 accesses is stored, and the walk can stop and continue after any iteration.
 
-Each simulator repeats the lines around `advance` and `stays`, for speed. As inlined functions (the blocks that
-references touch next, continuing by some iterations), they cost up to 38% of processor time in `compiled_hierarchy.py`,
-5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of them were shared. The code
-that the compiler generates for the hot loop depends on how it is written.
+Each simulator repeats the lines around `advance` and `stays`, for speed. As inlined functions (one for the blocks that
+references touch next, one for continuing by some iterations), they cost up to 38% more processor time in
+`compiled_hierarchy.py`, 5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of
+them were shared. The compiler's code for the hot loop depends on how it is written.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ RUNNING, DONE, OUTSIDE, BOUNDARY = range(4)  # of STATUS; OUTSIDE: an access out
 LEAST, STRIDE, ALARM, FRESH = range(4)  # columns of a cursor's loops, a row for each variable
 NEVER = 1 << 62
 FOR_EVER = 1 << 60
-MOST_STEPS = 1 << 22  # of one call, so that a walk whose guards let little through can be stopped
+MOST_STEPS = 1 << 22  # in one call, so that a walk whose guards are mostly false can be stopped
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,7 +73,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def internal(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `compiled`, for calls from compiled code only: without what a call from Python needs, it compiles faster."""
+    """Like `compiled`, for calls from compiled code only: it compiles faster without what a call from Python needs."""
     return _cached(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
@@ -100,7 +100,9 @@ def _sources() -> str:
 
 
 def _once(function: Any) -> Callable[..., Any]:
-    """Have a function compiled once for all integers: numba compiles it again for each 0 and 1 that callers write."""
+    """Has a function compiled once for all integers; numba would compile it again for each literal 0 and 1 that callers
+    pass.
+    """
     of_types = function.get_call_template
 
     def template(arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -114,7 +116,7 @@ def _once(function: Any) -> Callable[..., Any]:
 
 @contextmanager
 def first_call(function: Callable[..., Any]) -> Iterator[None]:
-    """Context of a call of a `compiled` function: the first call compiles, which no budget counts or interrupts."""
+    """The context for calling a `compiled` function: the first call compiles, which no budget counts or interrupts."""
     if getattr(function, "signatures", True):
         yield
     else:
