@@ -149,7 +149,9 @@ def test_every_command_ends(hard: str, command: str, tmp_path: Path, request: py
     done, spent = run([*words, "--budget", f"{seconds:g}s"], tmp_path)
     assert "Traceback" not in done.stderr
     assert "this is a bug in roofdsl" not in done.stderr
-    assert done.returncode in {0, 1, 2}
+    # Native code that takes no signal is killed from outside, after the message.
+    killed = done.returncode == -signal.SIGKILL & 255 and "error: nothing was found within" in done.stderr
+    assert done.returncode in {0, 1, 2} or killed
     assert spent < seconds + TELLING_S + (OWN_WORK_S if command in {"measure", "simulate", "sweep"} else 0)
     if done.returncode == 2:
         assert "error: " in done.stderr

@@ -78,7 +78,7 @@ def test_the_room_is_enough_and_needed(text: str, n: int) -> None:
     ("text", "lru", "what", "best"),
     [
         # In place: the rest of the row above, the row, and the beginning of the row below. LRU keeps a third row.
-        (SHEET, "24*n B (three rows of x)", "x[i, j + 1], x[i - 1, j] over i", "16*n B (two rows of x)"),
+        (SHEET, "24*n B (three rows of x)", "x[i - 1, j], x[i, j + 1] over i", "16*n B (two rows of x)"),
         # From A to B: B passes through LRU as well.
         (JACOBI, "32*n B (four rows of A)", "A[i - 1, j], A[i, j + 1] over i", "16*n B (two rows of A)"),
         (GEMV, "16*n B", "x[j] over i", "8*n B"),
