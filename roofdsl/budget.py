@@ -27,7 +27,7 @@ TICK_S, SOON_S = 0.2, 0.001
 GRACE, LEAST_GRACE_S = 0.25, 5.0
 """Share of the budget, beyond it, for what is told of what was found, and seconds: then the command is stopped."""
 
-WATCHED_FROM_S, OVERTIME_S = 1.0, 2.0
+WATCHED_FROM_S, OVERTIME_S = 0.3, 2.0
 """Processor time after which a command is watched from outside (`overtime`), and from when it should have been stopped
 until it is killed.
 """
