@@ -29,7 +29,7 @@ def operation(type_name: str) -> str:
 class Peak(Record):
     """Operations per second of one class on one type; a fused pair is two operations.
 
-    `energy_j`: what one of them takes beside the constant power; None where the machine does not say.
+    `energy_j`: what one of them takes in addition to the constant power; None where the machine does not say.
     """
 
     type: str
@@ -49,7 +49,7 @@ class Cache(Record):
     levels, whose times then add to its own; None where it delivers as if they did not. The bound never takes less than
     the bandwidth for it, since one after the other is always possible. `beside_updates_bytes_per_s`: the same for bytes
     that are loaded and stored again. `beside_far_bytes_per_s`: the same beside lines from farther than the next level.
-    `energy_j_per_byte`: of a byte across the boundary to the nearer level, beside the constant power.
+    `energy_j_per_byte`: of a byte across the boundary to the nearer level, in addition to the constant power.
 
     Only expected times use what follows. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of
     loads. `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded lines,
