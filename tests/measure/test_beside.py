@@ -53,6 +53,9 @@ def test_what_a_measurement_says(near: Place, far: Place) -> None:
     assert 1 / far.loads_per_s + 1 / half == pytest.approx(side + 0.5 * (turn - side))
     slower = judged(near, far.name, far.loads_per_s, 1 / (side + 1.5 * (turn - side)))
     assert slower is not None and slower.bytes_per_s == near.loads_per_s > slower.measured_per_s
+    # Lines of the near level cannot add more than lines of the far level would: another program did.
+    disturbed = judged(near, far.name, far.loads_per_s, far.loads_per_s / 3)
+    assert disturbed is not None and disturbed.bytes_per_s == disturbed.measured_per_s == near.loads_per_s
 
 
 def test_the_short_array_is_well_inside_its_level_and_outside_the_one_before() -> None:
