@@ -76,8 +76,8 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
 
 
 SIMPLE = 3
-"""A set with at most this many basic sets is counted in this process, where a floor stands for two of them: two sets with
-a floor have taken 20 s. A polynomial with at most this many dimensions and floors is bounded in it.
+"""A set with at most this many basic sets is counted in this process, where a floor stands for two of them: two basic
+sets with a floor have taken 20 s. A polynomial with at most this many dimensions and floors is bounded in it.
 """
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
