@@ -65,8 +65,11 @@ CODES: dict[str, str] = {
     # expressions
     "subscript-count": "Too few or too many subscripts.",
     "subscript-affine": "A subscript that is not affine.",
-    "subscript-indirect": "A subscript, bound or condition that reads a scalar, a `let`, or an array not of indices.",
-    "index-array": "An `index(...)` on what is not an `in` array of integers.",
+    "subscript-indirect": (
+        "A subscript, bound or condition that reads a scalar, a `let`, or an array that is not declared with "
+        "`index(...)`."
+    ),
+    "index-array": "An `index(...)` on something other than an `in` array of integers.",
     "index-fact": "An `assume ... rises`, `takes` or `has alpha` that does not fit its array.",
     "divisor": "`//` or `%` by anything other than a positive integer.",
     "integer-division": "`/` where an integer is needed.",
