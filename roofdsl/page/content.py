@@ -316,6 +316,7 @@ class _Collector:
             "compulsory": None if of.compulsory is None else self.held(of.compulsory),
             "lines": [self.held(h) for h in of.lines],
             "plateaus": [self.plateau(p) for p in of.plateaus],
+            "large": self.number(truth(of.large)),
             "note": of.note,
             "rows": None
             if of.rows is None

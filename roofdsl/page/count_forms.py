@@ -63,6 +63,8 @@ class TrafficForms(Record):
     smallest cache first. rows: what the forms assume about rows of arrays. every: the bytes if every access missed,
     which no cache exceeds. moved_bytes: the part of a line that moves at a time, if less than the line; then
     `any_cache` and `plateaus` count whole lines, an upper bound on what moves. smallest_bytes: the smallest element.
+    large: the sizes at which plateaus say anything. At smaller ones, lower orders move where plateaus begin and end as
+    far as the leading terms that tell them.
     """
 
     line_bytes: int | None
@@ -78,6 +80,7 @@ class TrafficForms(Record):
     every: Held | None = None
     moved_bytes: int | None = None
     smallest_bytes: int = 1
+    large: tuple[Compared, ...] = ()
 
     def scaled(self, ratio: Fraction) -> TrafficForms:
         """The traffic with every element `ratio` times as large; only for one-element lines and a single type."""
@@ -109,6 +112,7 @@ class TrafficForms(Record):
             self.note,
             every=None if self.every is None else scaled(self.every),
             smallest_bytes=int(self.smallest_bytes * ratio),
+            large=self.large,
         )
 
 
@@ -177,7 +181,19 @@ def of_derivation(d: Derivation) -> TrafficForms:
         (total.note if total is not None else "") or d.plateaus_note,
         every=every_access(ClosedForms(d.kernel, {}), d.convention, None),
         smallest_bytes=min(sizes, default=1),
+        large=large_sizes(ClosedForms(d.kernel, {}), 1) if plateaus else (),
     )
+
+
+LEAST_TIMES = 2
+"""How far above the sizes from which forms of Q(Z) hold a size is large, in elements or in lines."""
+
+
+def large_sizes(forms: ClosedForms, per_line: int) -> tuple[Compared, ...]:
+    """The sizes at which plateaus begin and end about where their leading terms say. per_line: elements in a line."""
+    times = max(LEAST_TIMES, per_line)
+    stated = (fact for fact in forms.facts(forms.large_stream, forms.least) if isinstance(fact, Compared))
+    return tuple(replace(f, right=f.right * times) if f.right.is_constant() else f for f in stated)
 
 
 def _single(q: Quantity) -> Quasi | None:

@@ -10,7 +10,7 @@ from roofdsl.counts.readable_forms import quasi_of
 from roofdsl.counts.traffic_at import QUICK_OPERATIONS
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Array, Kernel, Traffic
-from roofdsl.page.count_forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, on_plateau
+from roofdsl.page.count_forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, large_sizes, on_plateau
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.child_process import Raised, Stopped, in_child
 from roofdsl.sets.quasi import Quasi, floor
@@ -43,6 +43,7 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
         ]
     except NoClosedForm as error:
         notes.append(str(error))
+    smallest = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1)
     if moved_bytes != line_bytes:
         notes.insert(0, f"sectors of {moved_bytes} B of lines of {line_bytes} B have no closed form")
     return TrafficForms(
@@ -58,7 +59,8 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
         _rows(forms),
         every_access(forms, convention, moved_bytes),
         None if moved_bytes == line_bytes else moved_bytes,
-        min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1),
+        smallest,
+        large_sizes(forms, line_bytes // smallest) if plateaus else (),
     )
 
 

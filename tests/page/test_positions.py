@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,9 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine
+from roofdsl.page import content as content_module
 from roofdsl.page.content import Asked, Content, content_of
+from roofdsl.page.count_forms import TrafficForms
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Prediction
 from tests.page.javascript import evaluate
@@ -223,3 +225,27 @@ def test_products_on_a_v100_are_bound_as_predict_says() -> None:
         if n in sizes:
             assert found["exact"]
             agrees(found, predict(matmul, values, own, Options(levels="memory")), values)
+
+
+@pytest.mark.parametrize("where", [("matmul", "lined"), ("triangle", "cached")], ids=" on ".join)
+def test_plateaus_say_nothing_wrong_at_small_sizes(where: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the form for every cache, what is told by plateaus holds at all sizes and caches, or there is less."""
+    name, own = where[0], machine(where[1])
+    for made in ("in_lines", "of_derivation"):
+        monkeypatch.setattr(content_module, made, without_exact_form(getattr(content_module, made)))
+    content = content_of(Asked("", ((kernel(name), {}),), (own,), types=()))
+    line = own.caches[-1].line_bytes or 8
+    sizes = [*range(1, 17), 20, *((32, 40) if line > 8 else ())]
+    asked = [({"n": n}, line * k) for n in sizes for k in (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 96, 200)]
+    told = set()
+    shown = evaluate(content.functions, SHOWN, DATA=content.document, ASKED=asked)
+    for (values, size), found in zip(asked, shown, strict=True):
+        expected = predict(kernel(name), values, with_cache(own, size), Options(levels="memory")).memory.bytes
+        least, most = found["bytes"]
+        assert least <= expected <= (most or expected), (values, size, found, expected)
+        told.add(found["how"])
+    assert {"plateau", "step"} <= told
+
+
+def without_exact_form(make: Callable[..., TrafficForms]) -> Callable[..., TrafficForms]:
+    return lambda *given: replace(make(*given), any_cache=None)

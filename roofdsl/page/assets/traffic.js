@@ -23,11 +23,13 @@ function movedBy(form, sizes, how) {
 
 /**
  * Q by the plateaus. Well after the start of one and well before its end, it is that plateau's. Otherwise the cache is
- * in a step, and Q is at most that of an earlier plateau and at least that of a later one. A plateau known only by its
- * leading term gives no bound, since lower orders are missing. null if no plateaus are known for these sizes.
+ * in a step, and Q is at most that of an earlier plateau and at least that of a later one that it has not left. A
+ * plateau known only by its leading term gives no bound, since lower orders are missing. null if no plateaus are known
+ * for these sizes, or if they are too small.
  */
 function plateauAt(forms, values, cache) {
   const sizes = sizesOf(values);
+  if (!FUNCTIONS[forms.large](sizes)) return null;
   const rows = plateausFor(forms, sizes).map((plateau) => ({
     start: toNumber(FUNCTIONS[plateau.start](sizes)),
     end: plateau.end === null ? Infinity : toNumber(FUNCTIONS[plateau.end](sizes)),
@@ -41,7 +43,8 @@ function plateauAt(forms, values, cache) {
   const { moved } = rows[k];
   if (bytes < BEFORE * rows[k].end && (!next || bytes < next.start)) return moved;
   const most = rows.slice(0, k + 1).findLast(isWhole)?.moved ?? (forms.every && movedBy(forms.every, sizes, "every"));
-  const least = rows.slice(k + 1).find(isWhole)?.moved ?? movedBy(forms.compulsory, sizes, "compulsory");
+  const later = rows.slice(k + 1).find((row) => isWhole(row) && bytes < BEFORE * row.end);
+  const least = later?.moved ?? movedBy(forms.compulsory, sizes, "compulsory");
   return most && least && { ...most, how: "step", low: least.low };
 }
 
