@@ -66,6 +66,19 @@ def test_every_page_is_in_the_navigation() -> None:
     assert sorted(listed) == sorted(pages)
 
 
+def test_contributing_names_every_package_and_no_file_that_is_not_there() -> None:
+    text = (DOCS / "contributing.md").read_text()
+    package = DOCS.parent / "roofdsl"
+    rows = re.findall(r"^\| (`.*?) \|", text.partition("## Where things are")[2], re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+    packages = {path.parent.name for path in package.glob("*/__init__.py")}
+    assert packages <= named, packages - named
+    files = re.findall(r"`((?:roofdsl|tests|\w+)/[\w/]+(?:\.py|/))`", text)
+    assert files
+    for file in files:
+        assert any((root / file).exists() for root in (package, DOCS.parent)), file
+
+
 def test_the_readme_has_every_page_in_its_group() -> None:
     """Learn, use, look up, understand: the groups of the navigation."""
     navigation = (DOCS.parent / ".ci/mkdocs.yml").read_text()

@@ -137,7 +137,7 @@ print("checked")
 # ## To do
 #
 # - Write the 5-point stencil as a kernel, and predict its W before you derive it.
-# - What is W of `x**3`? Derive a loop over it, and find the reason in `docs/language.md`.
+# - What is W of `x**3`? Derive a loop over it, and find the reason in `docs/rules.md`.
 # - `roofdsl exercise list` has a unit on this topic: `roofdsl exercise show polynomial`.
 #
 # Next: `course_2_bytes.py`.

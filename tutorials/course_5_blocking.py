@@ -39,7 +39,7 @@ for plateau in derive(tiled).plateaus:
 #
 # By a rule of thumb, three tiles must fit. A cache of 8 KiB holds three tiles of side 18. It also holds one tile
 # of side 30, with room for a few rows. Is it better to keep several smaller tiles, or one larger tile? Compare
-# 16/15 with 24/30 before you look.
+# 16/15 with 24/30 before you look. (Sides divide n = 240, so 15 takes the place of 18.)
 
 # %%
 n = 240

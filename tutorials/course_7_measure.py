@@ -78,8 +78,8 @@ for r in results:
 # <details>
 # <summary>Answer</summary>
 #
-# No code is faster than a correct upper bound. Either the machine file states too low a rate, or the data were in
-# a cache.
+# No code exceeds a correct upper bound on performance. Either the machine file states too low a rate, or the data
+# were in a cache.
 #
 # </details>
 
@@ -94,7 +94,7 @@ print("checked")
 #
 # - `roofdsl characterize -o mine.roof --plot sweep.svg`: all cores, in full, in under two minutes.
 # - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine mine.roof --plot overlay.svg`.
-# - With a GPU: `pip install 'roofdsl[gpu12]'`, and the same commands with `--backend gpu`.
+# - With a GPU: `pip install '.[gpu12]'` in the clone, and the same commands with `--backend gpu`.
 # - `roofdsl exercise show measure-triad`.
 #
 # Next: `course_8_expected.py`.

@@ -44,7 +44,13 @@ _SPREAD = "the samples of one number spread"
 @click.option(
     "-o", "--output", default="roofdsl-demo", show_default=True, metavar="FOLDER", help="The folder for the results."
 )
-@click.option("--backend", type=click.Choice(["auto", "cpu", "gpu"]), default="auto", show_default=True)
+@click.option(
+    "--backend",
+    type=click.Choice(["auto", "cpu", "gpu"]),
+    default="auto",
+    show_default=True,
+    help="What to measure; auto takes the GPU if there is one.",
+)
 def demo(*, output: str, backend: str) -> None:
     """Characterize this computer, predict and measure five kernels, and draw predictions and measurements.
 

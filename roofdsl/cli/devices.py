@@ -9,7 +9,7 @@ import click
 
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
-    choose,
+    choose_kernels,
     json_option,
     kernels_of,
     machine_option,
@@ -144,7 +144,7 @@ def shard_command(
 ) -> None:
     """Split a contraction over devices along one of its parameters, and compare compute with communication."""
     machine = load_machine(machine_name)
-    kernels = kernels_of(choose(file), settings)
+    kernels = kernels_of(choose_kernels(file, "one kernel is split at a time"), settings)
     if len(kernels) != 1:
         raise CommandError(f"`{file}` has {len(kernels)} kernels, but one is split at a time", "pick it: FILE:KERNEL")
     kernel, values = kernels[0]

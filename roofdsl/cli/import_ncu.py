@@ -33,7 +33,7 @@ def import_group() -> None:
     "--tensor-flop",
     type=click.IntRange(1, 1 << 24),
     metavar="N",
-    help="Operations of one tensor instruction of a warp; known only for a V100 (512).",
+    help="Operations of one tensor instruction of a warp; needed for every GPU but a V100 (512).",
 )
 @json_option
 def ncu(

@@ -161,7 +161,7 @@ def traffic_option(function: F) -> F:
     return click.option(
         "--traffic",
         type=click.Choice(["once", "load_store", "write_allocate"]),
-        help="How to count bytes; by default, the convention of the file or of the machine.",
+        help="How to count bytes; by default as the kernel, the file or the machine says, else load_store.",
     )(function)
 
 

@@ -39,7 +39,14 @@ Given = dict[str, Any]
 _MACHINE = "NAME|FILE[:NAME]"
 SHARED: dict[str, Decorate] = {
     "machine": machine_option,
-    "machines": click.option("--machine", "machine_names", multiple=True, required=True, metavar=_MACHINE),
+    "machines": click.option(
+        "--machine",
+        "machine_names",
+        multiple=True,
+        required=True,
+        metavar=_MACHINE,
+        help="The machine whose roofs are drawn (repeatable).",
+    ),
     "optional machine": click.option(
         "--machine", "machine_name", metavar=_MACHINE, help="Mark the caches of a machine."
     ),

@@ -93,7 +93,14 @@ VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive",
     help="The compiler for CPU code.",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before each repeat, and predict cold caches.")
-@click.option("--budget", type=click.FloatRange(0.01, 3600), default=10.0, show_default=True, metavar="SECONDS")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0.01, 3600),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time for one measurement; after it, no repeats beyond five are made.",
+)
 @traffic_option
 @click.option(
     "--accesses",

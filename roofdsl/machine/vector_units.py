@@ -1,7 +1,8 @@
 """Which vector units of a core execute a class of operations, as the machine's `instruction` lines state.
 
-Golden Cove, say, multiplies on p0 and p1 and adds on p1 and p2. Twice as many additions as products, or as many, leave
-no unit idle: a core with three such units does 1.5 times what either class reaches alone.
+Golden Cove and its successor Raptor Cove, for example, multiply on p0 and p1 and add on p1 and p2. Twice as many
+additions as products, or as many, leave no unit idle: a core with three such units does 1.5 times what either class
+reaches alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Records of time as bytes over bandwidth: for a level of the hierarchy, and for a link between devices.
+"""Records of the bound's time as bytes over bandwidth: for a level of the hierarchy, and for a link between devices.
+
+The expected time combines levels in predict/ecm.py.
 
 `level_traffic` makes the records of caches and further memories, `kernel` that of the main memory, `exchanges` those of
 links between devices. `time_model` has the formulas.
