@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from roofdsl.classroom.data import COURSE, Exercise
@@ -19,16 +20,23 @@ WIDTH = 100
 
 
 class Reader(Record):
-    """The student whose sheet it is: the name, and the version code if the course gave one."""
+    """The student whose sheet it is: the name, and the version code if the course gave one.
+
+    asked: what the student called the exercise, its ID or a file. folder: where the exercises are, if they are not the
+    shipped ones.
+    """
 
     student: str
     code: str = ""
+    asked: str = ""
+    folder: Path | None = None
 
     @property
     def options(self) -> str:
         """The options that a command needs to refer to the same version, each preceded by a space."""
         student = f" --student {shlex.quote(self.student)}" if self.student else ""
-        return student + (f" --code {self.code}" if self.code else "")
+        folder = f" --folder {shlex.quote(str(self.folder))}" if self.folder is not None else ""
+        return student + (f" --code {self.code}" if self.code else "") + folder
 
 
 def listing(exercises: Sequence[Exercise]) -> list[Block]:
@@ -46,13 +54,14 @@ def listing(exercises: Sequence[Exercise]) -> list[Block]:
 def text(version: StudentVersion, who: Reader, hints: int, *, solution: bool) -> str:
     """The text that a student sees, with the requested number of hints."""
     e = version.exercise
+    name = shlex.quote(who.asked) if who.asked else e.id
     whose = f", version of {who.student}" if who.student else ""
     blocks = [f"{e.title}\n{e.id}, {_points(e.points)}{whose}"]
     if version.text:
         blocks.append(_wrapped(version.text))
     blocks += [textwrap.indent(version.kernels[name].strip("\n"), "    ") for name in e.show]
     if e.plot:
-        blocks.append(_wrapped(f"The figure: roofdsl exercise show {e.id}{who.options} -o figure.svg"))
+        blocks.append(_wrapped(f"The figure: roofdsl exercise show {name}{who.options} -o figure.svg"))
     if version.symbols:
         rows = [f"{s.name}: {s.meaning}" for s in version.symbols.values()]
         blocks.append("Answers may use " + "; ".join(rows) + ".")
@@ -62,7 +71,7 @@ def text(version: StudentVersion, who: Reader, hints: int, *, solution: bool) ->
         blocks += [textwrap.indent(version.kernels[name].strip("\n"), "    ") for name in models]
         blocks += [_steps(version)] if e.steps else []
     example = " ".join(f"{p.part.id}='...'" for p in version.parts)
-    blocks.append(f"Check: roofdsl exercise check {e.id} {example}{who.options}")
+    blocks.append(f"Check: roofdsl exercise check {name} {example}{who.options}")
     return "\n\n".join(blocks)
 
 

@@ -20,6 +20,7 @@ from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.progress import progress_bar
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.lang.report import plural
 from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def show(
     from roofdsl.classroom.student_version import student_version
 
     version = student_version(load_exercise(name, folder), version_of(student, course_key(key_file), code))
-    who = sheet.Reader(student, code)
+    who = sheet.Reader(student, code, name, folder)
     if figure is not None:
         from roofdsl.classroom.figures import save
 
@@ -298,7 +299,7 @@ def _grade_class(
     write_whole(where / "grades.csv", table(named, exercises))
     write_whole(where / "summary.csv", summary(named))
     mean = sum(g.score for g in named) / len(named)
-    count = f"{len(named)} submissions, {len(exercises)} exercises"
+    count = f"{plural(len(named), 'submission')}, {plural(len(exercises), 'exercise')}"
     click.echo(f"{count}, mean {mean:.1f} of {named[0].max_score} points")
     told += [(safe(g.student), text) for g in named for text in (*filter(None, [g.problem]), *g.notes)]
     for name, text in told:

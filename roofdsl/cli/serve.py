@@ -35,7 +35,7 @@ def mcp(*, root: str | None, seconds: float, memory: int | None) -> None:
     process of its own, with limits on time and memory; it runs no program and reads no file outside --root.
     """
     if find_spec("mcp") is None:
-        raise CommandError("the package `mcp` is not installed", "install it with `pip install 'roofdsl[mcp]'`")
+        raise CommandError("the package `mcp` is not installed", "install it with `pip install mcp`")
     with _nursery(root, seconds, memory) as (nursery, folder):
         from roofdsl.server.protocol import run
 

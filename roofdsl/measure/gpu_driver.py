@@ -121,7 +121,7 @@ def find_driver() -> Driver:
     try:
         cupy = import_module("cupy")
     except ImportError:
-        help = "install it with `pip install roofdsl[gpu12]` or `roofdsl[gpu13]`, or use `--backend cpu`"
+        help = "install it with `pip install cupy-cuda12x` or `cupy-cuda13x`, or use `--backend cpu`"
         raise CommandError("measuring on a GPU needs cupy, which is not installed", help) from None
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())

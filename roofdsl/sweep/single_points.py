@@ -243,7 +243,7 @@ def on_cluster(address: str) -> Runner:
             from distributed import Client
         except ImportError:
             raise CommandError(
-                "--scheduler needs dask's distributed", "install it: pip install 'roofdsl[cluster]'"
+                "--scheduler needs dask's distributed", "install it: pip install distributed"
             ) from None
         done = 0
         with _quiet():

@@ -35,7 +35,7 @@ def _parquet() -> Any:
         import pyarrow.parquet
     except ImportError:
         raise CommandError(
-            "Parquet files need pyarrow", "install it (pip install 'roofdsl[parquet]'), or write .csv"
+            "Parquet files need pyarrow", "install it (pip install pyarrow), or write .csv"
         ) from None
     return pyarrow
 

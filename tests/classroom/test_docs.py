@@ -30,6 +30,20 @@ def test_the_example_is_an_exercise(tmp_path: Path) -> None:
                 assert one(version, part, text).message.endswith(told[0])
 
 
+def test_the_sheet_of_a_file_names_the_file(roofdsl: Run, tmp_path: Path) -> None:
+    """Its last line is a command that works as it stands."""
+    example = re.search(r"<!-- test: an exercise -->\n```toml\n(.*?)```", GUIDE, re.DOTALL)
+    assert example is not None
+    path = tmp_path / "scaling.toml"
+    path.write_text(example[1])
+    sheet = roofdsl("exercise", "show", str(path)).stdout
+    command = sheet.rpartition("Check: roofdsl ")[2]
+    assert str(path) in command
+    answered = roofdsl(*shlex.split(command.replace("'...'", "1")))
+    assert answered.returncode in (0, 1), answered.stderr
+    assert "there is no exercise" not in answered.stderr
+
+
 def test_the_session_is_as_shown(roofdsl: Run) -> None:
     """What the guide's first check answers, it does answer."""
     example = re.search(r"^\$ roofdsl (exercise check gemv .*)\n((?:.*\n)*?)\.\.\.\n", GUIDE, re.MULTILINE)

@@ -50,7 +50,7 @@ def test_without_torch(tmp_path: Path, capsys: pytest.CaptureFixture[str], monke
     path = tmp_path / "model.py"
     path.write_text("raise SystemExit('run')")
     assert run(["convert", str(path), "--torch"]) == 2
-    assert "pip install roofdsl[torch]" in capsys.readouterr().err
+    assert "pip install torch" in capsys.readouterr().err
     with pytest.raises(CommandError, match="PyTorch is not installed"):
         from_torch(None)
 

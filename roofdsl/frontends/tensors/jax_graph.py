@@ -33,7 +33,7 @@ def jax_graph(function: Callable[..., Any], inputs: Sequence[Any], name: str = "
     try:
         import jax
     except ImportError:
-        raise CommandError("JAX is not installed", "install it with `pip install roofdsl[jax]`") from None
+        raise CommandError("JAX is not installed", "install it with `pip install jax`") from None
     try:
         closed = jax.make_jaxpr(function)(*inputs)
     except Exception as error:  # what a function may raise is anything

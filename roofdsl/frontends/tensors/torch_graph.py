@@ -46,7 +46,7 @@ def torch_graph(module: Any, inputs: Sequence[Any], name: str = "") -> Graph:
     try:
         import torch
     except ImportError:
-        raise CommandError("PyTorch is not installed", "install it with `pip install roofdsl[torch]`") from None
+        raise CommandError("PyTorch is not installed", "install it with `pip install torch`") from None
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")

@@ -22,7 +22,7 @@ def graph_of_file(path: str) -> Graph:
     try:
         from torch._subclasses.fake_tensor import FakeTensorMode
     except ImportError:
-        raise CommandError("PyTorch is not installed", "install it with `pip install roofdsl[torch]`") from None
+        raise CommandError("PyTorch is not installed", "install it with `pip install torch`") from None
     import torch
 
     module = _run(path)
