@@ -17,6 +17,7 @@ from roofdsl.loops.placed import PAGE
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams
 from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.predict.ecm import measured_turns_s
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.strided import Lines, from_each, page_walks_seconds
 
@@ -73,22 +74,32 @@ def scattered_seconds(
     """(seconds of the lines in no order together with the streams, seconds of page walks together with the streams),
     given each level with its time, nearest first.
 
-    Streams are fetched ahead while the core waits for lines in no order. But both come from the same level, or through
-    it, one after the other: at each level, what comes from there or from farther adds to the streams' own time. A line
-    takes the time of the level that it comes from, and no more on its way. A level without a `random` rate counts with
-    its rate of strided loads, or else with its bandwidth.
+    Streams are fetched ahead while the core waits for lines in no order. But both take turns in the buffers that hold
+    the requests under way, whose number limits the rates of either: those of the first cache, through which all lines
+    pass, and those of the second, into which streams are fetched ahead. So the lines of the level behind the first
+    cache and of farther ones add to the streams of that level; those of farther levels add to all streams from there,
+    which take the time that they take alone. A line takes the time of the level that it comes from, and no more on its
+    way. A level without a `random` rate counts with its rate of strided loads, or else with its bandwidth.
     """
     found_s = paged_s = Fraction(0)
     pages_s = page_walks_seconds(scattered.pages, machine)
     of = {one.level: one.loaded + one.stored for one in scattered.lines}
-    for k, (level, time) in enumerate(levels):
-        rest_s = time * max(0, level.bytes - of.get(level.name, 0)) / level.bytes if level.bytes else Fraction(0)
+    streams = [_without(level, of.get(level.name, 0)) for level, _ in levels]
+    rests = [time * s.bytes / level.bytes if level.bytes else Fraction(0)
+             for (level, time), s in zip(levels, streams, strict=True)]  # fmt: skip
+    for k, rest_s in enumerate(rests):
+        streams_s = max(*rests[k:], measured_turns_s(streams[k:], machine)) if k else rest_s
         lines_s = Fraction(0)
         for part, loaded, stored in from_each(scattered.lines[k:], machine):
             loads, stores = _rates(part)
             lines_s += loaded / loads + (stored / stores if stores else 0)
-        found_s, paged_s = max(found_s, lines_s + rest_s), max(paged_s, pages_s + rest_s)
+        found_s, paged_s = max(found_s, lines_s + streams_s), max(paged_s, pages_s + rest_s)
     return found_s, paged_s
+
+
+def _without(level: LevelTime, line_bytes: int) -> LevelTime:
+    """A level's streams: its traffic without so many bytes of lines in no order, in the same proportions."""
+    return level if not level.bytes else (level * max(0, level.bytes - line_bytes)).divided(level.bytes)
 
 
 def _rates(part: Cache | Memory) -> tuple[Fraction, Fraction | None]:
