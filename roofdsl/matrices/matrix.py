@@ -74,7 +74,7 @@ def is_rising(values: Ints) -> bool:
 
 def different(values: Ints) -> Ints:
     """The different values in rising order, by sorting `values` in place; `np.unique` hashes integers, which takes
-    twenty times as long.
+    ten times as long for millions of them.
     """
     values.sort()
     kept = np.ones(len(values), dtype=np.bool_)
