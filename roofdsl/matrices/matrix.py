@@ -90,7 +90,8 @@ def transposed(of: Matrix) -> Matrix:
 
 def ell(of: Matrix) -> Ints:
     """The columns in ELLPACK: rows x the longest row; shorter rows repeat their last column, empty ones take 0."""
-    return _padded(of, np.arange(of.rows), np.diff(of.offsets()))
+    offsets = of.offsets()
+    return _padded(of, offsets[:-1], np.diff(offsets))
 
 
 def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
@@ -100,7 +101,8 @@ def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
     its longest row and stored column by column: columns[offsets[c] + j, r] is entry j of row r of chunk c. Padding is
     that of `ell`; the last chunk is filled up with empty rows.
     """
-    lengths = np.diff(of.offsets())
+    begins = of.offsets()
+    lengths = np.diff(begins)
     order = np.arange(of.rows)
     order = order[np.lexsort((order, -lengths, order // sigma))]
     chunks = -(-of.rows // chunk)
@@ -111,14 +113,13 @@ def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
     columns = np.zeros((int(offsets[-1]), chunk), dtype=np.int64)
     for c in range(chunks):
         own = order[c * chunk : (c + 1) * chunk]
-        columns[offsets[c] : offsets[c + 1], : len(own)] = _padded(of, own, lengths[own], int(widths[c])).T
+        columns[offsets[c] : offsets[c + 1], : len(own)] = _padded(of, begins[own], lengths[own], int(widths[c])).T
     return offsets, columns
 
 
-def _padded(of: Matrix, rows: Ints, lengths: Ints, width: int | None = None) -> Ints:
-    """The columns of some rows, each filled up to `width` (None: the longest) with its last column."""
+def _padded(of: Matrix, begins: Ints, lengths: Ints, width: int | None = None) -> Ints:
+    """The columns of rows that begin at these entries, each filled up to `width` (None: the longest) with its last."""
     wide = int(lengths.max(initial=0)) if width is None else width
-    first = of.offsets()[rows]
-    place = np.minimum(np.arange(wide)[None, :], np.maximum(lengths[:, None] - 1, 0)) + first[:, None]
+    place = np.minimum(np.arange(wide)[None, :], np.maximum(lengths[:, None] - 1, 0)) + begins[:, None]
     filled = of.column[np.minimum(place, max(0, of.entries - 1))] if of.entries else np.zeros_like(place)
     return np.where(lengths[:, None] > 0, filled, 0).astype(np.int64)
