@@ -26,7 +26,9 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 PARTS = (
     "derivations", "every-cache", "scaling", "startup", "peers", "layers", "simulation", "sweeps", "grading", "shapes",
 )  # fmt: skip
-APART = ("validation", "trust", "misses", "plateaus", "published", "incore", "energy", "floors")
+APART = (
+    "validation", "trust", "misses", "plateaus", "published", "incore", "energy", "floors", "sparse",
+)  # fmt: skip
 """Parts that run only where they are named, and write a report of their own."""
 
 
@@ -43,13 +45,13 @@ def main() -> None:
     parser.add_argument(
         "--kernel",
         action="append",
-        help="derivations, every-cache, validation, misses, incore: only this kernel (repeatable)",
+        help="derivations, every-cache, validation, misses, incore, sparse: only this kernel (repeatable)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=inf,
-        help="validation, trust, misses, plateaus, incore, floors: begin no more kernels after it",
+        help="validation, trust, misses, plateaus, incore, floors, sparse: begin no more kernels after it",
     )
     parser.add_argument(
         "--keep",
@@ -75,7 +77,10 @@ def main() -> None:
         help="validation: what compilers may do (default relaxed; repeatable: every run with each)",
     )
     parser.add_argument(
-        "--machine", type=Path, metavar="FILE", help="validation: a characterization of this computer made before"
+        "--machine",
+        type=Path,
+        metavar="FILE",
+        help="validation, sparse: a characterization of this computer made before",
     )
     parser.add_argument("--random-kernels", type=int, default=1000, help="trust, plateaus: compared with brute force")
     parser.add_argument("--seed", type=int, default=100_000, help="trust, plateaus: of the first of them")
@@ -160,6 +165,13 @@ def main() -> None:
         from benchmarks import incore
 
         print(incore.run(options.kernel or (), options.seconds, options.keep))
+    if "sparse" in parts:
+        from benchmarks import sparse
+
+        try:
+            print(sparse.run(options.machine, options.kernel or (), options.seconds))
+        except (CommandError, InputError) as error:
+            parser.exit(2 if isinstance(error, CommandError) else 1, f"{error}\n")
     if "misses" in parts:
         from benchmarks import polybench_misses
 

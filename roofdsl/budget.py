@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -289,6 +290,18 @@ def resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def available_bytes() -> int:
+    """The memory that this process may still take: what is left of its budget, and what the system has."""
+    budget = current()
+    left = sys.maxsize if budget is None else budget.memory_bytes - resident_bytes()
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            found = [int(line.split()[1]) << 10 for line in file if line.startswith("MemAvailable:")]
+    except (OSError, ValueError, IndexError):
+        found = []
+    return max(0, min(left, *found, sys.maxsize))
 
 
 def _enters_or_leaves(frame: FrameType | None) -> bool:

@@ -113,7 +113,10 @@ def _transfers_at(
             raise CommandError(f"a line of {line} B does not hold a whole number of sectors of {sector} B")
     executed = access_count(at)
     if is_indirect(at.kernel):
-        return TrafficAt(*_simulated(at, where, convention, None), executed, "simulation")
+        try:
+            return TrafficAt(*_simulated(at, where, convention, None), executed, "simulation")
+        except NoAnswer as error:
+            raise OutOfReach(at.name, str(error), executed, LONGEST_SIMULATION) from None
     lines = _by_distances(at, where)
     if lines is not None:
         return TrafficAt(*convention_totals(at, lines, convention), executed, "stack distances")

@@ -155,7 +155,10 @@ def _traffic_at(
     check_cache(kernel, cache_bytes, line_bytes)
     executed = access_count(at)
     if is_indirect(at.kernel):
-        lines, method = lines_by_simulation(at, cache_bytes, line_bytes), "simulation"
+        try:
+            lines, method = lines_by_simulation(at, cache_bytes, line_bytes), "simulation"
+        except NoAnswer as error:
+            raise OutOfReach(at.name, str(error), executed, LONGEST_SIMULATION) from None
     else:
         lines, method = _lines(at, cache_bytes, line_bytes, executed)
     return TrafficAt(*convention_totals(at, lines, convention), executed, method)

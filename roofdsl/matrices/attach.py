@@ -22,7 +22,7 @@ from roofdsl.loops.integers import IntExpr, Sym
 from roofdsl.loops.model import Array, Kernel, Rises, Takes
 from roofdsl.matrices.files import read_file
 from roofdsl.matrices.generate import generated, is_generated
-from roofdsl.matrices.matrix import Ints, Matrix, ell, sell, transposed
+from roofdsl.matrices.matrix import Ints, Matrix, different, ell, sell, transposed
 
 
 class Source(Record):
@@ -214,7 +214,7 @@ class _Attach:
             if isinstance(fact, Rises):
                 self._check_rises(fact)
             elif isinstance(fact, Takes) and fact.array in self.values:
-                number = len(np.unique(self.values[fact.array]))
+                number = len(different(self.values[fact.array].flatten()))
                 if number != self._required(fact.number):
                     raise CommandError(f"`{fact.array}` takes {number} values, not {fact.number} as the kernel assumes")
 

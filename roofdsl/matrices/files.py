@@ -12,7 +12,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.matrices.matrix import Ints, Matrix, matrix
+from roofdsl.matrices.matrix import Ints, Matrix, matrix, require_memory
 
 MOST_BYTES = 1 << 32
 """Of a file."""
@@ -31,8 +31,11 @@ def read_file(path: Path, array: str) -> Matrix | Ints:
                 with path.open(encoding="utf-8", errors="replace") as file:
                     return _matrix_market(file, path)
             case ".npy":
+                require_memory(path.stat().st_size // 8, path.name)
                 return _integers(np.load(path, allow_pickle=False), path)
             case ".npz":
+                with zipfile.ZipFile(path) as parts:
+                    require_memory(sum(part.file_size for part in parts.infolist()) // 8, path.name)
                 with np.load(path, allow_pickle=False) as arrays:
                     return _of_arrays(arrays, path, array)
     except OSError as error:
@@ -55,6 +58,7 @@ def _matrix_market(file: TextIO, path: Path) -> Matrix:
     rows, columns, entries = (int(word) for word in line.split())
     if rows < 1 or columns < 1 or entries < 0:
         raise ValueError("it has no rows or no columns")
+    require_memory(entries if symmetry == "general" else 2 * entries, path.name)
     empty = np.zeros((0, 2), dtype=np.int64)
     places = np.loadtxt(file, dtype=np.int64, usecols=(0, 1), comments="%", ndmin=2) if entries else empty
     if len(places) != entries:

@@ -14,7 +14,7 @@ import numpy as np
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.report import did_you_mean
-from roofdsl.matrices.matrix import Ints, Matrix, matrix
+from roofdsl.matrices.matrix import Ints, Matrix, matrix, require_memory
 
 MOST = 1 << 28
 """Draws at most."""
@@ -131,4 +131,5 @@ def _whole(text: str, given: Mapping[str, str], name: str, otherwise: int | None
 def _numbers(text: str, number: int) -> int:
     if number > MOST:
         raise CommandError(f"`{text}` takes {number:,} draws, and the limit is {MOST:,}", "generate fewer entries")
+    require_memory(number, text)
     return number

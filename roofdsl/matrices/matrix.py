@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 
 Ints = NDArray[np.int64]
@@ -37,6 +38,19 @@ class Matrix:
         return np.concatenate([[0], np.cumsum(np.bincount(self.row, minlength=self.rows))]).astype(np.int64)
 
 
+BYTES_PER_ENTRY = 48
+"""The most memory that is taken for each entry while a matrix is made: six numbers of 8 bytes."""
+
+
+def require_memory(entries: int, what: str) -> None:
+    """Raises CommandError if so many entries take more memory than there is."""
+    needed, there = entries * BYTES_PER_ENTRY, budget.available_bytes()
+    if needed > there:
+        sizes = f"{needed / 2**30:.3g} GiB of memory, and {there / 2**30:.3g} GiB are available"
+        help = "use fewer entries, or, if this computer has more memory, allow it: `--budget 10min,32GiB`"
+        raise CommandError(f"the {entries:,} entries of `{what}` need {sizes}", help)
+
+
 def matrix(rows: int, columns: int, row: Ints, column: Ints, about: str) -> Matrix:
     """The matrix with entries at these places, in any order; places that occur twice become one entry.
 
@@ -44,8 +58,28 @@ def matrix(rows: int, columns: int, row: Ints, column: Ints, about: str) -> Matr
     """
     if max(rows, columns) > MOST:
         raise CommandError(f"a matrix of {rows:,} x {columns:,} is too large; the limit is {MOST:,} rows and columns")
-    place = np.unique(row * columns + column)
-    return Matrix(rows, columns, place // columns, place % columns, about)
+    place = row * columns
+    place += column
+    if not is_rising(place):
+        place = different(place)
+    row = place // columns
+    place -= row * columns
+    return Matrix(rows, columns, row, place, about)
+
+
+def is_rising(values: Ints) -> bool:
+    """Whether each value is above the one before."""
+    return bool((values[1:] > values[:-1]).all())
+
+
+def different(values: Ints) -> Ints:
+    """The different values in rising order, by sorting `values` in place; `np.unique` hashes integers, which takes
+    ten times as long for millions of them.
+    """
+    values.sort()
+    kept = np.ones(len(values), dtype=np.bool_)
+    np.not_equal(values[1:], values[:-1], out=kept[1:])
+    return values[kept]
 
 
 def transposed(of: Matrix) -> Matrix:
@@ -56,7 +90,8 @@ def transposed(of: Matrix) -> Matrix:
 
 def ell(of: Matrix) -> Ints:
     """The columns in ELLPACK: rows x the longest row; shorter rows repeat their last column, empty ones take 0."""
-    return _padded(of, np.arange(of.rows), np.diff(of.offsets()))
+    offsets = of.offsets()
+    return _padded(of, offsets[:-1], np.diff(offsets))
 
 
 def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
@@ -66,7 +101,8 @@ def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
     its longest row and stored column by column: columns[offsets[c] + j, r] is entry j of row r of chunk c. Padding is
     that of `ell`; the last chunk is filled up with empty rows.
     """
-    lengths = np.diff(of.offsets())
+    begins = of.offsets()
+    lengths = np.diff(begins)
     order = np.arange(of.rows)
     order = order[np.lexsort((order, -lengths, order // sigma))]
     chunks = -(-of.rows // chunk)
@@ -77,14 +113,13 @@ def sell(of: Matrix, chunk: int, sigma: int = 1) -> tuple[Ints, Ints]:
     columns = np.zeros((int(offsets[-1]), chunk), dtype=np.int64)
     for c in range(chunks):
         own = order[c * chunk : (c + 1) * chunk]
-        columns[offsets[c] : offsets[c + 1], : len(own)] = _padded(of, own, lengths[own], int(widths[c])).T
+        columns[offsets[c] : offsets[c + 1], : len(own)] = _padded(of, begins[own], lengths[own], int(widths[c])).T
     return offsets, columns
 
 
-def _padded(of: Matrix, rows: Ints, lengths: Ints, width: int | None = None) -> Ints:
-    """The columns of some rows, each filled up to `width` (None: the longest) with its last column."""
+def _padded(of: Matrix, begins: Ints, lengths: Ints, width: int | None = None) -> Ints:
+    """The columns of rows that begin at these entries, each filled up to `width` (None: the longest) with its last."""
     wide = int(lengths.max(initial=0)) if width is None else width
-    first = of.offsets()[rows]
-    place = np.minimum(np.arange(wide)[None, :], np.maximum(lengths[:, None] - 1, 0)) + first[:, None]
+    place = np.minimum(np.arange(wide)[None, :], np.maximum(lengths[:, None] - 1, 0)) + begins[:, None]
     filled = of.column[np.minimum(place, max(0, of.entries - 1))] if of.entries else np.zeros_like(place)
     return np.where(lengths[:, None] > 0, filled, 0).astype(np.int64)

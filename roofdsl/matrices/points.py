@@ -32,6 +32,7 @@ from roofdsl.loops.integers import (
 )
 from roofdsl.loops.model import Count, Element, For, Kernel, Read
 from roofdsl.loops.sized import Sized
+from roofdsl.matrices.matrix import different
 
 MOST_POINTS = 50_000_000
 """Executions of one statement that are unfolded at most: some hundred bytes each."""
@@ -158,4 +159,4 @@ def distinct(columns: Sequence[Any], number: int) -> int:
             key = np.unique(key, return_inverse=True)[1].astype(np.int64)
             size = number
         key, size = key * extent + column, size * extent
-    return len(np.unique(key))
+    return len(different(key))

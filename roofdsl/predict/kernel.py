@@ -25,12 +25,12 @@ from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
 from roofdsl.predict.kernel_launches import launches_of_kernel
-from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, link_level_time, nearer_levels
+from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
-from roofdsl.predict.scattered import scattered_of
+from roofdsl.predict.scattered import data_traffic, scattered_of
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.unchanged import changes_nothing_again
@@ -38,6 +38,7 @@ from roofdsl.predict.variants import in_its_order
 from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
+    from roofdsl.counts.data_traffic import DataTraffic
     from roofdsl.counts.traffic_at import TrafficAt
     from roofdsl.predict.orders import Orders
 
@@ -117,7 +118,8 @@ def predict(
     resident, latency = _occupancy(machine, options)
     work = work_at(kernel, values)
     launches = launches_of_kernel(kernel, values, machine)
-    crossing = _crossing(kernel, values, machine, options, boundary)
+    counted = data_traffic(kernel, values, machine, warm=options.warm)
+    crossing = _crossing(kernel, values, machine, options, boundary, counted)
     boundary = crossing.boundary
     prediction = predict_counts(
         kernel.name,
@@ -133,8 +135,8 @@ def predict(
         beyond=crossing.beyond,
         latency=latency,
     )
-    counted = counters_at(kernel, values) if has_counters(kernel.body) else {}
-    footprint = footprint_at(kernel, values)
+    counters = counters_at(kernel, values) if has_counters(kernel.body) else {}
+    footprint = footprint_at(kernel, values) if counted is None else counted.footprint_bytes
     warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
     found = replace(
@@ -144,29 +146,33 @@ def predict(
         cache_bytes=boundary.cache_bytes,
         line_bytes=boundary.line_bytes,
         footprint_bytes=footprint,
-        counters=tuple(counted.items()),
+        counters=tuple(counters.items()),
         occupancy=resident,
         assumptions=(*dict.fromkeys(assumed + crossing.in_sets), *values_given(kernel)),
         warnings=warnings,
     )
-    return _with_wanted(found, kernel, values, machine, options, written)
+    return _with_wanted(found, kernel, values, machine, options, written, counted)
 
 
 def _with_wanted(  # noqa: PLR0917
-    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, written: Kernel
-) -> Prediction:
+    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, written: Kernel,
+    counted: DataTraffic | None,
+) -> Prediction:  # fmt: skip
     """The prediction with its expected time and its energy, as far as the options ask for them.
 
     written: the kernel whose code is made; `kernel` has the accesses of this code in their order.
     """
     if options.code is not None:
-        moving = partial(_moving, found, kernel, values, machine, options)
+        moving = partial(_moving, found, kernel, values, machine, options, counted)
         compiled = options.accesses == "compiled"
         found = with_expected(found, written, values, machine, options.code, as_compiled=compiled, moving=moving)
     return with_energy(found, machine) if options.energy else found
 
 
-def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Moving:
+def _moving(  # noqa: PLR0917
+    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options,
+    counted: DataTraffic | None = None,
+) -> Moving:  # fmt: skip
     """What the hardware moves, by the machine's own policy, whatever convention the kernel states."""
     from roofdsl.counts.traffic_at import footprint_at
 
@@ -175,7 +181,7 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
         own = replace(kernel, traffic=None)
         rates = {level.name: level.bandwidth_bytes_per_s for level in found.levels}  # under ceilings
         with suppress(CommandError):  # if counting takes too long, the bound's count is used
-            crossing = _crossing(own, values, machine, options, memory_boundary(own, machine))
+            crossing = _crossing(own, values, machine, options, memory_boundary(own, machine), counted)
             levels = tuple(
                 level.at_bandwidth(rates[level.name])
                 for level in (*crossing.nearer, crossing.memory)
@@ -185,7 +191,7 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
 
     def memory_behind(other: Machine) -> LevelTime:
         boundary = memory_boundary(own, other, options.traffic)
-        memory = _crossing(own, values, other, replace(options, levels="memory"), boundary).memory
+        memory = _crossing(own, values, other, replace(options, levels="memory"), boundary, counted).memory
         return memory.at_bandwidth(levels[-1].bandwidth_bytes_per_s)
 
     if options.data is None and not options.sets and machine.multiprocessor is None:
@@ -195,7 +201,7 @@ def _moving(found: Prediction, kernel: Kernel, values: Mapping[str, int], machin
                 more.append(lost)
     levels = more[-1].levels if more else levels
     if is_indirect(kernel):
-        return Moving(tuple(more), scattered=scattered_of(kernel, values, machine, levels, warm=options.warm))
+        return Moving(tuple(more), scattered=scattered_of(counted, kernel, machine, levels))
     walks = walks_of(kernel, values, machine, levels, warm=options.warm)
     return Moving(tuple(more), walks, unchanged=options.warm and changes_nothing_again(kernel))
 
@@ -238,9 +244,10 @@ class _Crossing(Record):
     warnings: tuple[str, ...]
 
 
-def _crossing(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary
-) -> _Crossing:
+def _crossing(  # noqa: PLR0917
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary,
+    counted: DataTraffic | None,
+) -> _Crossing:  # fmt: skip
     """Count the bytes across every boundary, of all launches that the kernel becomes, each with cold caches."""
     launches = launches_of_kernel(kernel, values, machine)
     beyond: tuple[LevelTime, ...] = ()
@@ -250,6 +257,7 @@ def _crossing(
         orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
         if launches.why and not options.warm:
             orders = in_loop_order(kernel, launches.why)
+        orders = replace(orders, counted=counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
     parts = []
     for launch in launches.each:
@@ -284,13 +292,11 @@ def _one_crossing(
     A warm launch is counted in the order of the loops. Its traffic is that of two launches in a row minus that of one.
     Counting by thread blocks leaves no state of the caches from which a second launch could start.
     """
-    from roofdsl.counts.sector_traffic import Transfers, warm_transfers_at
     from roofdsl.counts.streamed import streamed_at
 
     kernel = orders.kernel
     if options.warm:
-        where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
-        moved = warm_transfers_at(kernel, values, where, boundary.convention)
+        moved = crossing_at(orders, values, boundary, boundary.convention, warm=True)
     else:
         moved, boundary, orders = _at_memory(orders, values, machine, boundary)
     nearer = Hierarchy(())
@@ -299,7 +305,7 @@ def _one_crossing(
     memory = _memory_level_time(machine, moved, boundary)
     memory, past = _with_streamed(memory, streamed_at(sized(kernel, values)), machine)
     if boundary.allocated is not None and orders.launch is None:
-        own = allocated_bytes(kernel, values, boundary, moved, warm=options.warm)
+        own = allocated_bytes(orders, values, boundary, moved, warm=options.warm)
         memory = replace(memory, allocated_bytes=own)
     levels = (*nearer.levels, memory)
     sets = WithSets(())
@@ -374,7 +380,6 @@ def _at_memory(
 
     If the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
     """
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
 
@@ -387,5 +392,4 @@ def _at_memory(
             orders = in_loop_order(orders.kernel, why)
         else:
             return moved, at, orders
-    where = Transfers(boundary.cache_bytes, boundary.line_bytes, boundary.moved_bytes)
-    return transfers_at(orders.kernel, values, where, boundary.convention), boundary, orders
+    return crossing_at(orders, values, boundary, boundary.convention, warm=False), boundary, orders

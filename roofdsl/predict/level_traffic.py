@@ -51,11 +51,11 @@ def nearer_levels(
     of code that keeps values in registers that inner loops do not change (`counts.registers`). A level whose exact
     traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
     """
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
 
-    kernel = within_caches(orders.kernel)
+    orders = replace(orders, kernel=within_caches(orders.kernel))
+    kernel = orders.kernel
     levels: list[LevelTime] = []
     notes: list[str] = []
     warnings: list[str] = []
@@ -80,9 +80,7 @@ def nearer_levels(
             if orders.launch is not None and not warm:
                 moved, at = launch_transfers(orders, above, values, at)
             else:
-                where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
-                found = warm_transfers_at if warm else transfers_at
-                moved = found(kernel, values, where, at.convention, NEARER_ACCESSES)
+                moved = crossing_at(orders, values, at, at.convention, warm=warm, longest=NEARER_ACCESSES)
         except OutOfReach:
             warnings.append(f"{cache.name} is left out: its exact traffic at these sizes takes too long to compute")
             continue
@@ -91,25 +89,49 @@ def nearer_levels(
             continue
         own = _cache_level_time(cache, above.name, moved.loads_bytes, moved.stores_bytes, at, total=moved.bytes)
         if at.allocated is not None and orders.launch is None:
-            own = replace(own, allocated_bytes=allocated_bytes(kernel, values, at, moved, warm=warm))
+            own = replace(own, allocated_bytes=allocated_bytes(orders, values, at, moved, warm=warm))
         if cache.written_loads_bytes_per_s is not None and orders.launch is None:
-            own = replace(own, begun_bytes=begun_bytes(kernel, values, at, moved, warm=warm))
+            own = replace(own, begun_bytes=begun_bytes(orders, values, at, moved, warm=warm))
         levels.append(own)
         notes += at.assumptions
     return Hierarchy(tuple(levels), tuple(dict.fromkeys(notes)), tuple(warnings))
 
 
-def allocated_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
+def crossing_at(
+    orders: Orders,
+    values: Mapping[str, int],
+    at: Boundary,
+    convention: Traffic,
+    *,
+    warm: bool,
+    longest: int | None = None,
+) -> TrafficAt:
+    """The exact traffic behind a cache in the order of the loops, from the pass that counted it, if there was one.
+
+    longest: executions with more accesses are not simulated. Raises as `transfers_at`.
+    """
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
+    from roofdsl.counts.traffic_at import LONGEST_SIMULATION
+
+    where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
+    known = None if orders.counted is None else orders.counted.transfers(where, convention, warm=warm)
+    if known is not None:
+        return known
+    find = warm_transfers_at if warm else transfers_at
+    return find(orders.kernel, values, where, convention, LONGEST_SIMULATION if longest is None else longest)
+
+
+def allocated_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
     """The bytes that ordinary stores load before they write, in addition to `moved`.
 
     It is the stated share of all lines that stores begin, in whole bytes; 0 if the machine states no share.
     """
     if at.allocated is None:
         return 0
-    return round(at.allocated * _begun(kernel, values, at, moved, warm=warm))
+    return round(at.allocated * _begun(orders, values, at, moved, warm=warm))
 
 
-def begun_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
+def begun_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
     """The bytes of lines that stores begin, if `moved` leaves out that they are loaded first.
 
     They can only be lines of arrays that some statement stores to and none loads.
@@ -118,22 +140,19 @@ def begun_bytes(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: 
 
     if at.convention != "load_store" or at.allocated is not None:
         return 0
-    placed = [p.statement for p in statements(kernel.body)]
+    placed = [p.statement for p in statements(orders.kernel.body)]
     every = [a for statement in placed if isinstance(statement, (Assign, Let)) for a in accesses(statement)]
     names = {a.element.array.name for a in every if a.is_write}
     if names <= {a.element.array.name for a in every if not a.is_write}:
         return 0
-    return _begun(kernel, values, at, moved, warm=warm)
+    return _begun(orders, values, at, moved, warm=warm)
 
 
-def _begun(kernel: Kernel, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
+def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
     """The bytes of lines that stores begin and that `moved` does not count as loaded."""
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
-
     if moved.loads_bytes is None:
         return 0
-    where = Transfers(at.cache_bytes, at.line_bytes, at.moved_bytes)
-    every = (warm_transfers_at if warm else transfers_at)(kernel, values, where, "write_allocate")
+    every = crossing_at(orders, values, at, "write_allocate", warm=warm)
     return 0 if every.loads_bytes is None else every.loads_bytes - moved.loads_bytes
 
 

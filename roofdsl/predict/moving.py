@@ -45,7 +45,7 @@ class Moving(Record):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        return tuple(note for part in (self.walks, self.scattered) if part is not None for note in part.assumptions)
+        return () if self.walks is None else self.walks.assumptions
 
 
 AS_COUNTED = Moving()

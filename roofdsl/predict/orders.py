@@ -15,6 +15,7 @@ from roofdsl.predict.boundary import Boundary
 from roofdsl.predict.occupancy import Block, occupancy
 
 if TYPE_CHECKING:
+    from roofdsl.counts.data_traffic import DataTraffic
     from roofdsl.loops.thread_blocks import Launch
 
 DEFAULT_THREADS = 256
@@ -25,7 +26,8 @@ class Orders(Record):
     """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
     resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave. is_declared: whether the kernel
-    states by `parallel for` which loops its threads run.
+    states by `parallel for` which loops its threads run. counted: for a kernel with data, what one pass over all its
+    accesses found.
     """
 
     kernel: Kernel
@@ -34,6 +36,7 @@ class Orders(Record):
     at_a_time: int = 1
     assumptions: tuple[str, ...] = ()
     is_declared: bool = True
+    counted: DataTraffic | None = None
 
     def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
         """The part to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.

@@ -75,7 +75,7 @@ class Program:
 
     spans: where each expression begins and ends in `terms`. groups: the first reference and the number of references of
     each piece of straight-line code. references: (flat element expression, array, write, elements moved per iteration).
-    data: the values of index arrays, one after another, as they are stored; None for an affine kernel.
+    data: the values of index arrays, which follow each other, as they are stored; None for an affine kernel.
     """
 
     code: tuple[tuple[int, int, int, int, int, int], ...]
@@ -86,7 +86,7 @@ class Program:
     layouts: tuple[Layout, ...]
     variables: int
     stack: int
-    data: NDArray[np.int64] | None = None
+    data: tuple[NDArray[np.int64], ...] | None = None
 
     @property
     def lines(self) -> int:
@@ -141,12 +141,8 @@ class _Data:
             self.columns.append(values.reshape(-1, order="F" if array.column_major else "C"))
         return self.first[array.name], values.size
 
-    def stored(self) -> NDArray[np.int64] | None:
-        if not self.columns:
-            return None
-        import numpy as np
-
-        return np.concatenate(self.columns)
+    def stored(self) -> tuple[NDArray[np.int64], ...] | None:
+        return tuple(self.columns) or None
 
 
 def _layouts(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> tuple[Layout, ...]:

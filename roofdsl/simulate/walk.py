@@ -163,7 +163,7 @@ def cursor_of(program: Program) -> Cursor:
     env = np.zeros(max(1, program.variables), dtype=np.int64)
     loops = np.full((len(env), 4), NEVER, dtype=np.int64)
     if program.data is not None:
-        env = np.concatenate([env, program.data])
+        env = np.concatenate([env, *program.data])
     work = np.zeros((2, max(program.variables, program.stack, 1)), dtype=np.int64)
     flat, stride, left, block, quick = (np.zeros(widest, dtype=np.int64) for _ in range(5))
     return env, work[0], work[1], flat, stride, left, block, np.zeros(6, dtype=np.int64), loops, quick
@@ -218,7 +218,9 @@ _evaluate = compiled(_evaluate_terms)
 
 
 def _expression_value(terms: Ints, spans: Ints, number: int, env: Ints, stack: Ints) -> int:
-    """The value of an expression; sums of multiples of variables, the most common kind, need no stack."""
+    """The value of an expression. Sums of multiples of variables, and elements of index arrays at such places, are the
+    most common kinds, and need no stack.
+    """
     t, end = spans[number, 0], spans[number, 1]
     if terms[t, 0] == CONST:
         value = terms[t, 1]
@@ -228,6 +230,8 @@ def _expression_value(terms: Ints, spans: Ints, number: int, env: Ints, stack: I
             t += 1
         if t == end:
             return int(value)
+        if t == end - 1 and terms[t, 0] == GATHER:
+            return int(env[terms[t, 1] + value]) if 0 <= value < terms[t, 2] else -1
     return int(_evaluate(terms, spans[number, 0], end, env, stack))
 
 

@@ -56,3 +56,12 @@ def test_data_are_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"note: values of {said}" in capsys.readouterr().out
     assert run(["derive", "gemv", *DATA]) == 2
     assert "affine" in capsys.readouterr().err
+
+
+def test_a_matrix_that_does_not_fit_into_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    """60 million entries of 48 B, in 1 GiB: refused before they are drawn."""
+    data = ("--data", "rowptr,col=random:n=7500000,row=8,seed=1")
+    assert run(["--budget", "20s,1GiB", "predict", "spmv_csr", "--machine", "haswell_e5_2695v3", *data]) == 2
+    told = capsys.readouterr().err
+    assert "the 60,000,000 entries of `random:n=7500000,row=8,seed=1` need 2.68 GiB of memory" in told
+    assert "help: use fewer entries, or" in told and "`--budget 10min,32GiB`" in told

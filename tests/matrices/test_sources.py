@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.matrices.attach import with_data
 from roofdsl.matrices.files import read_file
 from roofdsl.matrices.generate import generated
-from roofdsl.matrices.matrix import Matrix
+from roofdsl.matrices.matrix import Matrix, matrix
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of
 from tests.oracle.sparse import places, write_market
@@ -191,3 +191,37 @@ def test_values_are_checked(tmp_path: Path) -> None:
     ):
         with pytest.raises(CommandError, match=said):
             given(p, q, **sizes)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["random:n=100,row=8,seed=1", "powerlaw:n=10,count=900,seed=1", "banded:n=300,w=1", "A.mtx", "A.npz", "A.npy"],
+)
+def test_what_needs_more_memory_than_there_is(source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """48 B an entry: six numbers."""
+    write_market(tmp_path / "A.mtx", places("banded:n=300,w=1"))
+    np.save(tmp_path / "A.npy", np.arange(900))
+    np.savez_compressed(tmp_path / "A.npz", np.arange(900))
+
+    def found() -> object:
+        return generated(source) if ":" in source else read_file(tmp_path / source, "a")
+
+    monkeypatch.setattr("roofdsl.budget.available_bytes", lambda: 48 * 1000)
+    assert found() is not None
+    monkeypatch.setattr("roofdsl.budget.available_bytes", lambda: 48 * 700)
+    with pytest.raises(
+        CommandError, match=r"the [89]\d\d entries of .* need .* GiB of memory, and .* GiB are available"
+    ):
+        found()
+
+
+def test_equal_draws_become_one_entry() -> None:
+    """Places in any order, some of them twice, against numpy's `unique`; places in order are kept as they are."""
+    rng = np.random.default_rng(3)
+    for n, m, entries in ((1, 1, 5), (7, 3, 100), (50, 400, 30), (20, 20, 0)):
+        row, column = rng.integers(0, n, entries), rng.integers(0, m, entries)
+        want = np.unique(row * m + column)
+        made = matrix(n, m, row.copy(), column.copy(), "")
+        assert (made.row * m + made.column).tolist() == want.tolist() and (made.column < m).all()
+        again = matrix(n, m, made.row, made.column, "")
+        assert again.row.tolist() == made.row.tolist() and again.column.tolist() == made.column.tolist()

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from roofdsl.incore.model import InCore, Step
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.matrices.attach import with_data
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, _moving, predict
-from roofdsl.predict.scattered import chosen_arrays
+from roofdsl.predict.level_time import LevelTime
+from roofdsl.predict.scattered import Scattered, chosen_arrays, data_traffic, scattered_seconds
+from roofdsl.predict.strided import Lines
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of
 from tests.predict.machines import machine
@@ -46,14 +50,14 @@ def expected(given: Machine, kernel: Kernel, sizes: dict[str, int]) -> Expected:
     """The expected time of one launch, whose causes add up exactly."""
     options = Options()
     found = predict(kernel, sizes, given, options)
-    found = composed(found, NOTHING, given, moving=_moving(found, kernel, sizes, given, options))
+    counted = data_traffic(kernel, sizes, given, warm=False)
+    found = composed(found, NOTHING, given, moving=_moving(found, kernel, sizes, given, options, counted))
     assert found.expected is not None
     assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s
     return found.expected
 
 
 def with_places(places: list[int], m: int) -> tuple[Kernel, dict[str, int]]:
-    from roofdsl.lang.record import replace
     from roofdsl.loops.index_data import IndexData
 
     values = np.array(places, dtype=np.int64)
@@ -81,6 +85,32 @@ def test_streams_cost_no_more() -> None:
         assert slow.expected_s - plain.expected_s <= Fraction(64, 10**9)  # the first line
 
 
+def test_lines_from_the_third_cache_add_to_streams_from_memory() -> None:
+    """5,000 lines in no order of which 1,000 come from memory, beside streams of 2,500 lines, 2,000 from memory."""
+    lines = {"L2": 5000, "L3": 5000, "DRAM": 1000}
+    streams = {"L2": 2500, "L3": 2500, "DRAM": 2000}
+    rates = {"L2": 64, "L3": 32, "DRAM": 16}
+    for beside, alone in (("", 2000 * 4), (", beside 32 GB/s", 2000 * 4 + 500 * 2)):
+        given = machine(
+            "peak f64 fma 10 TFLOP/s",
+            "cache L1 4 KiB, 6400 GB/s, line 64 B, write_allocate",
+            "cache L2 32 KiB, 64 GB/s, line 64 B, random 32 GB/s, write_allocate",
+            f"cache L3 1 MiB, 32 GB/s, line 64 B, random 16 GB/s{beside}, write_allocate",
+            "memory DRAM 16 GiB, 16 GB/s, random 4 GB/s",
+        )
+        levels = [
+            LevelTime(name, LINE * (lines[name] + streams[name]), Fraction(rate * 10**9), loads_bytes=0, stores_bytes=0)
+            for name, rate in rates.items()
+        ]
+        levels = [replace(level, loads_bytes=level.bytes) for level in levels]
+        scattered = Scattered(("x",), tuple(Lines(name, LINE * n, 0) for name, n in lines.items()))
+        taken, _ = scattered_seconds(scattered, [(level, level.time_s) for level in levels], given)
+        assert taken * 10**9 == 4000 * 4 + 1000 * 16 + alone, "4 ns a line from L3, 16 ns from memory"
+        few = Scattered(("x",), (Lines("L2", LINE * 5000, 0), Lines("L3", 0, 0), Lines("DRAM", 0, 0)))
+        near, _ = scattered_seconds(few, [(level, level.time_s) for level in levels[:1]], given)
+        assert near * 10**9 == 5000 * 2 + 2500, "lines from L2 wait in the buffers of L1 only"
+
+
 def test_rates_of_strided_lines_stand_in() -> None:
     order = np.random.default_rng(1).permutation(4096)
     kernel, sizes = with_places([8 * int(k) for k in order], 32768)
@@ -98,7 +128,6 @@ def test_stores_to_lines_in_no_order_add_to_their_loads() -> None:
     for i in range(n):
         count_of[bin[i]] += 1
 """)
-    from roofdsl.lang.record import replace
     from roofdsl.loops.index_data import IndexData
 
     bins = 16 * np.random.default_rng(2).permutation(1024)  # lines two apart, so that none continues a stream
@@ -125,10 +154,47 @@ def test_what_is_chosen() -> None:
     assert chosen_arrays(model("gemv")) == ()
 
 
-def test_traces_that_are_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_pass_counts_what_separate_runs_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All levels, the footprint and the memory behind what a core keeps of the last cache, cold and warm."""
+    holding = machine(
+        "peak f64 fma 10 TFLOP/s",
+        "peak i32 10 TOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, write_allocate",
+        "cache L2 32 KiB, 64 GB/s, line 64 B, holds 20 KiB, write_allocate 0.3",
+        "memory DRAM 16 GiB, 64 GB/s",
+        "clock 1 GHz",
+    )
+    sources = {
+        "spmv_csr": "rowptr,col=powerlaw:n=900,row=8,exponent=1,seed=1",
+        "spmv_coo": "row,col=random:n=700,row=8,seed=1",
+        "histogram": "bin=powerlaw:n=5000,count=9000,exponent=1,seed=1",
+    }
+    for name, source in sources.items():
+        kernel, sizes = with_data(model(name), [source], {})
+        for warm in (False, True):
+            options = Options(warm=warm)
+            counted = data_traffic(kernel, sizes, holding, warm=warm)
+            assert counted is not None
+            found = predict(kernel, sizes, holding, options)
+            moving = _moving(found, kernel, sizes, holding, options, counted)
+            with monkeypatch.context() as separate:
+                separate.setattr("roofdsl.predict.kernel.data_traffic", lambda *_, **__: None)
+                assert predict(kernel, sizes, holding, options) == found
+                assert _moving(found, kernel, sizes, holding, options).more == moving.more
+            assert warm or found.levels[-1].bytes > 0
+
+
+def test_when_there_is_no_pass() -> None:
+    """Affine kernels have no data, and lines of 48 B are no power of two: each cache is then simulated on its own."""
+    assert data_traffic(model("gemv"), {"n": 10, "m": 10}, made(), warm=False) is None
+    kernel, sizes = with_data(model("spmv_csr"), ["rowptr,col=random:n=300,row=8,seed=1"], {})
+    odd = machine("peak f64 10 GFLOP/s", "cache L2 4800 B, 64 GB/s, line 48 B", "memory DRAM 16 GiB, 64 GB/s")
+    assert data_traffic(kernel, sizes, odd, warm=False) is None
+    assert predict(kernel, sizes, odd).levels[-1].bytes > 0
+
+
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, sizes = with_data(model("spmv_csr"), ["rowptr,col=random:n=3000,row=8,seed=1"], {})
-    monkeypatch.setattr("roofdsl.predict.scattered.MOST_ACCESSES", 1000)
-    options = Options()
-    found = predict(kernel, sizes, made(), options)
-    found = composed(found, NOTHING, made(), moving=_moving(found, kernel, sizes, made(), options))
-    assert any("lines of x are counted as streams" in note for note in found.assumptions)
+    monkeypatch.setattr("roofdsl.budget.available_bytes", lambda: 100_000)
+    with pytest.raises(CommandError, match=r"needs .* GiB of memory, and .* GiB are available"):
+        predict(kernel, sizes, made())
