@@ -118,6 +118,8 @@ def _state(table: Ints, begin: int, end: int, segments: Ints, s: int, move: int)
     for g in range(begin, end):
         if table[LOW, g] > high or table[HIGH, g] < low or table[COUNT, g] == 0:
             continue
+        if table[ARRAY, g] != segments[ARRAY, s]:  # moved beyond its own array
+            continue
         _, n = common(table, g, segments[LINE, s] + move, segments[STEP, s], count)
         if n == 0:
             continue
@@ -161,7 +163,7 @@ def _compare(loop: int, top: int, most: int, cache: List, blocks: Blocks) -> int
         if before == ABSENT:
             # Other blocks than the one before do not touch these lines either.
             for o in range(top, end):
-                if segments[COUNT, o] > 0 and most > 0:
+                if segments[COUNT, o] > 0 and segments[ARRAY, o] == segments[ARRAY, s] and most > 0:
                     most = min(most, first_meeting(segments, s, o, move, most) - 1)
     return int(most) if entered == cache.notes[ENTERED] - own[BEGIN_ENTERED] else 0
 
