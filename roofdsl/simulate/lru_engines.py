@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Counts = NDArray[np.int64]
 # The cost after which growing blocks are skipped: if the code for that is compiled, and if not, since compiling takes a
 # minute.
-SOON, LATE = 1 << 24, 1 << 32
+SOON, LATE = 1 << 22, 1 << 32
 
 
 class Way(Protocol):
@@ -103,7 +103,7 @@ class ByLines(_Walk):
 
     def continue_for(self, budget: int) -> None:
         """Continues for about `budget` simulated accesses."""
-        before = self.simulated
+        before, looked = self.simulated, 0
         if self.skipping is None:
             links, state, stamp, owner, tallies, totals = self.shared
             with first_call(run_lru):
@@ -113,9 +113,9 @@ class ByLines(_Walk):
                 )  # fmt: skip
         else:
             with first_call(skip_repeats.run_skipping):
-                self.skipping(self.tables, self.cursor, budget, self.sizes, self.capacity)
-        # A call may also end after this many repetitions, each of which costs about as much as an access.
-        self.cost += max(budget, self.simulated - before)
+                looked = self.skipping(self.tables, self.cursor, budget, self.sizes, self.capacity)
+        # Without any access, a call ends after this many steps, each of which costs about as much as an access.
+        self.cost += max(budget, self.simulated - before + looked)
 
     def final_tallies(self) -> Counts:
         """The tallies at the end, when all dirty lines are stored except those of temporaries."""

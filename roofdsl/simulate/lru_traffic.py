@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from roofdsl.simulate.lru_engines import Way
 
-CHUNK = 1 << 20
+CHUNK = 1 << 18
 ALONE = CHUNK  # the cost after which segments are tried in addition to lines
 BEHIND = 8  # how many times as long the preferred method runs
 FAR = 2  # how many times as many accesses per cost the first method must have made to be preferred

@@ -23,7 +23,7 @@ MANY = 64  # a list with more segments is compacted when a loop begins
 class Blocks(NamedTuple):
     """The loops that repeat, one row for each: their notes; the loop of a variable, or -1; the lines by which an array
     moves in a period; the segments at the beginning of a block, newest first; the tallies there. vain: for each block
-    of a loop, the last execution in which a look for growth failed there. rebuilt: work space.
+    of a loop, the last execution in which a look for growth failed there. rebuilt, touched: work space.
     """
 
     notes: Ints
@@ -33,3 +33,4 @@ class Blocks(NamedTuple):
     counts: Ints
     vain: Ints
     rebuilt: Ints
+    touched: Ints

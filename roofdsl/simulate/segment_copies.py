@@ -130,10 +130,11 @@ recorded_list = internal(_recorded_list)
 
 
 def _is_same(saved: Ints, length: int, moves: Ints, periods: int, later: int, cache: List, own: Ints) -> bool:  # noqa: PLR0917
-    """Whether the newest lines of the list are those of a recorded list, renamed, with times later by `later`.
+    """Whether the lines that the cache holds are those of a recorded list, renamed, with times later by `later`.
 
     own: work space for the list's newest segments. Lines of frames with one segment are compared one after the other,
-    however they are divided into segments.
+    however they are divided into segments. A list recorded before the cache was full must be matched to its end, too:
+    the accesses that follow may hit what is below it now.
     """
     n = recorded_list(cache, own)
     k = h = left = own_left = 0
@@ -166,7 +167,7 @@ def _is_same(saved: Ints, length: int, moves: Ints, periods: int, later: int, ca
         own_left -= many
         h += left == 0
         k += own_left == 0
-    return True
+    return bool(k == n)
 
 
 is_same = internal(_is_same)

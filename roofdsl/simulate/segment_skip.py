@@ -33,6 +33,7 @@ from roofdsl.simulate.segment_blocks import (
     Blocks,
 )
 from roofdsl.simulate.segment_hits import Sweep
+from roofdsl.simulate.segment_rotation import first_meeting, rotate
 from roofdsl.simulate.segment_walk import run_segments
 from roofdsl.simulate.segments import (
     ARRAY,
@@ -55,7 +56,6 @@ from roofdsl.simulate.segments import (
     OLDEST_CUT,
     SEGMENT,
     STABLE,
-    STEP,
     TIDIED,
     TIME,
     TOO_SMALL,
@@ -160,32 +160,6 @@ def _top(loop: int, cache: List, blocks: Blocks) -> int:
 
 
 top_of = internal(_top)
-
-
-def _first_meeting(segments: Ints, s: int, o: int, move: int, most: int) -> int:
-    """The number of blocks, at most `most`, after which segment s, moving by `move` lines each, may first meet segment
-    o, which stays; `most` + 1 if it does not.
-    """
-    if move > 0:
-        first, last = -((segments[HIGH, s] - segments[LOW, o]) // move), (segments[HIGH, o] - segments[LOW, s]) // move
-    else:
-        first = -((segments[HIGH, o] - segments[LOW, s]) // -move)
-        last = (segments[HIGH, s] - segments[LOW, o]) // -move
-    first, last = max(1, first), min(last, most)
-    step, other = abs(segments[STEP, s]), abs(segments[STEP, o])
-    if segments[COUNT, s] == 1:
-        step = other
-    elif segments[COUNT, o] == 1:
-        other = step
-    if step == other and step > 1:
-        # Lines in equal steps meet if they are in the same place within a step.
-        last = min(last, first + step)
-        while first <= last and (segments[LOW, s] + first * move - segments[LOW, o]) % step:
-            first += 1
-    return int(first if first <= last else most + 1)
-
-
-first_meeting = internal(_first_meeting)
 
 
 def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int, cache: List, blocks: Blocks) -> int:  # noqa: PLR0917
@@ -353,6 +327,8 @@ def _at_boundary(cursor: Cursor, totals: Ints, cache: List, blocks: Blocks) -> N
     if own[VALID]:
         own[VALID] = 0
         skipped = look(loop, remaining, totals, cache, blocks) if own[EXACT] else 0
+        if own[EXACT] and skipped in (0, -1):
+            skipped = rotate(loop, (remaining - 1) // own[PERIOD], totals, cache, blocks)
         if skipped > 0:
             env[v] += skipped * own[PERIOD] * step
             remaining -= skipped * own[PERIOD]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MOST_GROWING = 256  # segments of a growing top
 MOST_NEW = 1024
+MOST_COLUMNS = 512  # of segments that one block touches, with those emptied meanwhile
 MOST_RECORDS = 256  # the longest period of an outer loop for which records are kept
 
 
@@ -64,6 +65,7 @@ def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
         np.zeros((len(loops), arrays, 4), dtype=np.int64),
         np.full((len(loops), MOST_PLACES), -NEVER, dtype=np.int64),
         np.zeros((SEGMENT, MOST_SEGMENTS), dtype=np.int64),
+        np.zeros((3, MOST_COLUMNS), dtype=np.int64),
     )
 
 

@@ -340,19 +340,24 @@ def _run_skipping(  # noqa: PLR0917
     cache: Cache,
     loops: Loops,
     names: Names,
-) -> None:
-    """Like `run_lru`, but skips iterations that repeat; continues for about `budget` simulated accesses."""
+) -> int:
+    """Like `run_lru`, but skips iterations that repeat; continues for about `budget` simulated accesses, or until looks
+    at the list have cost as much. Returns the cost of these looks.
+    """
     links, flags, stamp, owner, tallies, totals = cache[:6]
     control = cursor[7]
     until = totals[TOUCHES] + budget
-    boundaries = 0
-    while control[STATUS] == RUNNING and totals[TOUCHES] < until and boundaries < budget:
+    looked = 0
+    while control[STATUS] == RUNNING and totals[TOUCHES] < until and looked < budget:
         run_lru(
             tables, cursor, budget, owner, line_bytes, cache_bytes, line_bytes[0], links, flags, stamp, tallies, totals
         )
         if control[STATUS] == BOUNDARY:
-            boundaries += 1
+            loop = loops.of_variable[control[CULPRIT]]
+            looked += 1 - loops.notes[loop, SPENT]
             at_boundary(tables, cursor, second, cache, loops, names)
+            looked += loops.notes[loop, SPENT]
+    return int(looked)
 
 
 run_skipping = compiled(_run_skipping)

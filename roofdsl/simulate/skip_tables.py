@@ -18,7 +18,7 @@ MOST_BYTES = 1 << 30
 """The limit of the work space; if more is needed, nothing is skipped."""
 
 
-def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[Any, ...]) -> Callable[..., None] | None:
+def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[Any, ...]) -> Callable[..., int] | None:
     """A function that continues like `run_lru` but skips what repeats; None if nothing can be skipped.
 
     Sets the alarms of `cursor`. shared: the engine's links, state, stamps, owners, tallies and totals.
@@ -51,8 +51,11 @@ def prepare(program: Program, cursor: Cursor, cache_bytes: int, shared: tuple[An
     )
     second, known = cursor_of(program), _loops(program, loops, capacity)
 
-    def run(tables: Any, first: Any, budget: int, line_bytes: Any, cache_bytes: int) -> None:
-        skip_repeats.run_skipping(tables, first, second, budget, line_bytes, cache_bytes, cache, known, names)
+    def run(tables: Any, first: Any, budget: int, line_bytes: Any, cache_bytes: int) -> int:
+        looked: int = skip_repeats.run_skipping(
+            tables, first, second, budget, line_bytes, cache_bytes, cache, known, names
+        )
+        return looked
 
     return run
 

@@ -107,6 +107,44 @@ def test_a_short_list_does_not_run_out_of_columns(growing: bool) -> None:
     assert agree(kernel_of(triangular_kernel(5359)), {"n": 33}, 8 * 32, 32, growing)
 
 
+@GROWING
+def test_a_list_from_before_the_cache_was_full_is_not_all_of_a_later_one(growing: bool) -> None:
+    """The first iteration of the outer loop finds the cache empty; later ones hit lines below the list that it had."""
+    assert agree(polybench("gramschmidt"), {"m": 24, "n": 120}, 64 * 300, 64, growing)
+
+
+ROTATING = ("trmm", "syrk", "syr2k", "symm", "gemm", "gramschmidt")
+
+
+@pytest.mark.spread(6, 60)
+@pytest.mark.parametrize("seed", range(60))
+@GROWING
+def test_lines_that_are_all_in_the_cache(seed: int, growing: bool) -> None:
+    """Caches of about the size of what a loop comes to again in each execution."""
+    rng = Random(seed)
+    kernel = polybench(ROTATING[seed % len(ROTATING)])
+    whole = rng.random() < 0.7
+    size = {p.name: 8 * rng.randrange(1, 9) if whole else rng.randrange(5, 70) for p in kernel.parameters}
+    line = rng.choice((8, 16, 32, 64))
+    unbounded = simulate_lru(kernel, size, None, line, skip=False)
+    lines = sum(a.residencies for a in unbounded.arrays)
+    agree(kernel, size, line * max(5, int(lines * rng.uniform(0.1, 1.2))), line, growing, rng.choice((100, 1 << 20)))
+
+
+@pytest.mark.parametrize("name", ["trmm", "syrk"])
+def test_blocks_over_lines_in_the_cache_are_skipped(name: str) -> None:
+    """What is simulated of a loop over many columns, all of which are in the cache, does not depend on their number."""
+    simulated = []
+    for columns in (400, 1600):
+        size = {"trmm": {"m": 24, "n": columns}, "syrk": {"n": 24, "m": columns}}[name]
+        way = by_segments(polybench(name), size, 64 * 16384, 64, 1 << 20)
+        assert way is not None
+        simulated.append(way.simulated)
+        want = simulate_lru(polybench(name), size, None, 64)
+        assert way.final_tallies().tolist() == [[a.residencies, a.begun_with_write, a.stored] for a in want.arrays]
+    assert simulated[1] < 1.2 * simulated[0]
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["lu", "cholesky", "ludcmp", "correlation"])
 def test_what_grows_is_not_gone_through(name: str) -> None:
