@@ -20,6 +20,7 @@ from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, best
 from roofdsl.store.cut_short import Ended, Limit, recall_within
+from roofdsl.store.memo import FOR_MACHINES
 
 SHARE = 6
 """Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time: the floor and
@@ -70,7 +71,9 @@ def _remembered(kernel: Kernel, parameters: Mapping[str, int], machine: Machine)
     limit = Limit(_share_s(), () if own is None else (own.seconds, own.memory_bytes))
     # the best order may quote the lines of the kernel
     asked = dict(parameters), machine, kernel.source.text
-    found = recall_within("speed of light", kernel, asked, limit, lambda: _answer(kernel, parameters, machine))
+    found = recall_within(
+        "speed of light", kernel, asked, limit, lambda: _answer(kernel, parameters, machine), further=FOR_MACHINES
+    )
     budget.note_again(found.left_out)
     return found
 

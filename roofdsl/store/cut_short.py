@@ -44,17 +44,25 @@ _cut: dict[str, tuple[float, object]] = {}
 
 
 def recall_within(
-    what: str, kernel: Record, options: tuple[object, ...], limit: Limit, compute: Callable[[], tuple[T, Ended]]
+    what: str,
+    kernel: Record,
+    options: tuple[object, ...],
+    limit: Limit,
+    compute: Callable[[], tuple[T, Ended]],
+    *,
+    further: tuple[str, ...] = (),
 ) -> T:
     """The result of `compute`, which depends only on the meaning of `kernel`, on `options` and, if it is cut short, on
     `limit`. Raises what `compute` raises.
+
+    further: the packages outside `memo.STAGES` whose source determines the result.
     """
-    whole = memo.question(what, kernel, options)
+    whole = memo.question(what, kernel, options, further)
     found = None if whole is None else memo.find(whole)
     if found is not None:
         return found[0]  # type: ignore[return-value]
     name, under = f"{what}, cut short", (*options, limit.named)
-    cut = memo.question(name, kernel, under)
+    cut = memo.question(name, kernel, under, further)
     own = _meant(name, kernel, under)
     known = _cut.get(own) or (_stored(cut) if cut is not None else None)
     if known is not None and limit.seconds < AGAIN * known[0]:

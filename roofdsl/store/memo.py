@@ -21,11 +21,11 @@ T = TypeVar("T")
 LEAST_S = 0.05
 """Results that took less processor time are not kept."""
 
-STAGES = (
-    "lang", "loops", "matrices", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store", "machine",
-    "codegen", "incore", "predict", "sol",
-)  # fmt: skip
+STAGES = ("lang", "loops", "matrices", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
 """The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
+
+FOR_MACHINES = ("machine", "codegen", "incore", "predict", "sol")
+"""The packages whose source determines a result for a machine, in addition."""
 
 MOST_MEANINGS = 32
 """Kernels whose meaning is not written anew."""
@@ -68,10 +68,16 @@ class Question(NamedTuple):
     kernel: Record
 
 
-def question(what: str, kernel: Record, options: tuple[object, ...]) -> Question | None:
-    """The question that `recall` asks; None if the cache is off, or if it cannot be written down."""
+def question(what: str, kernel: Record, options: tuple[object, ...], further: tuple[str, ...] = ()) -> Question | None:
+    """The question that `recall` asks; None if the cache is off, or if it cannot be written down.
+
+    further: the packages outside STAGES whose source determines the answer, too.
+    """
     root = None if is_off() else folder()
     made_by = None if root is None else environment()
+    if made_by is not None and further:
+        more = environment(further)
+        made_by = None if more is None else f"{made_by}\n{more}"
     if root is None or made_by is None:
         return None
     try:
@@ -145,16 +151,16 @@ def spent_s() -> float:
 
 
 @cache
-def environment() -> str | None:
-    """Everything that results depend on besides their input: our source, Python and the libraries; None if our source
-    is not in plain files.
+def environment(stages: tuple[str, ...] = STAGES) -> str | None:
+    """Everything that results depend on besides their input: the source of our stages, Python and the libraries; None
+    if our source is not in plain files.
     """
     from hashlib import sha256
 
     package = Path(__file__).parent.parent
     digest = sha256()
     try:
-        for stage in STAGES:
+        for stage in stages:
             for path in _sources(package / stage):
                 digest.update(f"{path.relative_to(package).as_posix()}\n".encode())
                 with path.open("rb", buffering=0) as file:
