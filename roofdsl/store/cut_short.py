@@ -1,7 +1,7 @@
 """`recall_within`: as `recall`, for results that a limit of time may cut short.
 
 A result that its limit cut short is remembered in this process, and on disk for a day. It is given again under the same
-limit, and found anew once there is half as much time again.
+limit, and found anew once there is a quarter more time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from roofdsl.store.codec import NotStorable, meaning
 
 T = TypeVar("T")
 
-AGAIN = 1.5
+AGAIN = 1.25
 """A result that was cut short is found anew if there is this many times as much time as it had."""
 
 MOST = 256
