@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from math import inf
 from types import FrameType
@@ -254,6 +254,28 @@ def anew(seconds: float) -> Iterator[None]:
         budget.deadline = before
 
 
+@contextmanager
+def noting() -> Iterator[list[str]]:
+    """Gives the names of all that the work in here leaves out, once it has ended."""
+    budget, found = current(), list[str]()
+    if budget is None:
+        yield found
+        return
+    before, budget.left_out = budget.left_out, {}
+    try:
+        yield found
+    finally:
+        found += budget.left_out
+        budget.left_out = before | budget.left_out
+
+
+def note_again(left_out: Iterable[str]) -> None:
+    """Notes what an earlier answer, which is given again, had to leave out."""
+    budget = current()
+    if budget is not None:
+        budget.left_out |= dict.fromkeys(left_out)
+
+
 def leave_out(what: str) -> str:
     """Notes that `what` is left out because the budget is spent; returns the reason and the remedy, for messages."""
     budget = current()
@@ -261,6 +283,12 @@ def leave_out(what: str) -> str:
         return "left out"
     budget.left_out[what] = None
     return f"left out to stay within {shown(budget)}: `--budget {longer(budget)}` searches longer"
+
+
+def is_memory_spent() -> bool:
+    """Whether this process uses more memory than its budget allows."""
+    budget = current()
+    return budget is not None and resident_bytes() > budget.memory_bytes
 
 
 def shown(budget: Budget) -> str:

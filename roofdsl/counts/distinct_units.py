@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
@@ -20,6 +21,9 @@ Box = tuple[Interval, ...]
 """The intervals of the dimensions; the dimension that is contiguous in memory comes last."""
 
 Amount = int | Fraction
+
+KEPT = 8192
+"""Counts that are kept for boxes of the same shape elsewhere."""
 
 
 def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int, unit_bytes: int) -> Amount:
@@ -39,7 +43,27 @@ def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int
         return 0
     row = extents[-1] * element_bytes if len(extents) > 1 else 0
     shift = gcd(row, unit_bytes) if row else unit_bytes
-    return _of_rows(found, 0, _Rows(element_bytes, unit_bytes, range(0, unit_bytes, shift)), {})
+    moved = _to_the_origin(found, unit_bytes // gcd(element_bytes, unit_bytes))
+    return _of_moved(moved, element_bytes, unit_bytes, shift)
+
+
+def _to_the_origin(boxes: list[Box], whole: int) -> tuple[Box, ...]:
+    """The boxes moved together as near to 0 as leaves their number of units: by whole units of `whole` elements in a
+    row, and by any number of rows.
+    """
+    if len(boxes) == 1:
+        ((*leading, (low, high)),) = boxes
+        by = low // whole * whole
+        return ((*((0, b - a) for a, b in leading), (low - by, high - by)),)
+    least = [min(ends)[0] for ends in zip(*boxes, strict=True)]
+    least[-1] = least[-1] // whole * whole
+    return tuple([tuple([(a - by, b - by) for (a, b), by in zip(box, least, strict=True)]) for box in boxes])
+
+
+@lru_cache(KEPT)
+def _of_moved(boxes: tuple[Box, ...], element_bytes: int, unit_bytes: int, shift: int) -> Amount:
+    """The units of boxes of which many others are copies in another place."""
+    return _of_rows(list(boxes), 0, _Rows(element_bytes, unit_bytes, range(0, unit_bytes, shift)), {})
 
 
 class _Rows(NamedTuple):

@@ -12,29 +12,23 @@ set just fits or just does not.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise, product
 from math import gcd, prod
 from typing import NamedTuple
 
-from roofdsl.counts.distinct_units import Amount, Box, Interval, distinct_units
+from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals
 from roofdsl.counts.traffic_at import ArrayLines
 from roofdsl.loops.accesses import accesses
-from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized
+from roofdsl.store.memo import recall
 
 HEAD = 4
 """First iterations of a loop that are counted one by one: they find less of what those before them have left."""
-
-MOST_BOXES = 256
-"""Boxes of one access, where its elements are apart from each other."""
-
-Env = Mapping[str, tuple[int, int, int]]
-"""Loop variables: first value, last value, step."""
 
 
 class Touched(NamedTuple):
@@ -71,18 +65,32 @@ def lines_by_scopes(
     Raises NoAnswer for conditions, for bounds that depend on loops whose variables are subscripts, and for subscripts
     that leave gaps of more than a sector.
     """
+    asked = tuple(at.values.items()), cache_bytes, line_bytes, sector_bytes, cold
+    found = recall("lines_by_scopes", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))
+    if isinstance(found, str):
+        raise NoAnswer(found)
+    return found
+
+
+def _lines_or_why_not(at: Sized, asked: tuple[int, int, int, int]) -> tuple[ArrayLines, ...] | str:
+    """The lines, or why there is no answer, which is remembered like an answer."""
+    cache_bytes, line_bytes, sector_bytes, cold = asked
     kernel = with_numbers(at.kernel, dict(at.kernel.constants) | dict(at.values))
-    scopes = _Scopes(kernel, cache_bytes, line_bytes, sector_bytes)
-    found = scopes.of(kernel.body, {}, cold)
-    lines = []
+    try:
+        found = _Scopes(kernel, cache_bytes, line_bytes, sector_bytes).of(kernel.body, {}, cold)
+        return tuple(_lines(kernel, found.units, sector_bytes))
+    except NoAnswer as error:
+        return str(error)
+
+
+def _lines(kernel: Kernel, units: Units, sector_bytes: int) -> Iterator[ArrayLines]:
     for array in kernel.arrays:
         if array.is_scalar:
             continue
-        begun, by_read, stored = (round(n) for n in found.units.get(array.name, (0, 0, 0)))
+        begun, by_read, stored = (round(n) for n in units.get(array.name, (0, 0, 0)))
         if array.intent == "temp" and stored:
             raise NoAnswer(f"what is stored of {array.name} depends on what comes after its last use")
-        lines.append(ArrayLines(array.name, sector_bytes, begun, by_read, stored))
-    return tuple(lines)
+        yield ArrayLines(array.name, sector_bytes, begun, by_read, stored)
 
 
 class _Scopes:
@@ -91,8 +99,10 @@ class _Scopes:
         self.arrays = {a.name: a for a in kernel.arrays}
         self.dims = {a.name: _dims(a) for a in kernel.arrays if not a.is_scalar}
         self.smallest = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1)
-        self.subscripted = {s for e in _elements(kernel.body) for x in e.subscripts for s in x.symbols()}
+        self.intervals = LoopIntervals({s for e in _elements(kernel.body) for x in e.subscripts for s in x.symbols()})
         self.contiguous = _contiguous(kernel.body)
+        self._touched: dict[Hashable, Sets] = {}
+        self._counted: dict[Hashable, Amount] = {}
 
     # ---- traffic ----
 
@@ -115,7 +125,7 @@ class _Scopes:
 
     def _iterations(self, loop: For, env: Env, cold: int) -> Counted:
         """The traffic of a loop: of the iterations at both ends, and of one for each alignment in the middle."""
-        values = self._values(loop, env)
+        values = self.intervals.values(loop, env)
         count = len(values)
         if not count:
             return Counted({}, {}, {})
@@ -145,7 +155,7 @@ class _Scopes:
 
         def latest(n: int) -> Sets:
             values = before[len(before) - n :]
-            return self.sets(loop.body, {**env, loop.var: (values[0], values[-1], loop.step.evaluate({}))})
+            return self.sets(loop.body, {**env, loop.var: (values[0], values[-1], before.step)})
 
         # More iterations never touch less, so the largest number that fits is found by bisection.
         try:
@@ -157,17 +167,12 @@ class _Scopes:
     def _exceeds(self, sets: Sets) -> bool:
         return self.held_bytes(sets) > self.cache_bytes
 
-    def _values(self, loop: For, env: Env) -> range:
-        start = max(_interval(e, env)[0] for e in loop.starts)
-        stop = min(_interval(e, env)[1] for e in loop.stops)
-        return range(start, stop, loop.step.evaluate({}))
-
     def _period(self, loop: For) -> int:
         """Iterations after which the elements of an iteration lie at the same place in their sectors again."""
         if loop.var not in self.contiguous:
             return 1
         unit = max(self.sector_bytes, 1)
-        return unit // gcd(unit, loop.step.evaluate({}) * self.smallest)
+        return unit // gcd(unit, self.intervals.bounds(loop).step * self.smallest)
 
     # ---- sets ----
 
@@ -175,36 +180,27 @@ class _Scopes:
         """The elements that `nodes` touch."""
         found: Sets = {}
         for node in nodes:
-            match node:
-                case For():
-                    values = self._hull(node, env)
-                    more = self.sets(node.body, {**env, node.var: values}) if values is not None else {}
-                case Assign() | Let():
-                    more = self._of_statement(node, env)
-                case Count():
-                    continue
-                case _:
-                    raise NoAnswer("a condition decides which iterations are executed")
-            found = _joined(found, more)
+            if not isinstance(node, Count):
+                found = _joined(found, self._of_node(node, env))
         return found
 
-    def _hull(self, loop: For, env: Env) -> tuple[int, int, int] | None:
-        """All values of the variable; a loop in a chunk of a loop has the values of that loop."""
-        needed = loop.start.symbols() | loop.stop.symbols()
-        if any(name in self.subscripted and env[name][0] != env[name][1] for name in needed):
-            raise NoAnswer(f"the bounds of the loop over {loop.var} depend on other loops")
-        step = loop.step.evaluate({})
-        start = max(_interval(e, env)[0] for e in loop.starts)
-        stop = min(_interval(e, env)[1] for e in loop.stops)
-        if stop <= start:
-            return None
-        if step != 1 and any(env[name][0] != env[name][1] for name in needed):
-            step = gcd(step, *(env[name][2] for name in needed))
-        return start, start + (stop - 1 - start) // step * step, step
+    def _of_node(self, node: Node, env: Env) -> Sets:
+        """The elements that one node touches, found once for the values of the variables that it depends on."""
+        if not isinstance(node, For | Assign | Let):
+            raise NoAnswer("a condition decides which iterations are executed")
+        key = self.intervals.key(node, env)
+        if key not in self._touched:
+            if isinstance(node, For):
+                values = self.intervals.hull(node, env)
+                found = {} if values is None else self.sets(node.body, {**env, node.var: values})
+            else:
+                found = self._of_statement(node, env)
+            self._touched[key] = found
+        return self._touched[key]
 
     def _of_statement(self, statement: Assign | Let, env: Env) -> Sets:
         found: Sets = {}
-        for access in accesses(statement):
+        for access in self.intervals.accesses(statement):
             name = access.element.array.name
             boxes = self._boxes(access.element, env)
             own = boxes if access.is_write else ()
@@ -223,7 +219,7 @@ class _Scopes:
             used |= names
             # in a row, elements in every sector count like all elements
             gap = self.sector_bytes // array.type.bytes if d == len(subscripts) - 1 else 1
-            intervals.append(_intervals(subscript, env, max(gap, 1)))
+            intervals.append(self.intervals.form(subscript).intervals(env, max(gap, 1)))
         if prod(map(len, intervals)) > MOST_BOXES:
             raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
         return tuple(product(*intervals))
@@ -235,7 +231,12 @@ class _Scopes:
         return sum((self._units(name, t.every, self.line_bytes) for name, t in sets.items()), 0) * self.line_bytes
 
     def _units(self, name: str, boxes: Sequence[Box], unit: int) -> Amount:
-        return distinct_units(boxes, self.dims[name], self.arrays[name].type.bytes, unit) if boxes else 0
+        if not boxes:
+            return 0
+        key = name, unit, tuple(boxes)
+        if key not in self._counted:
+            self._counted[key] = distinct_units(boxes, self.dims[name], self.arrays[name].type.bytes, unit)
+        return self._counted[key]
 
     def _moved(self, name: str, touched: Touched) -> tuple[Amount, Amount, Amount]:
         begun = self._units(name, touched.every, self.sector_bytes)
@@ -296,43 +297,6 @@ def _sum(terms: Iterable[tuple[Units, int]]) -> Units:
             a, b, c = total.get(name, (0, 0, 0))
             total[name] = a + weight * begun, b + weight * read, c + weight * stored
     return total
-
-
-def _interval(expression: IntExpr, env: Env) -> Interval:
-    """The least and the greatest value."""
-    form = affine(expression)
-    low = high = form.constant
-    for term, factor in form.terms:
-        if not term.symbols():
-            ends = (term.evaluate({}),) * 2
-        elif term.symbols() <= env.keys() and all(env[s][0] == env[s][1] for s in term.symbols()):
-            ends = (term.evaluate({s: env[s][0] for s in term.symbols()}),) * 2
-        elif (name := str(term)) in env:
-            ends = env[name][:2]
-        else:
-            raise NoAnswer(f"{expression} is not affine in the loops")
-        low, high = low + factor * ends[factor < 0], high + factor * ends[factor > 0]
-    return low, high
-
-
-def _intervals(expression: IntExpr, env: Env, gap: int) -> list[Interval]:
-    """Intervals of values with gaps of at most `gap` inside. Raises NoAnswer for too many."""
-    low, high = _interval(expression, env)
-    steps = []
-    for name, factor in affine(expression).coefficients().items():
-        first, last, step = env[name]
-        if first != last:
-            steps.append((abs(factor) * step, (last - first) // step))
-    found = [(low, low)]
-    for step, times in sorted(steps):
-        width = found[0][1] - found[0][0]
-        if len(found) == 1 and step <= width + gap:
-            found = [(low, low + width + step * times)]
-        elif len(found) * (times + 1) <= MOST_BOXES:
-            found = [(a + k * step, b + k * step) for k in range(times + 1) for a, b in found]
-        else:
-            raise NoAnswer(f"{expression} leaves gaps from {low} to {high}")
-    return found
 
 
 def _dims(array: Array) -> tuple[int, ...]:

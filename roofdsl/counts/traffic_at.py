@@ -144,8 +144,12 @@ def traffic_at(
 
 def first_touches_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[ArrayLines, ...]:
     """The elements of each array that are loaded and stored if each moves once; raises as `traffic_at`."""
-    at = sized(ordinary(kernel), params)
-    return _lines(at, None, None, access_count(at))[0]
+
+    def found() -> tuple[ArrayLines, ...]:
+        at = sized(ordinary(kernel), params)
+        return _lines(at, None, None, access_count(at))[0]
+
+    return recall("first_touches_at", kernel, (dict(params),), found)
 
 
 def _traffic_at(

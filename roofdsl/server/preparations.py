@@ -42,9 +42,10 @@ def _import_analyses() -> None:
     import roofdsl.counts.traffic_at
     import roofdsl.sol.answer
     import roofdsl.tell.sol  # noqa: F401
-    from roofdsl.store.memo import environment
+    from roofdsl.store.memo import FOR_MACHINES, environment
 
     environment()
+    environment(FOR_MACHINES)
 
 
 def _load_simulator() -> None:

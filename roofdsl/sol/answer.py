@@ -6,19 +6,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 
-from roofdsl import budget
+from roofdsl import budget, reproducibility
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
-from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.in_core_time import Code, is_here
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, best
+from roofdsl.store.cut_short import Ended, Limit, recall_within
+from roofdsl.store.memo import FOR_MACHINES
 
 SHARE = 6
 """Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time: the floor and
@@ -42,23 +44,75 @@ class SpeedOfLight(Record):
     why_not: str = ""
 
 
+class _Found(Record):
+    """The answer without a claim. left_out: what had to be left out to stay within the budget."""
+
+    floor: Floor
+    written: Prediction | None
+    best: Schedule | None
+    why_not: str
+    left_out: tuple[str, ...] = ()
+
+
 def speed_of_light(
     kernel: Kernel, parameters: Mapping[str, int], machine: Machine, measured_s: Fraction | None = None
 ) -> SpeedOfLight:
     """The answer for one launch that starts with its data in memory. Raises what `floor` raises."""
-    found = floor(kernel, parameters, machine)
-    claim = None if measured_s is None else judge(measured_s, found)
+    found = _remembered(kernel, parameters, machine)
+    claim = None if measured_s is None else judge(measured_s, found.floor)
+    return SpeedOfLight(found.floor, found.written, found.best, claim, found.why_not)
+
+
+def _remembered(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> _Found:
+    """The answer, also from an earlier command. Where the processor's own compiler decides, none is remembered."""
+    if is_here(machine):
+        return _answer(kernel, parameters, machine)[0]
+    own = budget.current()
+    limit = Limit(_share_s(), () if own is None else (own.seconds, own.memory_bytes))
+    # the best order may quote the lines of the kernel
+    asked = dict(parameters), machine, kernel.source.text
+    found = recall_within(
+        "speed of light", kernel, asked, limit, lambda: _answer(kernel, parameters, machine), further=FOR_MACHINES
+    )
+    budget.note_again(found.left_out)
+    return found
+
+
+def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> tuple[_Found, Ended]:
+    """The answer, and whether a limit of time cut it short."""
+    begun = reproducibility.seen()
+    time_s = _share_s()
+    with budget.noting() as of_floor:
+        least = floor(kernel, parameters, machine)
+    if not of_floor:
+        time_s = _share_s()  # without what the floor took, which is remembered
+    with budget.noting() as of_written:
+        now, why_not = _as_written(kernel, parameters, machine)
+    left_out = (*of_floor, *of_written)
+    found = _Found(least, now, best(ordinary(kernel), machine, least, now), why_not, left_out)
+    decided = reproducibility.since(begun)
+    whole = now is not None and not now.warnings and not left_out and not decided.clock
+    # what is left out is counted as chance, but a budget that is no larger leaves it out again
+    again = (decided.chance > 0 and not left_out) or budget.is_memory_spent()
+    return found, Ended(None if whole else time_s, again)
+
+
+def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> tuple[Prediction | None, str]:
+    """The prediction of the kernel as written, or why it was not found."""
     traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
-    now, why_not = None, ""
     try:
         with _in_its_share():
-            now = predict(kernel, parameters, machine, Options(traffic=traffic, code=Code()))
+            return predict(kernel, parameters, machine, Options(traffic=traffic, code=Code())), ""
     except CommandError as error:
-        why_not = error.message
+        return None, error.message
     except budget.Spent:
         left_out = budget.leave_out(WRITTEN) if budget.current() is not None else "left out, as counting takes too long"
-        why_not = f"{WRITTEN}: {left_out}"
-    return SpeedOfLight(found, now, best(ordinary(kernel), machine, found, now), claim, why_not)
+        return None, f"{WRITTEN}: {left_out}"
+
+
+def _share_s() -> float:
+    """The time that counting the kernel as written would get now, in seconds."""
+    return (budget.DEFAULT_S if budget.current() is None else max(0.0, budget.left_s())) / SHARE
 
 
 @contextmanager

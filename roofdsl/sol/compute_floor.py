@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
+from roofdsl.counts.executions import statement_executions
 from roofdsl.counts.operations import StatementOperations, operation_counts
 from roofdsl.counts.operations import work_at as weighed
 from roofdsl.counts.work_at import WorkAt
@@ -67,7 +68,7 @@ def executed(kernel: Kernel, values: Mapping[str, int]) -> Executed:
     """One launch of a kernel at its sizes. Raises what counting raises."""
     at = sized(kernel, values)
     executions = statement_executions(at.kernel, at.values)
-    return Executed(kernel, at.kernel, tuple(operation_counts(at.kernel)), tuple(executions))
+    return Executed(kernel, at.kernel, tuple(operation_counts(at.kernel)), executions)
 
 
 def operations_of(launch: Executed, machine: Machine) -> Operations:
@@ -89,17 +90,6 @@ def operations_of(launch: Executed, machine: Machine) -> Operations:
                 matrix.append(ComputePart(rate[0], MATRIX_UNIT, 2 * pairs * executions[one.place], rate[1]))
                 rest[one.place] = _without_pairs(rest[one.place], type_name)
     return Operations(work.total, _joined(matrix), weighed(rest, executions), costs, None)
-
-
-def statement_executions(kernel: Kernel, values: Mapping[str, int]) -> list[int]:
-    """How often each statement of a kernel without directives is executed, in the order of the text. Raises TooHard."""
-    from roofdsl.sets.cardinality import cardinality
-    from roofdsl.sets.count import number
-    from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
-
-    with limited(f"W at these sizes of kernel {kernel.name}"):
-        return [number(cardinality(d.executions)) for d in build(kernel, dict(values), None).domains]
 
 
 def fitting_unit(kernel: Kernel, work: WorkAt, machine: Machine) -> str | None:

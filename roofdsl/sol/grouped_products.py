@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from roofdsl.counts.executions import statement_executions
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.affine import NotAffineError, Range, at_most
 from roofdsl.loops.integers import Const, IntExpr, Min, sub
 from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.sized import sized
-from roofdsl.sol.compute_floor import statement_executions
 from roofdsl.sol.sums import Factor, SumOfProducts, sums_of_products
 
 

@@ -18,7 +18,10 @@ from roofdsl.lang.record import Record
 Table = dict[str, Any]
 """{"classes": [[module, name, field, ...], ...], "nodes": [[kind, ...], ...], "root": child}; JSON values."""
 
-HOMES = tuple(f"roofdsl.{stage}." for stage in ("bounds", "counts", "checks", "formulas", "sets", "loops", "lang"))
+STAGES = (
+    "bounds", "counts", "checks", "formulas", "sets", "loops", "lang", "machine", "codegen", "incore", "predict", "sol",
+)  # fmt: skip
+HOMES = tuple(f"roofdsl.{stage}." for stage in STAGES)
 """The packages in which the classes of results are defined."""
 
 

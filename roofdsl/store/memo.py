@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from roofdsl import __version__, reproducibility
 from roofdsl.lang.cache_folder import folder, is_off
@@ -23,6 +23,9 @@ LEAST_S = 0.05
 
 STAGES = ("lang", "loops", "matrices", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
 """The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
+
+FOR_MACHINES = ("machine", "codegen", "incore", "predict", "sol")
+"""The packages whose source determines a result for a machine, in addition."""
 
 MOST_MEANINGS = 32
 """Kernels whose meaning is not written anew."""
@@ -42,33 +45,64 @@ def recall(what: str, kernel: Record, options: tuple[object, ...], compute: Call
     that took little time, ended in an exception or depended on chance (`reproducibility`). Raises what `compute`
     raises.
     """
-    root = None if is_off() else folder()
-    made_by = None if root is None else environment()
-    if root is None or made_by is None:
+    asked = question(what, kernel, options)
+    if asked is None:
         return compute()
-    try:
-        meant = "\n".join((made_by, what, meaning(options), _meaning(kernel)))
-    except (NotStorable, RecursionError):
-        return compute()
-    known: dict[str, object] = {"kernel": kernel}
-    key = _key(meant)
-    found = _found(entries.get(root, key), meant, known)
+    found = find(asked)
     if found is not None:
         return found[0]  # type: ignore[return-value]
-    begun, before = _spent_s(), reproducibility.seen()
+    begun, before = spent_s(), reproducibility.seen()
     result = compute()
     decided = reproducibility.since(before)
-    if _spent_s() - begun >= LEAST_S and not decided.chance:
-        until = time.time() + CLOCK_S if decided.clock else None
-        _keep(root, key, {"meaning": meant, "until": until}, result, known)
+    if spent_s() - begun >= LEAST_S and not decided.chance:
+        keep(asked, result, for_a_day=bool(decided.clock))
     return result
+
+
+class Question(NamedTuple):
+    """What an entry answers: where it is, and everything that decides the answer."""
+
+    root: Path
+    key: str
+    meant: str
+    kernel: Record
+
+
+def question(what: str, kernel: Record, options: tuple[object, ...], further: tuple[str, ...] = ()) -> Question | None:
+    """The question that `recall` asks; None if the cache is off, or if it cannot be written down.
+
+    further: the packages outside STAGES whose source determines the answer, too.
+    """
+    root = None if is_off() else folder()
+    made_by = None if root is None else environment()
+    if made_by is not None and further:
+        more = environment(further)
+        made_by = None if more is None else f"{made_by}\n{more}"
+    if root is None or made_by is None:
+        return None
+    try:
+        meant = "\n".join((made_by, what, meaning(options), meaning_of(kernel)))
+    except (NotStorable, RecursionError):
+        return None
+    return Question(root, _key(meant), meant, kernel)
+
+
+def find(asked: Question) -> tuple[object] | None:
+    """The stored answer, in a tuple; None if there is none."""
+    return _found(entries.get(asked.root, asked.key), asked.meant, {"kernel": asked.kernel})
+
+
+def keep(asked: Question, result: object, *, for_a_day: bool) -> None:
+    """Keep an answer, unless it cannot be written."""
+    until = time.time() + CLOCK_S if for_a_day else None
+    _keep(asked.root, asked.key, {"meaning": asked.meant, "until": until}, result, {"kernel": asked.kernel})
 
 
 _meant: dict[int, tuple[Record, str]] = {}
 """The meanings of the last kernels, by their identity; the kernels are kept, so that no other takes it."""
 
 
-def _meaning(kernel: Record) -> str:
+def meaning_of(kernel: Record) -> str:
     """`meaning`, written once for the same object: a command asks for several results of one kernel."""
     found = _meant.get(id(kernel))
     if found is None:
@@ -110,23 +144,23 @@ def _key(text: str) -> str:
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _spent_s() -> float:
+def spent_s() -> float:
     """Processor time of this process and of its children that have ended."""
     t = os.times()
     return t.user + t.system + t.children_user + t.children_system
 
 
 @cache
-def environment() -> str | None:
-    """Everything that results depend on besides their input: our source, Python and the libraries; None if our source
-    is not in plain files.
+def environment(stages: tuple[str, ...] = STAGES) -> str | None:
+    """Everything that results depend on besides their input: the source of our stages, Python and the libraries; None
+    if our source is not in plain files.
     """
     from hashlib import sha256
 
     package = Path(__file__).parent.parent
     digest = sha256()
     try:
-        for stage in STAGES:
+        for stage in stages:
             for path in _sources(package / stage):
                 digest.update(f"{path.relative_to(package).as_posix()}\n".encode())
                 with path.open("rb", buffering=0) as file:
