@@ -30,7 +30,6 @@ from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
-from roofdsl.predict.scattered import data_traffic, scattered_of
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.unchanged import changes_nothing_again
@@ -102,6 +101,7 @@ def predict(
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.counters import counters_at, has_counters
     from roofdsl.counts.traffic_at import footprint_at, work_at
+    from roofdsl.predict.data_pass import data_traffic
 
     if machine.multiprocessor is not None and has_streams(kernel):
         found = predict(ordinary(kernel), parameters, machine, options)
@@ -175,6 +175,7 @@ def _moving(  # noqa: PLR0917
 ) -> Moving:  # fmt: skip
     """What the hardware moves, by the machine's own policy, whatever convention the kernel states."""
     from roofdsl.counts.traffic_at import footprint_at
+    from roofdsl.predict.data_pass import scattered_of
 
     more, levels, own = list[Moved](), found.levels, kernel
     if options.traffic is None and kernel.traffic is not None and options.levels == "all" and not options.sets:

@@ -2,20 +2,15 @@
 
 Hardware fetches streams ahead. A line that follows no other one is fetched when it is asked for, so its time does not
 follow from the bandwidth, but from the number of requests that the core has under way: the machine's `random` rate.
-Which lines these are follows from the data: every access goes through the caches (`simulate.several_caches`).
+Which lines these are follows from the data (`predict.data_pass`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 
-from roofdsl.counts.data_traffic import DataTraffic, Limits, chosen_arrays, data_traffic_at
 from roofdsl.lang.record import Record
-from roofdsl.loops.model import Kernel
-from roofdsl.loops.placed import PAGE
-from roofdsl.loops.sized import sized
-from roofdsl.loops.streams import has_streams
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.ecm import measured_turns_s
 from roofdsl.predict.level_time import LevelTime
@@ -30,42 +25,6 @@ class Scattered(Record):
     arrays: tuple[str, ...]
     lines: tuple[Lines, ...]
     pages: int = 0
-
-
-def data_traffic(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, warm: bool) -> DataTraffic | None:
-    """One pass over the accesses of a kernel with data: behind every cache of a machine, with what a core keeps of the
-    last one, and the pages that its TLB does not hold.
-
-    None for other kernels, for stores that bypass the caches, for GPUs, and if the first cache states no line, or none
-    whose length is a power of two. Raises as `data_traffic_at`.
-    """
-    line = machine.caches[0].line_bytes if machine.caches else None
-    if kernel.data is None or line is None or line & (line - 1) or has_streams(kernel) or machine.multiprocessor:
-        return None
-    at, core = sized(kernel, values), machine.core
-    if any(line % a.type.bytes for a in at.kernel.arrays):
-        return None
-    sizes = {size for c in machine.caches for size in (c.size_bytes, c.kept_bytes)}
-    pages = core.pages if core is not None and core.walk is not None and line <= PAGE else None
-    limits = Limits(line, tuple(sorted({max(1, size // line) for size in sizes})), pages or 0, PAGE)
-    return data_traffic_at(at, limits, warm=warm)
-
-
-def scattered_of(
-    counted: DataTraffic | None, kernel: Kernel, machine: Machine, levels: Sequence[LevelTime]
-) -> Scattered | None:
-    """The lines in no order of one launch of a kernel with data; None without any, and on a machine without rates.
-
-    counted: one pass over the accesses of this launch. levels: the bytes of every level.
-    """
-    names = chosen_arrays(kernel)
-    stated = any(part.random_bytes_per_s or part.strided_bytes_per_s for part in machine.hierarchy)
-    if counted is None or not names or not stated:
-        return None
-    behind = [level.name for level in levels if level.nearer != "registers" and level.kind != "link"]
-    if behind != [part.name for part in machine.hierarchy[1:]]:
-        return None  # a level was left out, so it is unknown where its lines come from
-    return Scattered(names, _lines(counted, machine), counted.pages)
 
 
 def scattered_seconds(
@@ -107,12 +66,3 @@ def _rates(part: Cache | Memory) -> tuple[Fraction, Fraction | None]:
     if part.random_bytes_per_s is not None:
         return part.random_bytes_per_s, part.random_stores_bytes_per_s
     return part.strided_bytes_per_s or part.bandwidth_bytes_per_s, part.strided_stores_bytes_per_s
-
-
-def _lines(found: DataTraffic, machine: Machine) -> tuple[Lines, ...]:
-    """The lines in no order behind each cache."""
-    line = found.limits.line_bytes
-    kept = [c.kept_bytes if c is machine.last_cache else c.size_bytes for c in machine.caches]
-    each = [found.behind(max(1, size // line)) for size in kept]
-    parts = zip(machine.hierarchy[1:], each, strict=True)
-    return tuple(Lines(part.name, line * c.begun_apart, line * c.stored_apart) for part, c in parts)

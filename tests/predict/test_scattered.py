@@ -7,17 +7,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from roofdsl.counts.data_traffic import chosen_arrays
 from roofdsl.incore.model import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.matrices.attach import with_data
+from roofdsl.predict.data_pass import data_traffic
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, _moving, predict
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.scattered import Scattered, chosen_arrays, data_traffic, scattered_seconds
+from roofdsl.predict.scattered import Scattered, scattered_seconds
 from roofdsl.predict.strided import Lines
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of
