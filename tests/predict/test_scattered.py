@@ -180,7 +180,7 @@ def test_one_pass_counts_what_separate_runs_count(monkeypatch: pytest.MonkeyPatc
             found = predict(kernel, sizes, holding, options)
             moving = _moving(found, kernel, sizes, holding, options, counted)
             with monkeypatch.context() as separate:
-                separate.setattr("roofdsl.predict.kernel.data_traffic", lambda *_, **__: None)
+                separate.setattr("roofdsl.predict.data_pass.data_traffic", lambda *_, **__: None)
                 assert predict(kernel, sizes, holding, options) == found
                 assert _moving(found, kernel, sizes, holding, options).more == moving.more
             assert warm or found.levels[-1].bytes > 0
