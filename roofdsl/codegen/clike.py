@@ -149,8 +149,10 @@ _HELPERS: dict[str, str] = {
     "before_line": """{q} {int} before_line(const void *at, {int} size) {{  // elements until a line begins
     return ({int})(-(uintptr_t)at % {line}) / size;
 }}""",
+    # Where gcc makes vectors of 16 bytes in spite of AVX, a load of 32 would fetch two of them from memory.
     "stream_line": """{q} void stream_line(void *to, const void *from) {{  // {line} bytes, past the caches
-#if defined(__AVX__)
+#if defined(__AVX__) && !defined(__tune_znver1__) && !defined(__tune_btver2__) && !defined(__tune_bdver1__) \\
+    && !defined(__tune_bdver2__) && !defined(__tune_bdver3__) && !defined(__tune_bdver4__)
     for (int k = 0; k < 2; ++k) _mm256_stream_si256((__m256i *)to + k, _mm256_loadu_si256((const __m256i *)from + k));
 #elif defined(__SSE2__)
     for (int k = 0; k < 4; ++k) _mm_stream_si128((__m128i *)to + k, _mm_loadu_si128((const __m128i *)from + k));
