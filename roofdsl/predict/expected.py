@@ -24,7 +24,7 @@ from roofdsl.predict.ecm import (
     turns_s,
 )
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moving, delays, restarts_s
+from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moved, Moving, delays, restarts_s
 from roofdsl.predict.unchanged import CAUSE, without_stores
 
 
@@ -152,9 +152,7 @@ def expected(
     unchanged = moving.unchanged and core.masked
     if unchanged:
         levels = [without_stores(level) for level in levels]
-        changed = (replace(m, levels=tuple(without_stores(level) for level in m.levels)) for m in moving.more)
-        moving = replace(moving, more=tuple(changed))
-    behind = [level for level in levels if not is_nearest(level)]
+        moving = replace(moving, more=tuple(_without_stores(more) for more in moving.more))
     counted = nearest_first(moving.more[-1].levels, machine) if moving.more else levels
     moved = [level.with_allocated() for level in counted]
     farther = [level for level in moved if not is_nearest(level)]
@@ -171,36 +169,22 @@ def expected(
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
     # parts that no cause below changes: the launch, links, and levels that take turns already in the bound
-    least = max([bound_s if as_compiled else Fraction(0), launch_s, *(level.time_s for level in behind)])
-    least = max(least, turns_s(levels, machine))
+    behind_s = (level.time_s for level in levels if not is_nearest(level))
+    least = max([bound_s if as_compiled else Fraction(0), launch_s, *behind_s, turns_s(levels, machine)])
     ladder = _core_rungs(core, bound_s, least)
     if unchanged:
         ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
-    for more in moving.more:
-        behind = [level for level in nearest_first(more.levels, machine) if not is_nearest(level)]
-        ladder.append(Rung(more.cause, more.remedy, max([ladder[-1].reached_s, *(v.time_s for v in behind)])))
-    reached_s = ladder[-1].reached_s
+    ladder += _moving_rungs(moving, ladder[-1].reached_s)
+    behind, reached_s = [level for level in counted if not is_nearest(level)], ladder[-1].reached_s
     ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=machine)
     if lost_s:
         ladder.append(Rung(_LOST.format(lost_at), NEARER, max(ladder[-1].reached_s, core_s, data_s) + lost_s))
-    shorter = work_s + called < ladder[-1].reached_s
-    of_launch = "launches with these arguments are shorter" if shorter else "the launch does not overlap with the work"
-    ladder.append(Rung(of_launch, "", work_s + called))
+    ladder.append(_launch_rung(ladder[-1].reached_s, work_s + called))
     notes = () if machine.transfer_overlap is not None else (f"{machine.name}: transfers of all levels overlap",)
     return Expected(
-        work_s + called,
-        core.model,
-        causes_of(bound_s, ladder),
-        core_s,
-        loads_s,
-        transfers,
-        data_s,
-        called,
-        machine.transfer_overlap,
-        core.assumptions + notes,
-        core,
-        ladder=tuple(ladder),
-    )
+        work_s + called, core.model, causes_of(bound_s, ladder), core_s, loads_s, transfers, data_s, called,
+        machine.transfer_overlap, core.assumptions + notes, core, ladder=tuple(ladder),
+    )  # fmt: skip
 
 
 _LOST = "{} is not prefetched across pages while the core computes"
@@ -217,6 +201,19 @@ def _core_rungs(core: InCore, bound_s: Fraction, least: Fraction) -> list[Rung]:
         now = max(least, Fraction(step.overlapping_s), Fraction(step.loads_s))
         ladder.append(Rung(step.cause or _unnamed(now, before), step.remedy, now))
         before = now
+    return ladder
+
+
+def _without_stores(more: Moved) -> Moved:
+    return replace(more, levels=tuple(without_stores(level) for level in more.levels))
+
+
+def _moving_rungs(moving: Moving, reached_s: Fraction) -> list[Rung]:
+    """The steps of traffic that the bound does not count, while each level still takes its bandwidth."""
+    ladder = []
+    for more in moving.more:
+        reached_s = max([reached_s, *(level.time_s for level in more.levels if not is_nearest(level))])
+        ladder.append(Rung(more.cause, more.remedy, reached_s))
     return ladder
 
 
@@ -257,6 +254,12 @@ def _transfer_rungs(
     reached_s = max(reached_s, data_s)
     ladder.append(Rung(_taking_turns(behind, machine), NEARER, reached_s))
     return ladder
+
+
+def _launch_rung(reached_s: Fraction, expected_s: Fraction) -> Rung:
+    shorter = expected_s < reached_s
+    cause = "launches with these arguments are shorter" if shorter else "the launch does not overlap with the work"
+    return Rung(cause, "", expected_s)
 
 
 def causes_of(bound_s: Fraction, ladder: Sequence[Rung]) -> tuple[Cause, ...]:
