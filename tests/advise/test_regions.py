@@ -41,8 +41,13 @@ def ratio(k: Kernel, sizes: dict[str, int], cache: int, line: int | None) -> flo
     return found
 
 
+LONG = ("adi",)
+
+
 @pytest.mark.spread(6)
-@pytest.mark.parametrize("name", list(shipped("polybench")))
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.thorough) if name in LONG else name for name in shipped("polybench")]
+)
 def test_never_below_polybench(name: str) -> None:
     k = kernel(load_file(shipped("polybench")[name]), name)
     for cache, line in ((512, 64), (4096, 64), (2048, None)):
