@@ -13,7 +13,7 @@ from roofdsl.cli.main import run
 DOCS = Path(__file__).parents[1] / "docs"
 EXAMPLES = [
     (page, line, printed)
-    for page in ("links.md", "transformer.md", "expected.md", "sol.md", "energy.md")
+    for page in ("links.md", "transformer.md", "expected.md", "sol.md", "energy.md", "sweep.md")
     for line, printed in re.findall(r"```console\n\$ roofdsl (.*?)\n(.*?)\n```", (DOCS / page).read_text(), re.S)
 ]
 

@@ -163,6 +163,9 @@ def sweep(
         )  # fmt: skip
     if not len(found.table):
         raise CommandError("the sweep has no points")
+    if len(found.failures) == len(found.table):
+        _tell_troubles(found, journal)
+        raise CommandError("no point of the sweep could be predicted")
     name, per = variants[0].kernel.name, _names(per_text)
     views = views_of(found.table, _views(found.table.names, best_by, pareto_text), per)
     if output is not None:

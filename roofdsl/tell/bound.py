@@ -123,7 +123,7 @@ def _tiles_in_tiles(inside: NestedTiles) -> Iterator[str]:
     if inside.why_not:
         yield f"No tiles in tiles: {inside.why_not}."
         return
-    yield "Tiles in tiles, one for each cache, with the smallest possible worst ratio to the bound:"
+    yield "Tiles in tiles, one for each cache, with the smallest worst ratio to the bound that was found:"
     yield from (f"  {written}" for written in inside.lines)
 
 

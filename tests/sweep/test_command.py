@@ -11,10 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from roofdsl.cli.main import run
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.sweep import single_points
 from tests.cli.conftest import ROOT, Run, roofdsl
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -119,3 +122,16 @@ def test_refused(arguments: tuple[str, ...], message: str, capsys: pytest.Captur
     assert run(list(arguments)) == 2
     told = capsys.readouterr().err
     assert message in told and "Traceback" not in told
+
+
+def test_a_sweep_without_a_single_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every point says why it failed, and the message is about the points rather than about a missing column."""
+
+    def fails(*args: Any) -> Any:
+        raise CommandError("it takes too long")
+
+    monkeypatch.setattr(single_points, "predict", fails)
+    assert run(["sweep", "transpose", "--machine", "v100_deck", "--set", "n=1500,1501", "--jobs", "1"]) == 2
+    told = capsys.readouterr()
+    assert "n = 1500: it takes too long" in told.err and "n = 1501: it takes too long" in told.err
+    assert "error: no point of the sweep could be predicted" in told.err and not told.out
