@@ -45,8 +45,8 @@ for name, source in (("horner", horner), ("sums", sums), ("minplus", "minplus"))
 #
 # ## Shortest paths
 #
-# Replace + by min and * by + in a matrix product, and it computes shortest paths. The loops, the bytes and the
-# number of operations are the same, but the speed is not:
+# Replace + by min and * by + in a matrix product, and it finds the shortest paths of two steps. The loops, the bytes
+# and the number of operations are the same, but the speed is not:
 
 # %%
 product, paths = predict("matmul", gpu, n=400), predict("minplus", gpu, n=400)
@@ -120,7 +120,8 @@ print("checked")
 # %% [markdown]
 # ## To do
 #
-# - Replace the division by a product with a reciprocal that is computed once, outside the loop. What do you gain?
+# - Divide by an argument `q: f64` instead of `t`. Then multiply by its reciprocal, which you compute once, outside the
+#   loop. What do you gain?
 # - A machine with `pipes separate add mul` has a different ceiling: `roofdsl exercise show opteron-balance`.
 #
 # Next: `course_7_measure.py`.
