@@ -61,8 +61,8 @@ for name, count in trsv.work.by_class.items():
 #
 # A processor can fuse a product with the sum that it goes into: one instruction, two operations. The number of
 # fused pairs later decides which part of the peak a kernel can reach. In a matrix product, all operations can be
-# fused. The same loops over (min, +) find shortest paths, and there nothing fuses: there is no product, and a
-# minimum does not fuse.
+# fused. The same loops over (min, +) are used to find shortest paths, and there nothing fuses: there is no product,
+# and a minimum does not fuse.
 
 # %%
 product = derive("matmul", n=100)
@@ -114,7 +114,7 @@ figure.savefig("course_1_work.png", dpi=110)
 # <summary>Answer</summary>
 #
 # `2 n`: a product and an addition for each of the n elements. The first addition counts too, because the sum
-# starts from the old value of `s`.
+# starts from `s = 0`.
 #
 # </details>
 #

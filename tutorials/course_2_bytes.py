@@ -19,8 +19,8 @@ from roofdsl.api import derive
 #
 #     8 n**2  +  8 n  +  8 n + 8 n
 #
-# Some textbooks count y once. Others count twice, because a result must be loaded before something is added to it.
-# Both are conventions, and they differ by 8 n bytes:
+# Some textbooks count y once. Others count it twice, because a result must be loaded before something is added to
+# it. Both are conventions, and they differ by 8 n bytes:
 
 # %%
 for convention in ("once", "load_store", "write_allocate"):
@@ -28,8 +28,8 @@ for convention in ("once", "load_store", "write_allocate"):
     print(f"{convention:15} Q = {d.compulsory.bytes.expr:16}  I = {d.intensity.expr}")
 
 # %% [markdown]
-# Most CPU caches use `write_allocate`: they load a line before they write to it. Here this changes nothing,
-# because y is read anyway. In a copy it matters:
+# Most CPU caches use `write_allocate`: they load a line before they write to it. Here `write_allocate` gives the
+# same Q as `load_store`, because y is read anyway. In a copy it matters:
 
 # %%
 copies = {c: derive("copy", traffic=c).compulsory.bytes.expr for c in ("once", "load_store", "write_allocate")}
@@ -43,8 +43,8 @@ assert copies == {"once": "16*n", "load_store": "16*n", "write_allocate": "24*n"
 # %% [markdown]
 # ## Intensity has a limit, or grows
 #
-# For a vector kernel, I is a constant. For a matrix-vector product it approaches 1/4. For a matrix product it
-# grows with n, because n**3 operations use n**2 data.
+# For a vector kernel, I hardly depends on n. For a matrix-vector product it approaches 1/4. For a matrix product it
+# grows with n, because about n**3 operations use about n**2 data.
 
 # %%
 sizes = [2**k for k in range(3, 13)]
@@ -76,7 +76,8 @@ assert abs(narrow.intensity.value / wide.intensity.value - 4) < 0.001
 # <details>
 # <summary>Answer</summary>
 #
-# 1/8 FLOP/byte: 2 operations for the 16 bytes of two numbers. The single number of the result is negligible.
+# 1/8 FLOP/byte for large n: 2 operations for the 16 bytes of two numbers. The single number of the result is
+# negligible.
 #
 # </details>
 #

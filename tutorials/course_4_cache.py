@@ -65,7 +65,7 @@ for _ in range(5):
     assert 8 * mine == derived
 
 # %% [markdown]
-# They agree exactly, for every n and Z. roofdsl can also derive Q as a closed form in both:
+# They agree exactly, for each of these n and Z. roofdsl can also derive Q as a closed form in both:
 
 # %%
 anything = derive("gemv", cache="Z")

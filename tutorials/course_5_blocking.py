@@ -69,7 +69,7 @@ assert best == 30
 
 # %% [markdown]
 # The larger tile wins: 24/30 is less than 16/15. The rule of thumb is not optimal, and the closed forms show this
-# before you run anything. A tile that no longer fits loses almost everything: at 40 the traffic is the same as
+# before you run anything. A tile that no longer fits gains nothing: at 40 the traffic is a little higher than
 # without tiles.
 
 # %% [markdown]

@@ -45,8 +45,8 @@ for name, source in (("horner", horner), ("sums", sums), ("minplus", "minplus"))
 #
 # ## Shortest paths
 #
-# Replace + by min and * by + in a matrix product, and it computes shortest paths. The loops, the bytes and the
-# number of operations are the same, but the speed is not:
+# Replace + by min and * by + in a matrix product, and it finds the shortest paths of two steps. The loops, the bytes
+# and the number of operations are the same, but the speed is not:
 
 # %%
 product, paths = predict("matmul", gpu, n=400), predict("minplus", gpu, n=400)
@@ -62,7 +62,7 @@ roofline(product, paths, path="course_6_semiring.png")
 # ## Divisions
 #
 # A division may cost as much as eight products. If one operation in nine is a division, it takes two thirds of the
-# time, because the other eight are fused:
+# compute time, because the other eight are fused:
 
 # %%
 one_in_nine = kernel("""
@@ -75,7 +75,7 @@ kernel ninth(n):
 """)
 p = predict(one_in_nine, gpu, n=10**6)
 share = {part.cls: part.time_s / p.compute_s for part in p.parts}
-print({cls: f"{float(time):.0%} of the time" for cls, time in share.items()})
+print({cls: f"{float(time):.0%} of the compute time" for cls, time in share.items()})
 assert share["div"] == Fraction(2, 3)
 print("assumed:", *p.assumptions, sep="\n  ")
 
@@ -95,7 +95,7 @@ print("assumed:", *p.assumptions, sep="\n  ")
 #
 # </details>
 #
-# One of 9 instructions belongs to a class with cost 8. Which part of the time does it take?
+# One of 9 instructions belongs to a class with cost 8. Which part of the compute time does it take?
 #
 # <details>
 # <summary>Answer</summary>
@@ -120,7 +120,8 @@ print("checked")
 # %% [markdown]
 # ## To do
 #
-# - Replace the division by a product with a reciprocal that is computed once, outside the loop. What do you gain?
+# - Divide by an argument `q: f64` instead of `t`. Then multiply by its reciprocal, which you compute once, outside the
+#   loop. How much compute time do you gain?
 # - A machine with `pipes separate add mul` has a different ceiling: `roofdsl exercise show opteron-balance`.
 #
 # Next: `course_7_measure.py`.

@@ -34,7 +34,8 @@ def told(source, options=STRICT, **sizes):
 # %% [markdown]
 # ## A sum waits for itself
 #
-# `--math strict` is what a C compiler does without `-ffast-math`. It has to add the products in the order of the loop.
+# `--math strict` is what a C compiler does with `-ffp-contract=off` and without `-ffast-math`. It has to add the
+# products in the order of the loop.
 
 # %%
 dot = kernel("""
@@ -48,9 +49,9 @@ kernel dot(n):
 strict = told(dot, n=1500)
 
 # %% [markdown]
-# Two causes explain the time above the bound. Without vectors, each instruction handles one element instead of four.
-# And every addition needs the result of the one before: this core takes 3 cycles for an addition, so an element takes
-# 3 cycles, whatever else is free.
+# Two causes explain nearly all of the time above the bound. Without vectors, each instruction handles one element
+# instead of four. And every addition needs the result of the one before: this core takes 3 cycles for an addition, so
+# an element takes 3 cycles, whatever else is free.
 
 # %%
 cycles = float(strict.expected.core_s) * 2.3e9 / 1500

@@ -85,8 +85,8 @@ for loop in PUBLISHED:
 #
 # Near the corner both limits are close, and queues form before either is reached. With F the rate that the latency
 # allows and B what the memory sustains, the rate is (F^-p + B^-p)^(-1/p). The machine file states latency, B and p for
-# reads, writes and mixtures of both, in its `sustained` lines. They were fitted to these curves, of the loops `read`,
-# `init`, `scale` and `triad`: three numbers for the 32 points of a curve.
+# reads, writes and mixtures of both, in its `sustained` lines. They were fitted to the published curves: three
+# numbers for the 32 points of `read`, three for those of `init`, and three for those of `scale` and `triad` together.
 
 # %%
 smooth = {}
@@ -118,15 +118,14 @@ save_figure(Path("gpu_bandwidth.png"), figure)
 #
 # - **The law is descriptive.** Its exponent has no derivation, and the time of a round was read off the curve. A GPU
 #   whose curves nobody has published has only the first two steps.
-# - **A sustained bandwidth below the data sheet's.** A triad stays at 88 % of it. The law states that, and does not
-#   explain it.
-# - **Stencils on other GPUs.** On an MI210, a thread that loads three neighbors takes longer for a round than one that
-#   loads a single element, although two of them hit a cache. The model counts what comes from memory, and is off by
-#   22 % there.
+# - **A sustained bandwidth below the data sheet's.** A triad levels off at 87 to 88 % of it. The law states that, and
+#   does not explain it.
+# - **Stencils on other GPUs.** On an MI210, a stencil of five points streams at a lower rate than a copy, although four
+#   of its five loads hit a cache. The model counts what comes from memory, and is off by 21 % there.
 # - **Clocks.** A card within its power limit lowers its clock. On a T4, batches of products shorter than 10 ms run
 #   either at 3.7 or at 6.8 TFLOP/s. The machine file states one clock.
-# - **Long rows on a P100.** Products with rows of 5,000 elements and more run at down to a third of their rate there.
-#   The cause is not modeled.
+# - **Normalization on a V100.** With rows of 768 to 1280 elements, layer normalization takes a third longer there than
+#   the model says, as if the first cache held half as much.
 #
 # `python -m benchmarks published` compares thousands of published points with these laws;
 # [its results](../docs/benchmarks.md#published-measurements-of-gpus) are listed with what they miss.

@@ -72,8 +72,8 @@ assert run(["convert", "search.c"]) == 1
 # %% [markdown]
 # ## A Python function
 #
-# Functions as one writes them for numba or numpy are read from their text, which is never executed. Every whole-array
-# statement becomes a loop nest.
+# Functions as one writes them for numba or numpy are read from their text, which is never executed. Every statement on
+# whole arrays becomes a loop nest, and so does every sum or maximum inside one.
 
 # %%
 Path("softmax.py").write_text("""\
@@ -88,7 +88,7 @@ def softmax(x: f64["rows", "columns"], y: f64["rows", "columns"]):
 shell("convert softmax.py")
 
 # %% [markdown]
-# numpy makes a pass over the data for each statement. A compiler could do with fewer: `--fused` shows what that saves.
+# Each of these nests is a pass over the data. A compiler could do with fewer: `--fused` shows which ones it could fuse.
 
 # %%
 as_written = predict(from_python("softmax.py"), "zen2_epyc_7452", rows=4096, columns=4096)

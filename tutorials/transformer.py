@@ -168,7 +168,8 @@ for name, sizes in changes:
 #
 # ## What fits?
 #
-# The key-value cache has 2 layers x kv heads x dh numbers per token. Its size is what `attention_products` reads:
+# The key-value cache has 2 x layers x kv x dh numbers per token: a key and a value in each layer and for each of the
+# kv heads. Its size is what `attention_products` reads:
 
 # %%
 one_token = {"batch": 1, "new": 1, "context": 1, "kv": 8, "group": 4, "dh": 128}
@@ -187,7 +188,8 @@ for context in (2048, 8192, 131072):
 
 # %% [markdown]
 # Whatever the context, a step with a full memory takes about the same time, because it reads the whole memory
-# once: 80 GB at 3.35 TB/s.
+# once: 80 GB at 3.35 TB/s. (With the longest context, a fourth sequence does not fit. The memory is then not full, and
+# a step takes less.)
 #
 # ## Prefill
 #

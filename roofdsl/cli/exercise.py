@@ -46,7 +46,7 @@ student_option = click.option(
     "--student",
     default="",
     metavar="ID",
-    help="The student whose version to use, such as an e-mail address. Each student gets different values.",
+    help="The student whose version to use, such as an e-mail address. Values vary from student to student.",
 )
 code_option = click.option("--code", default="", metavar="CODE", help="Your version code, if your course gave you one.")
 key_option = click.option(
@@ -63,7 +63,7 @@ seed_option = click.option(
 
 @click.group(cls=LazyGroup, commands_at=COMMANDS)
 def exercise() -> None:
-    """List, show, check and grade exercises, with different values for every student."""
+    """List, show, check and grade exercises, whose values vary from student to student."""
 
 
 @click.command("list")
@@ -199,7 +199,7 @@ def _names(only: str | None) -> list[str]:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="The folder for grades.csv, summary.csv and each student's results.json.",
+    help="The folder for grades.csv, summary.csv and each student's results.json; by default, SUBMISSIONS-results.",
 )
 @click.option("--only", metavar="ID,UNIT,...", help="Use only these exercises, or those of these units.")
 @click.option("--jobs", type=click.IntRange(1, 256), help="Submissions to grade at a time; by default, one per core.")

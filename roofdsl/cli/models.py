@@ -41,7 +41,7 @@ def models(ctx: click.Context, as_json: bool) -> None:
 @models.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Print the file that defines a shipped kernel."""
+    """Print the file that defines a shipped kernel or program."""
     click.echo(read_source(find_model(name).path).text, nl=False)
 
 

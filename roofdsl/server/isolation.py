@@ -71,7 +71,7 @@ class Answer(Record):
     err: str
 
     def document(self) -> dict[str, Any]:
-        """The command's JSON, or `{"error": {"status", "message"}}`."""
+        """The command's JSON, or `{"error": {"status", "message", "help"}}`."""
         if self.status in (0, 1) and self.out.strip():
             try:
                 found = json.loads(self.out)
@@ -80,7 +80,8 @@ class Answer(Record):
             if isinstance(found, dict):
                 return found
         why = self.err.strip() or "the call exceeded its limits on time, memory or output"
-        return {"error": {"status": self.status, "message": _USAGE.sub("", why)[-4000:]}}
+        message, _, help = _USAGE.sub("", why)[-4000:].partition("\nhelp: ")
+        return {"error": {"status": self.status, "message": message, "help": help}}
 
 
 class Nursery:

@@ -1,8 +1,8 @@
 """The tools as lines of JSON, for editors: one request per line, one answer per line, in order.
 
 `{"id": 1, "method": "predict", "params": {"text": "...", "machine": "v100"}}` is answered by
-`{"id": 1, "result": {...}}`, or by `{"id": 1, "error": {"status": 2, "message": "..."}}`. The methods are the tools,
-and `hover`, which gives W, Q and I of the kernel at a line of `text`.
+`{"id": 1, "result": {...}}`, or by `{"id": 1, "error": {"status": 2, "message": "...", "help": "..."}}`. The
+methods are the tools, and `hover`, which gives W, Q and I of the kernel at a line of `text`.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
             else answer(nursery, root, asked["method"], given)
         )
     except CommandError as error:
-        return _refused(number, error.message)
+        return _refused(number, error.message, error.help)
     if "error" in found:
         return {"id": number, "error": found["error"]}
     return {"id": number, "result": found}
 
 
-def _refused(number: object, message: str) -> dict[str, Any]:
-    return {"id": number, "error": {"status": 2, "message": message}}
+def _refused(number: object, message: str, help: str = "") -> dict[str, Any]:
+    return {"id": number, "error": {"status": 2, "message": message, "help": help}}
 
 
 def _hover(nursery: Nursery, root: Path | None, given: dict[str, Any]) -> dict[str, Any]:

@@ -47,7 +47,8 @@ class Service {
     readline.createInterface({ input: child.stdout }).on("line", (line) => {
       try {
         const found = JSON.parse(line);
-        this._settle(found.id, found.result, found.error && new Error(found.error.message));
+        const said = found.error && [found.error.message, found.error.help].filter(Boolean).join("; ");
+        this._settle(found.id, found.result, said && new Error(said));
       } catch {
         // not a line of the service
       }

@@ -148,7 +148,12 @@ KIND = Kind(
         at_option("A size to draw, or a range of sizes (repeatable)."),
         "results",
         "traffic",
-        Option("--cores", f"The largest number of cores; the machine's, or {USUAL_CORES}.", "N", takes="count"),
+        Option(
+            "--cores",
+            f"The largest number of cores; by default, the machine's, or {USUAL_CORES} if it states none.",
+            "N",
+            takes="count",
+        ),
         Option("--warm", "Start with the caches as a previous launch left them.", takes="nothing"),
     ),
     _figure,
