@@ -32,6 +32,9 @@ from roofdsl.loops.model import (
 Latency = Callable[[str, str], float]
 """Cycles of an operation from its operands to its result, by class (or special function) and type."""
 
+Fuses = Callable[[str], bool]
+"""Whether a product and a sum of this type become one instruction, an `fma`."""
+
 Place = tuple[object, ...]
 """A scalar, or an element as it moves along the loop."""
 
@@ -61,9 +64,16 @@ class Chain(Record):
     operations: tuple[str, ...]
 
 
-def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> Chain | None:
+def no_fusing(type_name: str) -> bool:
+    """Products and sums stay separate instructions, as with strict math."""
+    return False
+
+
+def chain(
+    statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses = no_fusing
+) -> Chain | None:
     """The slowest chain from iteration to iteration; None if iterations do not depend on each other."""
-    steps = steps_of(statements, loop, latency)
+    steps = steps_of(statements, loop, latency, fuses)
     cycles = _slope(steps)
     if not cycles:
         return None
@@ -134,9 +144,11 @@ def _may_meet(moving: IntExpr, fixed: IntExpr, loop: For) -> bool:
     return not (is_before or is_after)
 
 
-def steps_of(statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> tuple[Step, ...]:
+def steps_of(
+    statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses = no_fusing
+) -> tuple[Step, ...]:
     """For every place that the loop writes, the values of earlier iterations from which it is computed."""
-    walk = _Walk(statements, loop, latency)
+    walk = _Walk(statements, loop, latency, fuses)
     for p in statements:
         walk.statement(p.statement)
     return tuple(
@@ -153,8 +165,8 @@ Value = Mapping[Start, tuple[float, tuple[str, ...]]]
 class _Walk:
     """One iteration, statement by statement. now: the current value of each written place."""
 
-    def __init__(self, statements: Sequence[PlacedStatement], loop: For, latency: Latency) -> None:
-        self.loop, self.latency = loop, latency
+    def __init__(self, statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses) -> None:
+        self.loop, self.latency, self.fuses = loop, latency, fuses
         self.step = loop.step.value if isinstance(loop.step, Const) else 1
         targets = [p.statement.target for p in statements if isinstance(p.statement, Assign)]
         self.written = [(*self.place(t), t.array.name) for t in targets]
@@ -166,10 +178,10 @@ class _Walk:
             self.lets[node.name] = self.value(node.value)
         if not isinstance(node, Assign):
             return
-        value = self.value(node.value)
-        if node.op != "=":
-            type_ = node.target.array.type
-            value = self.after(_joined(self.leaf(node.target), value), CLASSES[node.op[:-1]], type_)
+        if node.op == "=":
+            value = self.value(node.value)
+        else:
+            value = self.operation(node.op[:-1], (node.target, node.value), node.target.array.type)
         name, _ = self.place(node.target)
         self.now[name] = value
 
@@ -226,7 +238,7 @@ class _Walk:
             case Binary(op="**"):
                 return self.after(self.value(e.left), "mul", type_of(e))
             case Binary():
-                return self.after(_joined(self.value(e.left), self.value(e.right)), CLASSES[e.op], type_of(e))
+                return self.operation(e.op, (e.left, e.right), type_of(e))
             case Call():
                 row = FUNCTIONS[e.function]
                 cls = e.function if row.cls == "special" else row.cls
@@ -238,11 +250,24 @@ class _Walk:
             case _:
                 return {}
 
+    def operation(self, op: str, operands_: tuple[Expr, Expr], type_: ElementType | None) -> Value:
+        """The result of one operation; a sum and a product within it, the left one of two (rule 4), may be fused."""
+        if CLASSES[op] == "add" and type_ is not None and self.fuses(type_.component.name):
+            for k, product in enumerate(map(_without_sign, operands_)):
+                if isinstance(product, Binary) and product.op in ("*", "**") and type_of(product) == type_:
+                    waits_for = (product.left, product.right, operands_[1 - k])
+                    return self.after(_joined(*map(self.value, waits_for)), "fma", type_)
+        return self.after(_joined(*map(self.value, operands_)), CLASSES[op], type_)
+
     def after(self, value: Value, cls: str, type_: ElementType | None) -> Value:
         if not value:
             return value
         cycles = self.latency(cls, "f64" if type_ is None else type_.component.name)
         return {start: (sofar + cycles, (*on_the_way, cls)) for start, (sofar, on_the_way) in value.items()}
+
+
+def _without_sign(e: Expr) -> Expr:
+    return _without_sign(e.operand) if isinstance(e, Unary) else e
 
 
 def _joined(*values: Value) -> Value:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from roofdsl.incore.chains import Chain, chain, overwritten_in, reductions
+from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
 from roofdsl.incore.model import InCore, NoInCore, Step
 from roofdsl.incore.rates import Rates, rates_of
@@ -37,7 +37,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
     at = Sized(with_numbers(at.kernel, at.values), at.values)
     _refuse_types(at.kernel)
     try:
-        planned = [_planned(loop, rates, relaxed) for loop in loops_of(at)]
+        planned = [_planned(loop, rates, machine, relaxed) for loop in loops_of(at)]
     except CommandError as error:
         raise NoInCore(error.message) from None
     if not planned:
@@ -75,7 +75,7 @@ def _noted(planned: Sequence[Planned], machine: Machine) -> Iterator[str]:
 # ---- the assumed compiler ----
 
 
-def _planned(loop: Loop, rates: Rates, relaxed: bool) -> Planned:
+def _planned(loop: Loop, rates: Rates, machine: Machine, relaxed: bool) -> Planned:
     if loop.loop is None:
         return Planned(loop, ("", ""), None, "", False)
 
@@ -86,15 +86,22 @@ def _planned(loop: Loop, rates: Rates, relaxed: bool) -> Planned:
         name = {"min": "max"}.get(cls, cls)
         return rates.cost(Kind(name, type_name, 8 * TYPES[type_name].bytes)).latency
 
-    slow = chain(loop.statements, loop.loop, latency)
+    def can_fuse(type_name: str) -> bool:
+        return machine.stated(type_name, "fma") is not None
+
+    fuses = can_fuse if relaxed else no_fusing
+    slow = chain(loop.statements, loop.loop, latency, fuses)
     sums = reductions(loop.statements, loop.loop)
-    others = chain([p for p in loop.statements if p.statement not in sums], loop.loop, latency)
+    others = chain([p for p in loop.statements if p.statement not in sums], loop.loop, latency, fuses)
     is_sum = slow is not None and others is None
     obstacle = _obstacle(loop, loop.loop)
     if relaxed and is_sum and not obstacle[0]:
         slow = None  # several sums, one for each element of a vector; without vectors, only one
     reason = obstacle if obstacle[0] else _dependence(slow, is_sum)
     remedy = RELAX if is_sum and not obstacle[0] else ""
+    if slow is not None and not remedy and not relaxed:
+        fused = chain(loop.statements, loop.loop, latency, can_fuse)
+        remedy = FUSE if fused is not None and fused.cycles < slow.cycles else ""
     return Planned(loop, reason, slow, remedy, _goes_through(loop))
 
 
@@ -162,7 +169,7 @@ def _stages(planned: Sequence[Planned], relaxed: bool) -> Iterator[tuple[str, st
 
 def chain_words(found: Chain) -> str:
     """`chain of 4-cycle adds`, or the operations of a longer step."""
-    names = {"add": "adds", "mul": "products", "div": "divisions", "min": "minima"}
+    names = {"add": "adds", "mul": "products", "fma": "fused adds", "div": "divisions", "min": "minima"}
     if len(found.operations) == 1:
         only = found.operations[0]
         return f"chain of {found.cycles:.3g}-cycle {names.get(only, f'calls of {only}')}"

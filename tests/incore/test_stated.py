@@ -12,13 +12,14 @@ from roofdsl.incore.model import InCore, NoInCore
 from roofdsl.incore.shape import Loop, loops_of, stride_of
 from roofdsl.incore.stated import in_core
 from roofdsl.incore.stated_cycles import Timer
+from roofdsl.lang.record import replace
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
 from tests.predict.machines import kernel_of
 from tests.predict.test_ecm import FIVE_POINTS, HSW, KAHAN, SNB
 
-LATENCIES = {"add": 3.0, "mul": 5.0, "div": 20.0, "min": 2.0, "sqrt": 21.0}
+LATENCIES = {"add": 3.0, "mul": 5.0, "fma": 5.0, "div": 20.0, "min": 2.0, "sqrt": 21.0}
 
 
 def latency(cls: str, type_name: str) -> float:
@@ -59,6 +60,41 @@ def test_chains_by_hand(body: str, cycles: float | None) -> None:
     assert loop.loop is not None
     found = chain(loop.statements, loop.loop, latency)
     assert (None if found is None else found.cycles) == (cycles if cycles is None else pytest.approx(cycles))
+
+
+@pytest.mark.parametrize(
+    ("body", "cycles", "operations"),
+    [
+        ("    x[i] = c * x[i - 1] + y[i]", 5, ("fma",)),
+        ("    x[i] = y[i] - (-c * x[i - 1])", 5, ("fma",)),
+        ("    s += x[i] * y[i]", 5, ("fma",)),
+        ("    s = c * s + s * y[i]", 10, ("mul", "fma")),  # the left product is the fused one
+        ("    s = c * (s + x[i])", 8, ("add", "mul")),
+        ("    s = s + x[i]", 3, ("add",)),
+    ],
+)
+def test_chains_of_fused_operations(body: str, cycles: float, operations: tuple[str, ...]) -> None:
+    loop = loop_of("for i in range(2, n - 1):\n" + body)
+    assert loop.loop is not None
+    found = chain(loop.statements, loop.loop, latency, lambda type_name: type_name == "f64")
+    assert found is not None and (found.cycles, found.operations) == (pytest.approx(cycles), operations)
+
+
+def test_relaxed_math_fuses_what_the_machine_can_fuse() -> None:
+    """A recurrence on Haswell: 5 + 3 cycles, or 5; on a processor without such an instruction always 8."""
+    kernel = kernel_of(
+        "kernel k(n):\n    in c: f64, y: f64[n]\n    inout x: f64[n]\n"
+        "    for i in range(1, n):\n        x[i] = c * x[i - 1] + y[i]\n"
+    )
+    machine, n = load_machine(HSW), 100_000
+    per_s = float(machine.clock_hz or 0) * (machine.units or 1)
+    unfused = replace(machine, peaks=tuple(p for p in machine.peaks if (p.type, p.cls) != ("f64", "fma")))
+    for given, relaxed, cycles in ((machine, False, 8), (machine, True, 5), (unfused, True, 8)):
+        found = in_core(kernel, {"n": n}, given, relaxed=relaxed)
+        assert found.steps[-1].overlapping_s * per_s / n == pytest.approx(cycles, rel=0.01)
+    (remedy,) = {s.remedy for s in in_core(kernel, {"n": n}, machine).steps if s.cause.startswith("chain of 8 cycles")}
+    assert "--math relaxed" in remedy and "fused" in remedy
+    assert not any(s.remedy for s in in_core(kernel, {"n": n}, unfused).steps if s.cause.startswith("chain of"))
 
 
 def test_sums_that_could_be_reordered() -> None:
