@@ -18,6 +18,7 @@ from roofdsl.bounds.pieces import Slot
 from roofdsl.bounds.staggered import Staggered
 from roofdsl.bounds.stencil import Stencil
 from roofdsl.formulas.sympy_forms import expression
+from roofdsl.formulas.sympy_text import readable
 
 SOURCES = {
     "partition": "Hong, Kung 1981; Irony, Toledo, Tiskin 2004; Smith et al. 2019; Christ et al. 2013",
@@ -51,7 +52,11 @@ def argument(b: Bound) -> Iterator[str]:
 
 def short(value: Any) -> str:
     """A sympy expression as text, in its shortest form."""
-    return str(sympy.factor_terms(sympy.simplify(value)))
+    return readable(_shortest(value))
+
+
+def _shortest(value: Any) -> Any:
+    return sympy.factor_terms(sympy.simplify(value))
 
 
 def _text(flow: Flow, name: str) -> str:
@@ -68,15 +73,18 @@ def _partition(p: Partition, flow: Flow, size: Any) -> Iterator[str]:
     yield f"     at most X = {size} + {p.registers} + T objects."
     for number, a in enumerate(p.parts):
         yield from _allowed(a, flow, number + 2)
-    segments = " + ".join(f"{_bracketed(short(expression(a.piece.size)))}/H(X)" for a in p.parts)
+    segments = " + ".join(f"{_divisible(expression(a.piece.size))}/H(X)" for a in p.parts)
     yield f"  {len(p.parts) + 2}. So there are at least {segments} - 1 whole segments."
     yield f"     With T = {short(p.stretch)}, the best: loads >= T*({segments} - 1) - produced on chip"
-    yield f"       = {p.value}"
+    yield f"       = {readable(p.value)}"
     yield f"     The leading term is {short(p.leading)}."
 
 
-def _bracketed(text: str) -> str:
-    return f"({text})" if re.search("[ /]", text) else text
+def _divisible(value: Any) -> str:
+    """`value` as the numerator of a fraction, in brackets if it needs them and has none of its own."""
+    value = _shortest(value)
+    text = readable(value)
+    return f"({text})" if re.search("[ /]", text) and not isinstance(value, sympy.Piecewise) else text
 
 
 def _allowed(a: Allowed, flow: Flow, step: int) -> Iterator[str]:
@@ -134,7 +142,7 @@ def _stencil(s: Stencil, size: Any, registers: int) -> Iterator[str]:
     yield f"     reads at the edge count as free: {short(s.edge)}."
     stretch = short(s.dimensions * (size + registers))
     yield f"     With T = {stretch}, the best: loads >= T*(executions/H(X) - 1) - free reads"
-    yield f"       = {s.value}"
+    yield f"       = {readable(s.value)}"
     yield f"     The leading term is {short(s.leading)}."
 
 
@@ -154,7 +162,7 @@ def _staggered(s: Staggered, flow: Flow | None, size: Any, registers: int) -> It
     yield f"  4. There are {short(s.executions)} executions;"
     yield f"     reads at the edge count as free: {short(s.free)}."
     yield f"     With T = {short(2 * (size + registers))}: loads >= T*(executions/H(X) - 1) - free reads"
-    yield f"       = {s.value}"
+    yield f"       = {readable(s.value)}"
     yield f"     The leading term is {short(s.leading)}."
 
 
@@ -169,7 +177,7 @@ def _bottleneck(b: Bottleneck, flow: Flow, size: Any, registers: int) -> Iterato
     if b.inputs != 0:
         yield f"     First loads of inputs, not included above: {short(b.inputs)}."
         yield "     Loads of different values add up:"
-    yield f"     loads >= {b.value}"
+    yield f"     loads >= {readable(b.value)}"
     yield f"     The leading term is {short(b.leading)}."
 
 
