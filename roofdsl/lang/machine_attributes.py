@@ -59,8 +59,8 @@ ATTRIBUTES = (
         "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
     ),
     Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time added by each array"),
-    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar of an array's type"),
-    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each size"),
+    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar that is only read"),
+    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each parameter"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
     Attribute(
         "throttled", _MACHINE, "frequency", "throttled_clock_hz",
