@@ -159,7 +159,8 @@ class BySegments(_Walk):
         if self.growth is None and self.until_growth is not None and self.cost >= self.until_growth:
             from roofdsl.simulate.segment_tables import copies_of, growth_of
 
-            self.growth = growth_of(self.tables, self.cursor, *own), copies_of(self.program, self.blocks)
+            copies = copies_of(self.program, self.cursor, self.cache, self.blocks)
+            self.growth = growth_of(self.tables, self.cursor, *own), copies
         if self.growth is None:
             with first_call(run_skipping):
                 run_skipping(self.tables, self.cursor, budget, *own)

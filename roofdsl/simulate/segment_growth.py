@@ -334,20 +334,17 @@ def _run_growing(  # noqa: PLR0917
             loop = blocks.of_variable[v]
             own = blocks.notes[loop]
             notes[WORK] += 10
-            stop = cursor[1][v]
-            if copies.of_variable[v] >= 0:
-                stop = at_copies(v, cursor, totals, cache, blocks, copies)
-                if stop == NEVER:
-                    continue
+            if copies.of_variable[v] >= 0 and not at_copies(v, tables, cursor, totals, cache, blocks, copies):
+                continue
             if alarms[v, FRESH]:
                 own[FIRST_SEEN] = cursor[0][v]
                 own[EXECUTIONS] += 1
             elif own[VALID] and not own[EXACT]:
                 note_cuts(notes, blocks)
-                look_at_growth(loop, v, stop, cursor, totals, cache, blocks, growth)
+                look_at_growth(loop, v, cursor[1][v], cursor, totals, cache, blocks, growth)
             at_boundary(cursor, totals, cache, blocks)
             if copies.of_variable[v] >= 0:
-                look_again(v, cursor[0], alarms, copies)
+                look_again(v, cursor, copies)
 
 
 run_growing = compiled(_run_growing)

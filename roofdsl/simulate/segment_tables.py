@@ -19,7 +19,7 @@ from roofdsl.simulate.segment_blocks import (
     PERIOD,
     Blocks,
 )
-from roofdsl.simulate.segments import MOST_SEGMENTS, SEGMENT
+from roofdsl.simulate.segments import LINES, MOST_SEGMENTS, SEGMENT, empty_list
 from roofdsl.simulate.shifts import copied_loops, repeating_loops
 from roofdsl.simulate.walk import LEAST, NEVER, STRIDE, Cursor, Ints
 
@@ -33,6 +33,7 @@ MOST_GROWING = 256  # segments of a growing top
 MOST_NEW = 1024
 MOST_COLUMNS = 512  # of segments that one block touches, with those emptied meanwhile
 MOST_RECORDS = 256  # the longest period of an outer loop for which records are kept
+MOST_LINES, MOST_FIRST_LINES = 1 << 26, 1 << 23  # of a program, and of all records
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
@@ -97,11 +98,13 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
     )
 
 
-def copies_of(program: Program, blocks: Blocks) -> Copies:
+def copies_of(program: Program, cursor: Cursor, cache: List, blocks: Blocks) -> Copies:
     """The loops that begin by repeating what they did in an earlier iteration of the loop around them."""
+    from roofdsl.simulate.first_lines import work_space
     from roofdsl.simulate.segment_copies import (
         COPY_NOTES,
         FIRST,
+        MOST_DIRTY,
         MOST_RECORDED,
         OUTER,
         OUTER_STEP,
@@ -110,15 +113,16 @@ def copies_of(program: Program, blocks: Blocks) -> Copies:
         Copies,
     )
 
-    arrays = len(program.layouts)
+    arrays, lines = len(program.layouts), int(cache.notes[LINES])
     found, moves = [], []
-    for loop in copied_loops(program):
+    for loop in copied_loops(program) if program.lines <= MOST_LINES else ():
         ways: dict[int, set[int]] = {}
-        for reference, lines in loop.lines.items():
-            ways.setdefault(program.references[reference][1], set()).add(lines)
+        for reference, by in loop.lines.items():
+            ways.setdefault(program.references[reference][1], set()).add(by)
         outer, inner = blocks.of_variable[loop.outer], blocks.of_variable[loop.inner]
         known = inner >= 0 and (outer < 0 or not blocks.notes[outer, EXACT])
-        if known and loop.period <= MOST_RECORDS and all(len(own) == 1 for own in ways.values()):
+        few = loop.period <= MOST_RECORDS and loop.period * lines <= MOST_FIRST_LINES
+        if known and few and all(len(own) == 1 for own in ways.values()):
             found.append(loop)
             moves.append([min(ways.get(a, {0})) for a in range(arrays)])
     n, records = len(found), max((loop.period for loop in found), default=1)
@@ -136,8 +140,13 @@ def copies_of(program: Program, blocks: Blocks) -> Copies:
         around,
         np.full_like(around, NEVER),
         np.array(moves, dtype=np.int64).reshape(n, arrays),
-        np.zeros((n, records, 2, RECORD), dtype=np.int64),
-        np.zeros((n, records, 2, SEGMENT, MOST_RECORDED), dtype=np.int64),
-        np.zeros((n, records, 2, arrays, 4), dtype=np.int64),
+        np.zeros((n, SEGMENT, MOST_RECORDED), dtype=np.int64),
         np.zeros((n, arrays, 3), dtype=np.int64),
+        np.zeros((n, records, RECORD), dtype=np.int64),
+        np.zeros((n, records, SEGMENT, MOST_RECORDED), dtype=np.int64),
+        np.zeros((n, records, arrays, 3), dtype=np.int64),
+        np.zeros((n, records, 2, lines if n else 0), dtype=np.int32),
+        np.zeros((n, records + 1, 1 + MOST_DIRTY), dtype=np.int32),
+        empty_list(lines, cache.tallies),
+        work_space(cursor, program.lines if n else 0, lines if n else 0),
     )

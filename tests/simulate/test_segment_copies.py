@@ -21,10 +21,12 @@ def interval_kernel(rng: Random) -> str:
     if not rows:
         order, i = "for j in range(n), r in range(j):", "j - 1 - r"
     wide, narrow = rng.choice(("f64", "f32")), rng.choice(("f64", "f32", "i8"))
-    first = rng.choice(("T[{i}, j - 1]", "T[{i} + 1, j]", "x[j]", "T[{i} + 1, j - 1] + x[{i}]", "x[j] + y[{i}]"))
+    first = rng.choice(
+        ("T[{i}, j - 1]", "T[{i} + 1, j]", "x[j]", "T[{i} + 1, j - 1] + x[{i}]", "x[j] + y[{i}]", "y[j]")
+    )
     second = rng.choice(("T[{i}, k] + T[k + 1, j]", "T[{i}, k] + T[k, j]", "T[k, j]", "x[k] + T[{i}, k]"))
-    last = rng.choice(("", "", "y[j] += T[{i}, j]", "y[{i}] = x[j]"))
-    lines = [f"    in x: {narrow}[n]", f"    inout T: {wide}[n, n]", f"    inout y: {wide}[n]"]
+    last = rng.choice(("", "", "y[j] += T[{i}, j]", "y[{i}] = x[j]", "y[j] = x[j]", "x[j] = y[j] + y[{i}]"))
+    lines = [f"    inout x: {narrow}[n]", f"    inout T: {wide}[n, n]", f"    inout y: {wide}[n]"]
     around = rng.random() < 0.3
     lines += ["    for t in range(2):"] if around else []
     more = "    " * (1 + around)
@@ -52,6 +54,19 @@ def test_loops_that_begin_with_copies() -> None:
     rows = 64 * (size["n"] + 1) * 4 // 64  # each step is a row and a column back, in lines
     assert (loop.period, set(loop.lines.values())) == (64, {-1, -rows})
     assert not copied_loops(compile_kernel(polybench("trmm"), standard_sizes()["trmm"]["mini"], 64))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("last", ["y[n - 1 - r] = x[j]", "x[j] = y[j]", "y[j] = x[j]"])
+def test_lines_that_stay_dirty(last: str) -> None:
+    """Lines that were written before the inner loop, and are only read in it or written again much later."""
+    kernel = kernel_of(
+        "kernel k(n):\n    inout x: f32[n], y: i8[n], T: f32[n, n]\n    for r in range(n), j in range(n - r, n):\n"
+        "        T[n - 1 - r, j] = y[j] + y[n - 1 - r]\n        for k in range(n - r, j):\n"
+        f"            T[n - 1 - r, j] += T[n - 1 - r, k] * T[k + 1, j]\n        {last}\n"
+    )
+    for n, lines in ((150, 40), (160, 100), (203, 250)):
+        assert agree(kernel, {"n": n}, 16 * lines, 16, growing=True)
 
 
 @pytest.mark.thorough
