@@ -16,14 +16,14 @@ Kind = Literal[
 ]  # fmt: skip
 
 _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
-_SIZES |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZES |= {"kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _SMALL = {"p": Fraction(1, 10**12), "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)}
 _PREFIXES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
 
 UNITS: Mapping[Kind, Mapping[str, Fraction]] = {
     "size": {u: Fraction(f) for u, f in _SIZES.items()},
     "bandwidth": {f"{u}/s": Fraction(f) for u, f in _SIZES.items()},
-    "time": {u: Fraction(1, 10**e) for u, e in (("s", 0), ("ms", 3), ("us", 6), ("ns", 9))},
+    "time": {u: Fraction(1, 10**e) for u, e in (("s", 0), ("ms", 3), ("us", 6), ("ns", 9), ("ps", 12))},
     "flop_rate": {f"{p}FLOP/s": Fraction(f) for p, f in _PREFIXES.items()},
     "op_rate": {f"{p}OP/s": Fraction(f) for p, f in _PREFIXES.items()},
     "frequency": {f"{p}Hz": Fraction(f) for p, f in list(_PREFIXES.items())[:5]},
@@ -54,7 +54,7 @@ WORDS: Mapping[Kind, str] = {
 _SHOWN: Mapping[Kind, str] = {
     "size": "B KiB MiB GiB TiB kB MB GB TB",
     "bandwidth": "B/s KiB/s MiB/s GiB/s TiB/s kB/s MB/s GB/s TB/s",
-    "time": "s ms us ns",
+    "time": "s ms us ns ps",
     "flop_rate": "MFLOP/s GFLOP/s TFLOP/s PFLOP/s",
     "op_rate": "MOP/s GOP/s TOP/s POP/s",
     "frequency": "Hz kHz MHz GHz",

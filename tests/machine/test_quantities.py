@@ -1,6 +1,19 @@
+import re
+
 import pytest
 
-from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_number, show_rate, show_size, show_time
+from roofdsl.lang.units import Kind, convert
+from roofdsl.machine.quantities import (
+    group,
+    show_bandwidth,
+    show_bytes,
+    show_energy_per,
+    show_number,
+    show_power,
+    show_rate,
+    show_size,
+    show_time,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,3 +41,25 @@ from roofdsl.machine.quantities import group, show_bandwidth, show_bytes, show_n
 )
 def test_quantities_as_people_write_them(shown: str, text: str) -> None:
     assert shown == text
+
+
+_WRITTEN = {
+    "time": (show_time, range(-18, 6)),
+    "size": (lambda size: show_size(int(size)), range(1, 16)),
+    "bandwidth": (show_bandwidth, range(1, 18)),
+    "flop_rate": (show_rate, range(1, 20)),
+    "op_rate": (lambda per_s: show_rate(per_s, "OP"), range(1, 20)),
+    "power": (show_power, range(-3, 8)),
+    "byte_energy": (lambda joules: show_energy_per(joules, "B"), range(-16, -3)),
+    "operation_energy": (lambda joules: show_energy_per(joules, "OP"), range(-16, -3)),
+}
+
+
+@pytest.mark.parametrize("kind", _WRITTEN)
+def test_what_is_written_into_a_machine_file_can_be_read(kind: Kind) -> None:
+    show, exponents = _WRITTEN[kind]
+    for exponent in exponents:
+        value = 1.234 * 10.0**exponent
+        text = show(value)
+        number, unit = re.fullmatch(r"(\S+) (.+)", text).groups()
+        assert float(convert(number, unit, kind)) == pytest.approx(value, rel=0.2 if kind == "size" else 1e-3), text
