@@ -88,10 +88,10 @@ def command(
     effort: float,
     as_json: bool,
 ) -> None:
-    """Rank changes to FILE's kernels by their predicted gain on a machine.
+    """Rank changes to FILE's kernels and programs by their predicted gain on a machine.
 
     The changes are tiles, loop orders, register blocks, threads, narrower types, matrix units, stores that bypass the
-    caches, reciprocals and layouts. Each change is proven legal from the dependences.
+    caches, reciprocals, layouts, and fewer launches. Each change is proven legal from the dependences.
     """
     machine = load_machine(machine_name)
     chosen = choose(file)

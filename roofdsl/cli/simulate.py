@@ -44,7 +44,9 @@ LONG_S = 3600
 @size_option("--cache", "The size of a single cache, such as 32KiB.")
 @click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Simulate all cache levels of a machine.")
 @size_option("--line", "The size of a cache line; by default, the machine's, otherwise one element of each array.")
-@size_option("--sector", "The size of a sector, the part of a line that is loaded at a time (with --cache).")
+@size_option(
+    "--sector", "The size of a sector, the part of a line that is loaded at a time; by default, the machine's, or a line."
+)
 @click.option("--ways", type=int, help="Number of ways; by default, the machine's, otherwise fully associative.")
 @click.option(
     "--policy",
@@ -54,7 +56,10 @@ LONG_S = 3600
 )
 @click.option("--bypass", is_flag=True, help="With --policy opt: an access may go past the cache.")
 @click.option(
-    "--write", type=click.Choice(["back", "through"]), default="back", help="Write-back (the default) or write-through."
+    "--write",
+    type=click.Choice(["back", "through"]),
+    default="back",
+    help="Whether the first cache is write-back (the default) or write-through.",
 )
 @click.option(
     "--traffic",
@@ -77,7 +82,7 @@ LONG_S = 3600
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z).")
 @look_options("figure", "--curve")
 @click.option("--every-access", is_flag=True, help="Also simulate iterations that only repeat earlier ones.")
-@click.option("--long", "long_run", is_flag=True, help="Allow runs of more than an hour.")
+@click.option("--long", "long_run", is_flag=True, help="Allow runs of more than an hour; they need --budget none, too.")
 @json_option
 def simulate(
     *,
@@ -294,7 +299,7 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
         shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"
         raise CommandError(
             f"kernel {at.name} makes {total:,} accesses at these sizes, and simulating them takes about {shown}",
-            "use smaller sizes, or start it anyway with --long; `derive --cache` may find the traffic quickly",
+            "use smaller sizes, or start it anyway with --long --budget none; `derive --cache` may find the traffic quickly",
         )
     return total
 

@@ -40,7 +40,7 @@ SCHEMA = "roofdsl.threshold/1"
 @machine_option
 @click.option("--over", required=True, metavar="NAME", help="The parameter that grows.")
 @set_option
-@click.option("--between", "terms", metavar="TERM,TERM", help="Compare only these terms, as in launch,compute.")
+@click.option("--between", "terms", metavar="TERM,TERM,...", help="Compare only these terms, as in launch,compute.")
 @traffic_option
 @unit_option
 @click.option(

@@ -238,7 +238,7 @@ KIND = Kind(
         "machine",
         "set",
         at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
-        Option("--level", "Show intensities at these levels; by default, the memory.", "NAME", many=True),
+        Option("--level", "Show intensities at this level (repeatable); by default, the memory.", "NAME", many=True),
         POINTS,
         "traffic",
         "unit",
