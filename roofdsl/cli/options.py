@@ -82,7 +82,9 @@ def unit_option(function: F) -> F:
     return click.option("--unit", type=units, help="Run contractions on matrix units.")(function)
 
 
-def type_option(about: str = "Draw the roofs of this type (repeatable); by default, those of the kernels.") -> Callable[[F], F]:
+def type_option(
+    about: str = "Draw the roofs of this type (repeatable); by default, those of the kernels.",
+) -> Callable[[F], F]:
     """`--type TYPE`, repeatable; the function gets `types`, all of which exist."""
     return click.option("--type", "types", multiple=True, metavar="TYPE", callback=_types, help=about)
 

@@ -55,7 +55,10 @@ SHARED: dict[str, Decorate] = {
     "unit": unit_option,
     "type": type_option(),
     "results": click.option(
-        "--results", multiple=True, metavar="RESULT.json", help="Measured times of the FILEs, from `measure` (repeatable)."
+        "--results",
+        multiple=True,
+        metavar="RESULT.json",
+        help="Measured times of the FILEs, from `measure` (repeatable).",
     ),
     "ceilings": ceilings_option,
 }

@@ -45,7 +45,7 @@ LONG_S = 3600
 @click.option("--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Simulate all cache levels of a machine.")
 @size_option("--line", "The size of a cache line; by default, the machine's, otherwise one element of each array.")
 @size_option(
-    "--sector", "The size of a sector, the part of a line that is loaded at a time; by default, the machine's, or a line."
+    "--sector", "The size of a sector, the part of a line that is loaded at a time; by default, the machine's."
 )
 @click.option("--ways", type=int, help="Number of ways; by default, the machine's, otherwise fully associative.")
 @click.option(
@@ -299,7 +299,8 @@ def count_accesses(at: Sized, *, long_run: bool) -> int | None:
         shown = show_time(seconds) if seconds < 86400 else f"{seconds / 86400:,.0f} days"
         raise CommandError(
             f"kernel {at.name} makes {total:,} accesses at these sizes, and simulating them takes about {shown}",
-            "use smaller sizes, or start it anyway with --long --budget none; `derive --cache` may find the traffic quickly",
+            "use smaller sizes, or start it anyway with --long --budget none; "
+            "`derive --cache` may find the traffic quickly",
         )
     return total
 

@@ -273,10 +273,18 @@ class OutOfReach(CommandError):
     def __init__(self, kernel: str, reason: str, accesses: int, most: int) -> None:
         super().__init__(
             f"the exact traffic of kernel {kernel} at these sizes takes too long to compute: {reason}",
-            f"{accesses:,} accesses are too many to simulate (limit {most:,}); use smaller sizes"
-            if accesses > most
-            else "use smaller sizes",
+            _remedy(accesses, most),
         )
+
+
+def _remedy(accesses: int, most: int) -> str:
+    """What helps: smaller sizes, or a longer budget if there is only no time left to simulate the accesses."""
+    if accesses > most:
+        return f"{accesses:,} accesses are too many to simulate (limit {most:,}); use smaller sizes"
+    own = budget.current()
+    if own is None or accesses <= budget.left_s() * SIMULATED_PER_SECOND:
+        return "use smaller sizes"
+    return f"use smaller sizes, or more time: `--budget {budget.longer(own)}`"
 
 
 def lines_by_distances(

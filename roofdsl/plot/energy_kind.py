@@ -46,7 +46,9 @@ def energy_kind(quantity: Quantity, line: str, about: str, read: Callable[[str],
             "type",
             "results",
             Option("--measured", "A measured point (repeatable).", metavar, many=True, read=read),
-            Option("--points", f"A table of measured points: {', '.join(COLUMNS)} (repeatable).", "FILE.csv", many=True),
+            Option(
+                "--points", f"A table of measured points: {', '.join(COLUMNS)} (repeatable).", "FILE.csv", many=True
+            ),
         ),
         figure,
     )

@@ -65,7 +65,9 @@ def at_option(about: str) -> Option:
     return Option("--at", about, "n=64|n=8..64:*2", many=True)
 
 
-POINTS = Option("--points", "A file of measured points, or a shipped citation (repeatable).", "POINTS.json|NAME", many=True)
+POINTS = Option(
+    "--points", "A file of measured points, or a shipped citation (repeatable).", "POINTS.json|NAME", many=True
+)
 
 
 @dataclass(frozen=True)

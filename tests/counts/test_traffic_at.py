@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from roofdsl import budget
 from roofdsl.counts import traffic_at as module
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.traffic_at import OutOfReach, TrafficAt, Ways, traffic_at
@@ -63,6 +64,22 @@ def test_no_way_is_said_so() -> None:
     with pytest.raises(OutOfReach, match="too long to compute: too many operations"):
         ways.answer("k", 10**10, LONG - 1, prefer_simulation=True)
     assert seen == [BRIEF, WALKED, QUICK]  # neither from end to end, nor with all operations that there are
+
+
+@pytest.mark.parametrize(
+    ("seconds", "executed", "remedy"),
+    [
+        (20, 10**9, "use smaller sizes, or more time: `--budget 2min`"),  # a simulation takes 50 s
+        (20, 10**7, "use smaller sizes"),  # it was tried
+        (20, LONG + 1, f"{LONG + 1:,} accesses are too many to simulate (limit {LONG:,}); use smaller sizes"),
+        (3600, 10**9, "use smaller sizes"),
+    ],
+)
+def test_a_longer_budget_is_proposed_where_only_time_is_lacking(seconds: float, executed: int, remedy: str) -> None:
+    ways, _ = tried(10**12, 10**12, whole=False)
+    with budget.beginning(seconds, 1 << 40, whole=True), pytest.raises(OutOfReach) as caught:
+        ways.answer("k", executed, LONG, prefer_simulation=True)
+    assert caught.value.help == remedy
 
 
 def test_what_was_hard_for_sets_is_simulated_at_once_at_other_sizes() -> None:

@@ -268,7 +268,9 @@ KIND = Kind(
             many=True,
             read=_measured,
         ),
-        Option("--measured-file", "A file of measured points, as from `import ncu` (repeatable).", "POINTS.json", many=True),
+        Option(
+            "--measured-file", "A file of measured points, as from `import ncu` (repeatable).", "POINTS.json", many=True
+        ),
         Option("--level", "The level whose bytes give these points' intensity; by default, the memory.", "NAME"),
         Option("--launches", "Draw W over the total launch time as ceilings.", takes="nothing"),
         Option("--by-kernel", "Also draw each program's kernels, with their shares of its time.", takes="nothing"),
