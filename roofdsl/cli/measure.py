@@ -105,8 +105,9 @@ def measure(
 ) -> int:
     """Verify and time the kernels of FILE (or FILE:NAME, or a shipped name) on this machine.
 
-    A program is timed as a whole and launch by launch. A kernel without the chosen variant runs in the plain one. The
-    exit status is 1 if results cannot be verified because the rounding error alone may exceed them.
+    A program is timed as a whole and launch by launch. Its kernels that lack the chosen variant run in the plain one; a
+    kernel on its own that lacks it is an error. The exit status is 1 if results cannot be verified because the rounding
+    error alone may exceed them.
     """
     refuse_strict(backend, math)
     known = _CPU if backend == "cpu" else _GPU
