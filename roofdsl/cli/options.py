@@ -225,7 +225,7 @@ def in_core_option(function: F) -> F:
         show_default=True,
         help="Where the in-core time comes from. compiled: the assembly of generated code; stated: the kernel and what "
         "the machine states; auto: compiled if the machine is this processor, otherwise stated; llvm-mca, osaca: that "
-        "tool, if it is installed.",
+        "tool, if it is installed; none: no expected time.",
     )(function)
 
 
