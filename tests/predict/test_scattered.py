@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from roofdsl.counts.data_traffic import chosen_arrays
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.placed import places
 from roofdsl.machine.kept import found_again

@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.codegen.inputs import random_inputs
 from roofdsl.codegen.reference import reference
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.record import replace
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
