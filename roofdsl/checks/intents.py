@@ -9,8 +9,8 @@ from typing import Any
 
 from roofdsl.checks.dependences import TooLong, Use, admissible, described, uses, walk, ways_before
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.integers import IntExpr
 from roofdsl.loops.model import Array, For, Kernel

@@ -23,8 +23,8 @@ from roofdsl.checks.dependences import (
     ways_before,
 )
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.report import listed
 from roofdsl.lang.source import Span
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.model import For, Kernel, Order, Tile

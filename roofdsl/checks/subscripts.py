@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from roofdsl.checks.dependences import Use, described, environment, executed, uses
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.affine import affine, maximum, minimum
 from roofdsl.loops.integers import Compare, Const, FloorDiv, IntExpr, Mod, Sum, Sym, sub

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.find import models_folder
 
 COURSE: Mapping[str, str] = {

@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from roofdsl.classroom.answer_language import Node, parse
 from roofdsl.classroom.forms_as_formulas import formula_of, number, ratio
-from roofdsl.classroom.formula import Node, parse
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Literal
 
-from roofdsl.classroom.answer_units import value_of
-from roofdsl.classroom.exact import evaluate, quotient, real, same
-from roofdsl.classroom.formula import (
+from roofdsl.classroom.answer_language import (
     Binary,
     Call,
     FormulaError,
@@ -24,6 +22,8 @@ from roofdsl.classroom.formula import (
     functions_in,
     names_in,
 )
+from roofdsl.classroom.answer_units import value_of
+from roofdsl.classroom.exact import evaluate, quotient, real, same
 from roofdsl.lang.record import Record
 
 POINTS = 16

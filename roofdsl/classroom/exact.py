@@ -12,8 +12,7 @@ from functools import cache
 from math import isqrt
 from typing import Any
 
-from roofdsl.classroom.answer_units import PLAIN, Dimension, value_of
-from roofdsl.classroom.formula import (
+from roofdsl.classroom.answer_language import (
     Binary,
     Call,
     Comparison,
@@ -24,6 +23,7 @@ from roofdsl.classroom.formula import (
     Node,
     Number,
 )
+from roofdsl.classroom.answer_units import PLAIN, Dimension, value_of
 
 RANGE = 250
 """Values lie between 10**-RANGE and 10**RANGE."""

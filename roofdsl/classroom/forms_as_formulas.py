@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from roofdsl.classroom.formula import Binary, Call, Name, Negative, Node, Number
+from roofdsl.classroom.answer_language import Binary, Call, Name, Negative, Node, Number
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.sets.quasi import Floor, Quasi
 

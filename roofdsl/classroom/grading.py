@@ -20,8 +20,8 @@ from roofdsl.classroom.submissions import Submission, Unreadable, read
 from roofdsl.classroom.unexpected import missing, strangers
 from roofdsl.classroom.versions import version_of
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.report import did_you_mean
 
 FILES = {"kernel": ".roof", "measurement": ".json"}
 """The file name endings that answers of each kind may have."""

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from roofdsl.classroom.answer_language import FormulaError, Node
 from roofdsl.classroom.answer_units import PLAIN, value_of
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
 from roofdsl.classroom.forms_as_formulas import number
-from roofdsl.classroom.formula import FormulaError, Node
 from roofdsl.classroom.kernels import judge_kernel
 from roofdsl.classroom.measured_files import judge_measurement
 from roofdsl.classroom.student_version import MEASURED, StudentVersion, VersionPart, shown

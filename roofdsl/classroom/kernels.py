@@ -10,10 +10,10 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
+from roofdsl.classroom.answer_language import Node, names_in
 from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
-from roofdsl.classroom.formula import Node, names_in
 from roofdsl.classroom.kernel_equality import Differs, decides, expected, same_results
 from roofdsl.classroom.student_version import StudentVersion, VersionPart
 from roofdsl.classroom.verdict import Verdict

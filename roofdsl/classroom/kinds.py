@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from roofdsl.classroom.answer_language import FormulaError, Node, Number, names_in, parse, replaced
 from roofdsl.classroom.answer_units import Dimension
 from roofdsl.classroom.exact import dimension
-from roofdsl.classroom.formula import FormulaError, Node, Number, names_in, parse, replaced
 
 _UNITS = {
     **dict.fromkeys(("W",), "FLOP"),

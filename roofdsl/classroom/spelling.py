@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from roofdsl.classroom.formula import MAX_LENGTH, FormulaError
+from roofdsl.classroom.answer_language import MAX_LENGTH, FormulaError
 
 _SIGNS = {
     **dict.fromkeys("×·∗⋅•∙⨯✕✖⨉", "*"),

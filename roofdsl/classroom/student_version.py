@@ -11,13 +11,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from roofdsl.classroom.answer_units import Dimension, value_of
-from roofdsl.classroom.data import Exercise, Part
-from roofdsl.classroom.engine import Query, answer, machine_of, size
-from roofdsl.classroom.equality import Symbol, points
-from roofdsl.classroom.exact import evaluate, folded, holds, same
-from roofdsl.classroom.forms_as_formulas import number
-from roofdsl.classroom.formula import (
+from roofdsl.classroom.answer_language import (
     FormulaError,
     Node,
     Number,
@@ -27,6 +21,12 @@ from roofdsl.classroom.formula import (
     replaced,
     show,
 )
+from roofdsl.classroom.answer_units import Dimension, value_of
+from roofdsl.classroom.data import Exercise, Part
+from roofdsl.classroom.engine import Query, answer, machine_of, size
+from roofdsl.classroom.equality import Symbol, points
+from roofdsl.classroom.exact import evaluate, folded, holds, same
+from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.kinds import kind_of
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record

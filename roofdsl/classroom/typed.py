@@ -11,9 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from itertools import product
 
-from roofdsl.classroom.answer_units import PLAIN, Dimension, is_rate, unit_named
-from roofdsl.classroom.exact import dimension
-from roofdsl.classroom.formula import (
+from roofdsl.classroom.answer_language import (
     FUNCTIONS,
     Binary,
     Call,
@@ -26,6 +24,8 @@ from roofdsl.classroom.formula import (
     number_of,
     show,
 )
+from roofdsl.classroom.answer_units import PLAIN, Dimension, is_rate, unit_named
+from roofdsl.classroom.exact import dimension
 from roofdsl.classroom.spelling import tokens
 
 _ALIASES = {"ceiling": "ceil", "ld": "log2", "lb": "log2", "log_2": "log2"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.submissions import Missing, Submission
-from roofdsl.lang.report import did_you_mean, listed
+from roofdsl.lang.findings import did_you_mean, listed
 
 MOST_NOTES = 8
 _LONGEST = 40

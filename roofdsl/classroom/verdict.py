@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roofdsl.classroom.formula import Node
+from roofdsl.classroom.answer_language import Node
 from roofdsl.lang.record import Record
 
 

@@ -71,6 +71,6 @@ def summary(own: budget.Budget) -> str:
     return f"{listed}: left out to stay within {budget.shown(own)}; `--budget {budget.longer(own)}` searches longer"
 
 
-def stopped(own: budget.Budget) -> str:
-    """The message that a command was stopped with nothing to show."""
-    return f"nothing was found within {budget.shown(own)}\nhelp: `--budget {budget.longer(own)}` searches longer"
+def stopped(own: budget.Budget) -> tuple[str, str]:
+    """The message that a command was stopped with nothing to show, and what helps."""
+    return f"nothing was found within {budget.shown(own)}", f"`--budget {budget.longer(own)}` searches longer"

@@ -8,7 +8,7 @@ import click
 
 from roofdsl.cli.options import json_option, set_option, show_json
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError, render
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel
 from roofdsl.machine.find import Target, checked_file, find_model

@@ -19,8 +19,8 @@ from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.options import json_option, show_json
 from roofdsl.cli.progress import progress_bar
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import plural
 from roofdsl.lang.record import replace
-from roofdsl.lang.report import plural
 from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.options import choose_all, kernels_of, no_programs, set_option, traffic_option, type_option, warn
-from roofdsl.lang.report import plural
+from roofdsl.lang.findings import plural
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.store.atomic import check_writable, write_whole

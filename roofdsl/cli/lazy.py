@@ -35,7 +35,7 @@ class LazyGroup(click.Group):
         """As in click, with a suggestion for a mistyped name."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in self.commands_at:
-            from roofdsl.lang.report import did_you_mean
+            from roofdsl.lang.findings import did_you_mean
 
             hint = did_you_mean(name, self.commands_at)
             raise click.UsageError(f"there is no command `{name}`" + (f"; {hint}" if hint else ""), ctx)

@@ -6,23 +6,22 @@ Commands are imported when they run, so that `roofdsl --help` is fast. Exit stat
 
 from __future__ import annotations
 
-import errno
 import gc
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
 from roofdsl import __version__, budget
-from roofdsl.cli.budget import stopped, summary, take_budget
+from roofdsl.cli.budget import summary, take_budget
 from roofdsl.cli.code_options import take_reading_options
+from roofdsl.cli.failure import NO_ROOM, Failure, failure_of, for_people, out_of_budget
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
 from roofdsl.cli.safe_streams import visible_output
 from roofdsl.lang.cache_folder import turn_off
-from roofdsl.lang.diagnostics import CommandError, InputError
 
 # name -> (module:attribute, one line of help)
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -113,32 +112,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(status)
 
 
-def run(args: list[str], debug: bool = False) -> int:
-    """Run `args` and return the exit status; errors are reported on standard error. With `debug` they are raised."""
+def run(args: list[str], debug: bool = False, spoken: Callable[[Failure], str] = for_people) -> int:
+    """Run `args` and return the exit status; a failure is written to standard error as `spoken` has it.
+
+    With `debug`, errors that have a message of their own are raised.
+    """
     with visible_output():
-        return _run_in_budget(args, debug)
+        return _run_in_budget(args, debug, spoken)
 
 
-def _run_in_budget(args: list[str], debug: bool) -> int:
+def _run_in_budget(args: list[str], debug: bool, spoken: Callable[[Failure], str]) -> int:
     if "--no-cache" in args:  # like --debug, it may be anywhere
         turn_off()
         args = [a for a in args if a != "--no-cache"]
     try:
         args, seconds, memory = take_budget(take_reading_options(args))
     except click.ClickException as error:
-        error.show()
-        return 2
+        return _tell(failure_of(error), spoken)
     args = [f"./-{a[1:]}" if a.startswith("-:") else a for a in args]  # `-:KERNEL` is not an option
     name = next((a for a in args if not a.startswith("-")), "")
     with budget.beginning(seconds, memory, whole=name not in OWN_WORK) as own, telling_progress(name):
-        own.last_words = f"error: {stopped(own)}\n"
-        status = _run(args, debug)
+        own.last_words = f"{spoken(out_of_budget(own))}\n"
+        status = _run(args, debug, spoken)
         if own.left_out and status == 0:
             click.echo(f"note: {summary(own)}", err=True)
         return status
 
 
-def _run(args: list[str], debug: bool) -> int:
+def _run(args: list[str], debug: bool, spoken: Callable[[Failure], str]) -> int:
     try:
         with cli.make_context("roofdsl", args) as context:  # not cli.main, which has its own signal handling
             result = cli.invoke(context)
@@ -150,38 +151,16 @@ def _run(args: list[str], debug: bool) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except click.ClickException as error:
-        error.show()
-        return 2
     except BrokenPipeError:
         raise
     except Exception as error:
-        if debug:
+        if debug and not isinstance(error, click.ClickException):
             raise
-        return _tell(error)
+        if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
+        return _tell(failure_of(error), spoken)
 
 
-_NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-
-
-def _tell(error: Exception) -> int:
-    if isinstance(error, InputError):
-        click.echo(str(error), err=True)
-        return 1
-    if isinstance(error, CommandError):
-        click.echo(f"error: {error.message}", err=True)
-        if error.help:
-            click.echo(f"help: {error.help}", err=True)
-        return 2
-    if isinstance(error, OSError) and error.filename is None and error.errno in _NO_ROOM:
-        click.echo(f"error: the output cannot be written: {error.strerror}", err=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
-        return 2
-    if isinstance(error, budget.Spent):
-        own = budget.current()
-        click.echo(f"error: {stopped(own)}" if own else "error: the budget is used up", err=True)
-        return 2
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    click.echo(f"error: {what}", err=True)
-    click.echo("help: this is a bug in roofdsl; `--debug` shows where it happened", err=True)
-    return 2
+def _tell(failure: Failure, spoken: Callable[[Failure], str]) -> int:
+    click.echo(spoken(failure), err=True)
+    return failure.status

@@ -12,8 +12,8 @@ import roofdsl.frontends  # noqa: F401 registers what reads files of other langu
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, render
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.types import TYPES
 from roofdsl.lang.units import UnitError, parse_count, parse_size, parse_time
 from roofdsl.loops.indirect import require_affine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
@@ -26,11 +27,13 @@ from roofdsl.codegen.math_mode import Math
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.energy_roofline import require_energy
 from roofdsl.machine.find import load_machine
+from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import Code, Model
 from roofdsl.predict.kernel import Accesses, Options
 from roofdsl.predict.kernel import predict as predict_kernel
 from roofdsl.predict.occupancy import Block
-from roofdsl.predict.program import predict_launches
+from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.program import ProgramPrediction, predict_launches
 from roofdsl.tell import prediction, program_prediction
 
 
@@ -120,17 +123,20 @@ def predict(
         raise click.UsageError("--cores predicts kernels: name one as FILE:KERNEL")
     if values and chosen.programs:
         raise click.UsageError("--data gives values to one kernel: name it as FILE:KERNEL")
+    each = kernels_of(chosen, settings, values)
     if cores is None:
-        kernels = [
-            predict_kernel(kernel, own, machine, options) for kernel, own in kernels_of(chosen, settings, values)
-        ]
+        kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in each]
     else:
         from roofdsl.predict.scaling import on_cores
 
-        kernels = [
-            on_cores(kernel, own, machine, cores, options) for kernel, own in kernels_of(chosen, settings, values)
-        ]
+        kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in each]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
+    _show(kernels, programs, machine, as_json)
+
+
+def _show(
+    kernels: Sequence[Prediction], programs: Sequence[ProgramPrediction], machine: Machine, as_json: bool
+) -> None:
     if as_json:
         documents = [p.to_json() for p in kernels] + [p.to_json() for p in programs]
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.predict/1", "kernels": documents})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -57,6 +58,16 @@ def serve(*, stdio: bool, root: str | None, seconds: float, memory: int | None) 
             print(line, flush=True)
 
 
+def run_for_programs(args: list[str]) -> int:
+    """Run a command line; a failure is one line of JSON on standard error, for the server to read."""
+    from roofdsl.cli.main import run
+
+    return run(args, spoken=lambda failure: json.dumps({name: getattr(failure, name) for name in _PARTS}))
+
+
+_PARTS = ("status", "message", "help")
+
+
 class _nursery:  # used as a function
     """The process that answers calls, and the root as an absolute path. Raises CommandError if it is no folder."""
 
@@ -69,10 +80,9 @@ class _nursery:  # used as a function
         self.limits = Limits(seconds, memory or 4 << 30, 3 * seconds + 5)
 
     def __enter__(self) -> tuple[Any, Path | None]:
-        from roofdsl.cli.main import run
         from roofdsl.server.isolation import Nursery
 
-        self.made = Nursery(run, self.root, self.limits)
+        self.made = Nursery(run_for_programs, self.root, self.limits)
         return self.made, self.root
 
     def __exit__(self, *_: object) -> None:

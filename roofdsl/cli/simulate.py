@@ -106,15 +106,10 @@ def simulate(
     """Simulate every memory access of FILE's kernels (or FILE:KERNEL, or a shipped kernel's name) in caches."""
     if cache is None and machine_name is None and not histogram and figure is None:
         raise click.UsageError("give the caches: --cache SIZE, or --machine NAME")
-    if cache is not None and machine_name is not None:
-        raise click.UsageError("--cache and --machine both define the caches; choose one")
-    if traffic is not None and around:
-        raise click.UsageError("--around allocates no line on a write miss, so --traffic has no effect")
     if sets is not None and (figure is not None or not histogram):
         what = "--curve draws fully associative caches" if figure is not None else "--histogram is missing"
         raise click.UsageError(f"--sets selects the caches for --histogram, but {what}")
-    if bypass and policy != "opt":
-        raise click.UsageError("--bypass needs to know the future: give --policy opt")
+    _refuse_pairs(cache, machine_name, traffic, around, policy, bypass)
     chosen = choose_kernels(
         file, "only kernels are simulated (a program is the sum of its kernels, each starting cold)"
     )
@@ -143,6 +138,18 @@ def simulate(
             kernel, run.parameters, run.convention, line, machine=machine, curve=run.curve, best=best
         )
         save_figure(Path(figure), draw_traffic(content, look=look))
+
+
+def _refuse_pairs(  # noqa: PLR0917
+    cache: int | None, machine_name: str | None, traffic: Traffic | None, around: bool, policy: Policy, bypass: bool
+) -> None:
+    """Raise click.UsageError for options that do not go together."""
+    if cache is not None and machine_name is not None:
+        raise click.UsageError("--cache and --machine both define the caches; choose one")
+    if traffic is not None and around:
+        raise click.UsageError("--around allocates no line on a write miss, so --traffic has no effect")
+    if bypass and policy != "opt":
+        raise click.UsageError("--bypass needs to know the future: give --policy opt")
 
 
 class Caches(Record):

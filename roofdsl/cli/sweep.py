@@ -161,11 +161,7 @@ def sweep(
             variants, ranges, machines, options, caches=caches, runner=runner, most_counted=most_counted,
             tell=lambda done, total: move(done / max(1, total), f"{done:,} of {total:,}"),
         )  # fmt: skip
-    if not len(found.table):
-        raise CommandError("the sweep has no points")
-    if len(found.failures) == len(found.table):
-        _tell_troubles(found, journal)
-        raise CommandError("no point of the sweep could be predicted")
+    _require_points(found, journal)
     name, per = variants[0].kernel.name, _names(per_text)
     views = views_of(found.table, _views(found.table.names, best_by, pareto_text), per)
     if output is not None:
@@ -177,6 +173,15 @@ def sweep(
     elif output is None or best_by or pareto_text or per:
         show_blocks(blocks(found, name, views))
     return _tell_troubles(found, journal)
+
+
+def _require_points(found: Sweep, journal: Journal | None) -> None:
+    """Raise CommandError for a sweep without a single prediction."""
+    if not len(found.table):
+        raise CommandError("the sweep has no points")
+    if len(found.failures) == len(found.table):
+        _tell_troubles(found, journal)
+        raise CommandError("no point of the sweep could be predicted")
 
 
 def _check_files(output: str | None, figure: str | None) -> None:

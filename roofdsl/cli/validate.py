@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -170,34 +171,28 @@ def validate(
     the roof, or cannot be verified.
     """
     _check(variants, backend, math, plot, output)
-    ways = variants_on(cores, variants or (() if cores else VARIANTS[backend][:1]), backend)
     if cores and results:
         raise click.UsageError("stored results state on how many cores they ran; omit --cores with --results")
+    ways = variants_on(cores, variants or (() if cores else VARIANTS[backend][:1]), backend)
     reports = Reports(baseline, allow, junit, markdown)
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
     stored, documents, labels = _stored(results, point_names)
     limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written", energy=energy)
-
-    def against(found: list[Measurement], machine: Machine, at: Mapping[str, int] | None = None) -> list[Comparison]:
-        return compare_all(kernels, found, machine, sizes=at, options=options, limits=limits, accesses=accesses)
-
+    against = partial(compare_all, kernels, options=options, limits=limits, accesses=accesses)
     found = stored
     if not results:
-        reports.before_measuring(backend)
         runs = [Run(kernel, own, *way) for kernel, own in pairs for way in ways]
         how = How(backend, compiler, cold, budget, math=math, energy=energy)
-        found = _measured(runs, how, machines, against, reports)
-        if output is not None:
-            save(Path(output), found)
+        found = _measured(runs, how, lambda new: [c for m in machines for c in against(new, m)], reports, output)
     points = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)], documents, labels
     checks = [c for m in machines for c in compare_points(*points, m, options=options, limits=limits)]
     if documents and not checks and not stored:
         raise _no_point(kernels, documents)
     # results measured just now have the sizes of `settings` anyway
     steps = [(settings if results else {}) | at for at in parse_steps(sizes)] if found else []
-    compared = _each_once(c for m in machines for at in steps for c in against(found, m, at))
+    compared = _each_once(c for m in machines for at in steps for c in against(found, m, sizes=at))
     check_work(kernels, compared)
     beside = reports.beside(compared)
     _show(compared, checks, beside, as_json)
@@ -238,23 +233,27 @@ def _stored(
 def _measured(
     runs: list[Run],
     how: How,
-    machines: Sequence[Machine],
-    against: Callable[[list[Measurement], Machine], list[Comparison]],
+    against: Callable[[list[Measurement]], list[Comparison]],
     reports: Reports,
+    output: str | None,
 ) -> list[Measurement]:
-    """Measure the runs; those inconclusive in a comparison with one of the machines, or with the baseline, are measured
-    again at the end.
+    """Measure the runs, and write them to `output`. Those inconclusive in a comparison with one of the machines, or
+    with the baseline, are measured again at the end.
     """
+    reports.before_measuring(how.backend)
 
     def inconclusive(measured: Measurement) -> bool:
-        compared = [c for m in machines for c in against([measured], m)]
+        compared = against([measured])
         if reports.baseline is not None:
             beside = reports.beside(compared)
             return beside is not None and any(c.verdict == "inconclusive" for c in beside.changes)
         return any(c.verdict == "inconclusive" for c in compared)
 
     with progress_bar("validate") as tell:
-        return measure_settled(runs, how, inconclusive, tell)
+        found = measure_settled(runs, how, inconclusive, tell)
+    if output is not None:
+        save(Path(output), found)
+    return found
 
 
 def _each_once(found: Iterable[Comparison]) -> list[Comparison]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from roofdsl.codegen import targets
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import listed
+from roofdsl.lang.findings import listed
 
 if TYPE_CHECKING:
     from roofdsl.codegen.target import Target

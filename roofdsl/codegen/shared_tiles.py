@@ -10,8 +10,8 @@ from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.threads import LoopId, neighbours
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import listed
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul

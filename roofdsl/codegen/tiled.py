@@ -19,7 +19,7 @@ from roofdsl.codegen.launch_grids import Call, GridDimension
 from roofdsl.codegen.shared_tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.codegen.syntax import SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId
-from roofdsl.lang.report import listed
+from roofdsl.lang.findings import listed
 from roofdsl.loops.accesses import elements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr, sub

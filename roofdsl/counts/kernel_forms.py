@@ -10,7 +10,7 @@ from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.computed_once import AT_CACHE, form_within, settled
 from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names
-from roofdsl.counts.lines.closed_forms import Crossed, DistanceForms
+from roofdsl.counts.lines.symbolic_distances import Crossed, DistanceForms
 from roofdsl.counts.mirrored import MirroredForms, mirrored
 from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import accesses, statements

@@ -8,7 +8,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
-from roofdsl.lang.report import Report
+from roofdsl.lang.findings import Report
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
 

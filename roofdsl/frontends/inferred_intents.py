@@ -9,7 +9,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import InputError
-from roofdsl.lang.report import Report
+from roofdsl.lang.findings import Report
 from roofdsl.lang.source import Source
 from roofdsl.loops.lower import lower
 from roofdsl.store.memo import recall

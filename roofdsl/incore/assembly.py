@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from roofdsl.incore.model import NoInCore
+from roofdsl.incore.result import NoInCore
 from roofdsl.lang.record import Record
 
 

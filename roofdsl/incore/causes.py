@@ -18,8 +18,8 @@ from roofdsl.incore.ceilings import (
     unfused_cycles,
     widest_loads_cycles,
 )
-from roofdsl.incore.model import Step
 from roofdsl.incore.rates import Rates
+from roofdsl.incore.result import Step
 from roofdsl.incore.walk import Walked
 
 _ARITHMETIC = ("add", "mul", "fma", "max")

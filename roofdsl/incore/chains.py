@@ -69,9 +69,7 @@ def no_fusing(type_name: str) -> bool:
     return False
 
 
-def chain(
-    statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses = no_fusing
-) -> Chain | None:
+def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses = no_fusing) -> Chain | None:
     """The slowest chain from iteration to iteration; None if iterations do not depend on each other."""
     steps = steps_of(statements, loop, latency, fuses)
     cycles = _slope(steps)

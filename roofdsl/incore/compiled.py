@@ -9,9 +9,9 @@ from roofdsl.incore.assembly import read
 from roofdsl.incore.causes import steps_of
 from roofdsl.incore.ceilings import executed
 from roofdsl.incore.data_branches import OverData
-from roofdsl.incore.model import InCore, NoInCore
 from roofdsl.incore.native import Native, by_cc, by_numba, entered
 from roofdsl.incore.rates import Rates, rates_of
+from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.incore.sampled_data import SampledData, sampled_data, scaled
 from roofdsl.incore.state import State
 from roofdsl.incore.walk import Walked, walk

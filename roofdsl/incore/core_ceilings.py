@@ -6,8 +6,8 @@ Williams, Waterman and Patterson, "Roofline" (CACM 2009), call them "without SIM
 from __future__ import annotations
 
 from roofdsl.incore.classes import Kind
-from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import Rates, rates_of
+from roofdsl.incore.result import NoInCore
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
 from roofdsl.machine.model import Machine

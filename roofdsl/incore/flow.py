@@ -7,7 +7,7 @@ is removed. Compilers lay out blocks in an order that does not show how loops ne
 from __future__ import annotations
 
 from roofdsl.incore.assembly import Code, Instruction
-from roofdsl.incore.model import NoInCore
+from roofdsl.incore.result import NoInCore
 from roofdsl.lang.record import Record
 
 

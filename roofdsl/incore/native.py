@@ -8,7 +8,7 @@ from typing import Any
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.storage import STORAGE
-from roofdsl.incore.model import NoInCore
+from roofdsl.incore.result import NoInCore
 from roofdsl.incore.sampled_data import SampledData, numbers_at
 from roofdsl.incore.state import STACK, STACK_BYTES, State
 from roofdsl.lang.record import Record

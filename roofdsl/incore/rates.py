@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.incore.classes import Kind, Work
-from roofdsl.incore.model import NoInCore
+from roofdsl.incore.result import NoInCore
 from roofdsl.lang.record import Record
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core, Machine

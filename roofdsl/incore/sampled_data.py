@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from roofdsl.incore.model import InCore, NoInCore, Step
+from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.incore.state import Numbers
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses, bound_accesses, indices

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
-from roofdsl.incore.model import InCore, NoInCore, Step
 from roofdsl.incore.rates import Rates, rates_of
+from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.incore.shape import Loop, loops_of
 from roofdsl.incore.stated_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
 from roofdsl.lang.diagnostics import CommandError

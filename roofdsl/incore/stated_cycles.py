@@ -8,8 +8,8 @@ from itertools import combinations
 from roofdsl.counts.operations import StatementOperations
 from roofdsl.incore.chains import Chain
 from roofdsl.incore.classes import Kind, Work
-from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
+from roofdsl.incore.result import NoInCore
 from roofdsl.incore.shape import Loop, Moved
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES

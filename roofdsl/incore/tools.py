@@ -18,8 +18,8 @@ from pathlib import Path
 
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.compiled import native_code, walked_through
-from roofdsl.incore.model import InCore, NoInCore, Step
 from roofdsl.incore.rates import rates_of
+from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.incore.walk import Walked
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine

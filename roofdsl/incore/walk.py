@@ -20,8 +20,8 @@ from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
 from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
-from roofdsl.incore.model import NoInCore
 from roofdsl.incore.rates import LINE, Rates
+from roofdsl.incore.result import NoInCore
 from roofdsl.incore.state import State, holds
 from roofdsl.incore.window import Clock
 

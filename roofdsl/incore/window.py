@@ -136,26 +136,7 @@ class Clock:
         """Issues one more instruction; `address` of its load or store, None if there is none or it is unknown."""
         self.instructions += 1
         ready, free = self.ready, self.free
-        begun = self.dispatched + step.slots * self.per_slot
-        # The ring holds the retirement times of the last `window` instructions. This instruction takes the place of the
-        # oldest, which has to retire first.
-        ring, entries = self.ring, step.entries
-        if entries:
-            begun = max(ring[(self.position + entries - 1) % len(ring)] + self.rates.refill, begun)
-        if step.loads:
-            begun = max(begun, self.loading.room())
-        if step.stores:
-            begun = max(begun, self.storing.room())
-        if step.holds:
-            begun = max(begun, self.registers.room())
-        # Only instructions that need a port wait in this queue; plain loads and stores have separate queues.
-        if step.ports:
-            waiting = self.waiting
-            while waiting and waiting[0] <= begun:
-                heappop(waiting)
-            if len(waiting) >= self.rates.waiting:
-                begun = max(begun, heappop(waiting))
-        self.dispatched = begun
+        begun = self.dispatched = self._dispatched(step)
         start = begun
         for r in step.reads:
             start = max(start, ready[r])
@@ -187,25 +168,54 @@ class Clock:
             busy = step.mix_split if crosses else step.mix
             free[_MIX] = max(free[_MIX], begun) + busy
             done = max(done, free[_MIX] - busy)
+        self._retire(step, address, done)
+        if step.write >= 0:
+            ready[step.write] = done
+
+    def _dispatched(self, step: Step) -> float:
+        """The cycle in which an instruction leaves the front end: when each queue that it needs has room."""
+        begun = self.dispatched + step.slots * self.per_slot
+        # The ring holds the retirement times of the last `window` instructions. This instruction takes the place of the
+        # oldest, which has to retire first.
+        if step.entries:
+            begun = max(self.ring[(self.position + step.entries - 1) % len(self.ring)] + self.rates.refill, begun)
+        if step.loads:
+            begun = max(begun, self.loading.room())
+        if step.stores:
+            begun = max(begun, self.storing.room())
+        if step.holds:
+            begun = max(begun, self.registers.room())
+        # Only instructions that need a port wait in this queue; plain loads and stores have separate queues.
+        if step.ports:
+            waiting = self.waiting
+            while waiting and waiting[0] <= begun:
+                heappop(waiting)
+            if len(waiting) >= self.rates.waiting:
+                begun = max(begun, heappop(waiting))
+        return begun
+
+    def _retire(self, step: Step, address: int | None, done: float) -> None:
+        """Retires an instruction that is done in this cycle, and gives back the places that it holds in the queues."""
         # In order: an instruction retires after all earlier ones, however early it is done.
         self.retired = max(self.retired + 1 / (RETIRED_EARLY * self.rates.dispatch), done)
-        for _ in range(entries):
-            ring[self.position] = self.retired
-            self.position = (self.position + 1) % len(ring)
+        for _ in range(step.entries):
+            self.ring[self.position] = self.retired
+            self.position = (self.position + 1) % len(self.ring)
         if step.holds:
             self.registers.add(self.retired)
         if step.loads:
             self.loading.add(self.retired)
-        if step.stores:  # stores go to the cache after they retire, one after the other
-            self.storing.add(max(self.retired, self.storing.last + step.store_busy))
+        if not step.stores:
+            return
+        # Stores go to the cache after they retire, one after the other.
+        self.storing.add(max(self.retired, self.storing.last + step.store_busy))
+        if address is None:
+            return
         # In units of 8 bytes: a load looks up the stores that wrote its first and its last 8 bytes.
-        if step.stores and address is not None:
-            for part in range(address >> 3, (address + step.bytes + 7) >> 3):
-                self.stores[part] = (address, step.bytes, done, self.retired)
-            if step.bytes < 8:  # its neighbor may be stored to before it is loaded: a place of its own, below 0
-                self.stores[~address] = (address, step.bytes, done, self.retired)
-        if step.write >= 0:
-            ready[step.write] = done
+        for part in range(address >> 3, (address + step.bytes + 7) >> 3):
+            self.stores[part] = (address, step.bytes, done, self.retired)
+        if step.bytes < 8:  # its neighbor may be stored to before it is loaded: a place of its own, below 0
+            self.stores[~address] = (address, step.bytes, done, self.retired)
 
     def _loaded(self, step: Step, address: int | None, begun: float, crosses: bool) -> float:
         """The cycle in which a load's data are available."""

@@ -14,8 +14,8 @@ from roofdsl.lang.check_machine import resolve_cost, resolve_machine
 from roofdsl.lang.check_program import check_circles, check_program
 from roofdsl.lang.checked import CheckedFile, CheckedKernel, CheckedMachine, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.findings import Report, did_you_mean
 from roofdsl.lang.parse import parse_all
-from roofdsl.lang.report import Report, did_you_mean
 from roofdsl.lang.source import Source, Span
 
 Loader = Callable[[str], str]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import AMOUNT, BOUND, CONDITION, Integers
 from roofdsl.lang.check_values import Values
+from roofdsl.lang.findings import Report, did_you_mean
 from roofdsl.lang.layout import MAX_BLOCKS
-from roofdsl.lang.report import Report, did_you_mean
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.types import ElementType
 

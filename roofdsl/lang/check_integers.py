@@ -6,9 +6,9 @@ import operator
 
 from roofdsl.lang import tree
 from roofdsl.lang.build import MAX_INTEGER
+from roofdsl.lang.findings import Report, plural
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.report import Report, plural
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.source import Span
 

@@ -6,7 +6,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_body import Body
 from roofdsl.lang.check_integers import ASSUMPTION, DEFAULT, DIMENSION, Integers
 from roofdsl.lang.check_nests import Nests
-from roofdsl.lang.report import Report, did_you_mean, listed
+from roofdsl.lang.findings import Report, did_you_mean, listed
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.syntax_hints import of_word
 from roofdsl.lang.types import TYPES, ElementType

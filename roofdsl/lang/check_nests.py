@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import TILE_SIZE, Integers
-from roofdsl.lang.report import Report, did_you_mean, listed, plural
+from roofdsl.lang.findings import Report, did_you_mean, listed, plural
 from roofdsl.lang.scope import Scope, tile_name
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import ARGUMENT, Integers
 from roofdsl.lang.check_kernel import check_parameters
-from roofdsl.lang.report import Report, did_you_mean, plural
+from roofdsl.lang.findings import Report, did_you_mean, plural
 from roofdsl.lang.scope import Scope
 from roofdsl.lang.types import TYPES
 

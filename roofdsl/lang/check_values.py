@@ -6,9 +6,9 @@ from functools import reduce
 
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import SUBSCRIPT, VALUE, Integers
+from roofdsl.lang.findings import Report, did_you_mean, listed, plural
 from roofdsl.lang.format_text import comma
 from roofdsl.lang.functions import FUNCTIONS, MANY
-from roofdsl.lang.report import Report, did_you_mean, listed, plural
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.types import ElementType, widest
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
+from roofdsl.lang.findings import Report, did_you_mean
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import Report, did_you_mean
 from roofdsl.lang.source import Span
 from roofdsl.lang.tree import Name
 from roofdsl.lang.types import ElementType

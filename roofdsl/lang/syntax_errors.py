@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from lark import Token
 
 from roofdsl.lang.diagnostics import Diagnostic
+from roofdsl.lang.findings import closest
 from roofdsl.lang.grammar import keywords, patterns, reserved
 from roofdsl.lang.layout import span_of
-from roofdsl.lang.report import closest
 from roofdsl.lang.source import Span
 from roofdsl.lang.syntax_hints import of_character, of_line, of_token
 

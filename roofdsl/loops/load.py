@@ -10,9 +10,9 @@ from pathlib import Path
 from roofdsl.lang.check import check
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.parse import MAX_BYTES
 from roofdsl.lang.reading import read_limited
-from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.lower import lower
 from roofdsl.loops.model import Kernel

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedFile, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import TYPES, ElementType
 from roofdsl.loops.integers import Const, IntExpr, Sym, mul

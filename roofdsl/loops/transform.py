@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 from roofdsl.lang.diagnostics import Diagnostic, InputError
+from roofdsl.lang.findings import listed
 from roofdsl.lang.record import replace
-from roofdsl.lang.report import listed
 from roofdsl.lang.scope import tile_name
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most, maximum, minimum
 from roofdsl.loops.integers import Compare, Const, IntExpr, Mod, Sym, add, sub

@@ -10,8 +10,8 @@ from pathlib import Path
 import roofdsl
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.load import READERS, load_file, standard_input
 from roofdsl.machine.lower import lower
 from roofdsl.machine.model import Machine

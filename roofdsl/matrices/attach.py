@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record, replace
-from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.affine import affine
 from roofdsl.loops.index_data import IndexData
 from roofdsl.loops.indirect import index_arrays, require_data

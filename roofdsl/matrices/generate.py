@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.matrices.matrix import Ints, Matrix, matrix, require_memory
 
 MOST = 1 << 28

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from roofdsl.lang.record import Record
 from roofdsl.measure.assembled import Stopwatch, is_known, loops
-from roofdsl.measure.walk_rates import KNOWN_PAGES, LINE, PAGE, STRIDE, spans
+from roofdsl.measure.walk_loops import KNOWN_PAGES, LINE, PAGE, STRIDE, spans
 
 MOST_PAGES = 2048
 """The most pages of a window in a cache: as many as the TLBs of server processors hold."""

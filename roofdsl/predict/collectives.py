@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Any, Literal, get_args
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 from roofdsl.machine.model import Link, Machine
 from roofdsl.predict.time_model import link_seconds
 

@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import cast
 
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import replace
-from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.source import Span
 from roofdsl.loops.program_at import Exchanged
 from roofdsl.machine.model import Machine

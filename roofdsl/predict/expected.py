@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.incore.model import InCore
+from roofdsl.incore.result import InCore
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.ecm import (

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import closest
+from roofdsl.lang.findings import closest
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
 from roofdsl.predict.compute import compute_time
 from roofdsl.predict.levels_in_turn import in_turn

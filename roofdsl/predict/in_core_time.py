@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from roofdsl.codegen.math_mode import Math
-from roofdsl.incore.model import InCore, NoInCore
+from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel

@@ -84,12 +84,20 @@ class Options(Record):
 DEFAULTS = Options()
 
 
-def predict(
-    kernel: Kernel,
-    parameters: Mapping[str, int],
-    machine: Machine,
-    options: Options = DEFAULTS,
-) -> Prediction:
+class _Case(Record):
+    """What is predicted. `written` is the kernel whose code is made; `kernel` has the accesses of this code in their
+    order. counted: the traffic of a kernel with index arrays whose data are given.
+    """
+
+    written: Kernel
+    kernel: Kernel
+    values: Mapping[str, int]
+    machine: Machine
+    options: Options
+    counted: DataTraffic | None
+
+
+def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options = DEFAULTS) -> Prediction:
     """One launch of `kernel` at `parameters` (defaults of the file filled in) on `machine`.
 
     Bytes are counted across every boundary of the machine's hierarchy. Q is the traffic of the memory: behind the
@@ -98,36 +106,47 @@ def predict(
     Raises InputError for a kernel that leaves its arrays, violates its intents or has an illegal directive,
     CommandError for a missing parameter or a type or ceiling that the machine lacks, and what the analyses raise.
     """
-    from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.counters import counters_at, has_counters
-    from roofdsl.counts.traffic_at import footprint_at, work_at
-    from roofdsl.predict.data_pass import data_traffic
-
     if machine.multiprocessor is not None and has_streams(kernel):
         found = predict(ordinary(kernel), parameters, machine, options)
         note = "stores that bypass the caches are made as usual: on a GPU, no store loads its line"
         return replace(found, assumptions=(*found.assumptions, note))
-    compiled = options.accesses == "compiled"
-    check_available(kernel, sets=options.sets, compiled=compiled)
+    case = _checked(kernel, parameters, machine, options)
+    found = _bound(case)
+    if options.code is not None:
+        compiled, moving = options.accesses == "compiled", partial(_moving, case, found)
+        found = with_expected(found, kernel, case.values, machine, options.code, as_compiled=compiled, moving=moving)
+    return with_energy(found, machine) if options.energy else found
+
+
+def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options) -> _Case:
+    """The case, once nothing speaks against predicting it."""
+    from roofdsl.checks.deep import require_legal
+    from roofdsl.predict.data_pass import data_traffic
+
+    check_available(kernel, sets=options.sets, compiled=options.accesses == "compiled")
     require_legal(kernel)
-    unit = options.unit or kernel.unit
-    check_unit(unit, unit is None or is_contraction(kernel), kernel.name)
-    values, written = numbers(kernel, parameters), kernel
-    kernel = in_its_order(kernel, options.code)
-    boundary = memory_boundary(kernel, machine, options.traffic)
+    if (unit := options.unit or kernel.unit) is not None:
+        check_unit(unit, is_contraction(kernel), kernel.name)
+    values, own = numbers(kernel, parameters), in_its_order(kernel, options.code)
+    return _Case(kernel, own, values, machine, options, data_traffic(own, values, machine, warm=options.warm))
+
+
+def _bound(case: _Case) -> Prediction:
+    """The bound on the time, with what it rests on."""
+    from roofdsl.counts.counters import counters_at, has_counters
+    from roofdsl.counts.traffic_at import footprint_at, work_at
+
+    kernel, values, machine, options = case.kernel, case.values, case.machine, case.options
     resident, latency = _occupancy(machine, options)
-    work = work_at(kernel, values)
     launches = launches_of_kernel(kernel, values, machine)
-    counted = data_traffic(kernel, values, machine, warm=options.warm)
-    crossing = _crossing(kernel, values, machine, options, boundary, counted)
-    boundary = crossing.boundary
+    crossing = _crossing(case, kernel, machine, options, memory_boundary(kernel, machine, options.traffic))
     prediction = predict_counts(
         kernel.name,
-        dict(kernel.constants) | values,
-        work,
+        {**dict(kernel.constants), **values},
+        work_at(kernel, values),
         crossing.memory,
         machine,
-        unit=unit,
+        unit=options.unit or kernel.unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
         launches=launches.count,
@@ -136,53 +155,35 @@ def predict(
         latency=latency,
     )
     counters = counters_at(kernel, values) if has_counters(kernel.body) else {}
-    footprint = footprint_at(kernel, values) if counted is None else counted.footprint_bytes
+    footprint = footprint_at(kernel, values) if case.counted is None else case.counted.footprint_bytes
     warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
-    found = replace(
+    return replace(
         prediction,
         executions=None if launches.count == 1 else 1,
-        traffic=boundary.convention,
-        cache_bytes=boundary.cache_bytes,
-        line_bytes=boundary.line_bytes,
+        traffic=crossing.boundary.convention,
+        cache_bytes=crossing.boundary.cache_bytes,
+        line_bytes=crossing.boundary.line_bytes,
         footprint_bytes=footprint,
         counters=tuple(counters.items()),
         occupancy=resident,
         assumptions=(*dict.fromkeys(assumed + crossing.in_sets), *values_given(kernel)),
         warnings=warnings,
     )
-    return _with_wanted(found, kernel, values, machine, options, written, counted)
 
 
-def _with_wanted(  # noqa: PLR0917
-    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, written: Kernel,
-    counted: DataTraffic | None,
-) -> Prediction:  # fmt: skip
-    """The prediction with its expected time and its energy, as far as the options ask for them.
-
-    written: the kernel whose code is made; `kernel` has the accesses of this code in their order.
-    """
-    if options.code is not None:
-        moving = partial(_moving, found, kernel, values, machine, options, counted)
-        compiled = options.accesses == "compiled"
-        found = with_expected(found, written, values, machine, options.code, as_compiled=compiled, moving=moving)
-    return with_energy(found, machine) if options.energy else found
-
-
-def _moving(  # noqa: PLR0917
-    found: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options,
-    counted: DataTraffic | None = None,
-) -> Moving:  # fmt: skip
+def _moving(case: _Case, found: Prediction) -> Moving:
     """What the hardware moves, by the machine's own policy, whatever convention the kernel states."""
     from roofdsl.counts.traffic_at import footprint_at
     from roofdsl.predict.data_pass import scattered_of
 
+    kernel, values, machine, options = case.kernel, case.values, case.machine, case.options
     more, levels, own = list[Moved](), found.levels, kernel
     if options.traffic is None and kernel.traffic is not None and options.levels == "all" and not options.sets:
         own = replace(kernel, traffic=None)
         rates = {level.name: level.bandwidth_bytes_per_s for level in found.levels}  # under ceilings
         with suppress(CommandError):  # if counting takes too long, the bound's count is used
-            crossing = _crossing(own, values, machine, options, memory_boundary(own, machine), counted)
+            crossing = _crossing(case, own, machine, options, memory_boundary(own, machine))
             levels = tuple(
                 level.at_bandwidth(rates[level.name])
                 for level in (*crossing.nearer, crossing.memory)
@@ -192,7 +193,7 @@ def _moving(  # noqa: PLR0917
 
     def memory_behind(other: Machine) -> LevelTime:
         boundary = memory_boundary(own, other, options.traffic)
-        memory = _crossing(own, values, other, replace(options, levels="memory"), boundary, counted).memory
+        memory = _crossing(case, own, other, replace(options, levels="memory"), boundary).memory
         return memory.at_bandwidth(levels[-1].bandwidth_bytes_per_s)
 
     if options.data is None and not options.sets and machine.multiprocessor is None:
@@ -202,7 +203,7 @@ def _moving(  # noqa: PLR0917
                 more.append(lost)
     levels = more[-1].levels if more else levels
     if is_indirect(kernel):
-        return Moving(tuple(more), scattered=scattered_of(counted, kernel, machine, levels))
+        return Moving(tuple(more), scattered=scattered_of(case.counted, kernel, machine, levels))
     walks = walks_of(kernel, values, machine, levels, warm=options.warm)
     return Moving(tuple(more), walks, unchanged=options.warm and changes_nothing_again(kernel))
 
@@ -245,11 +246,12 @@ class _Crossing(Record):
     warnings: tuple[str, ...]
 
 
-def _crossing(  # noqa: PLR0917
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options, boundary: Boundary,
-    counted: DataTraffic | None,
-) -> _Crossing:  # fmt: skip
-    """Count the bytes across every boundary, of all launches that the kernel becomes, each with cold caches."""
+def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, boundary: Boundary) -> _Crossing:
+    """Count the bytes across every boundary, of all launches that the kernel becomes, each with cold caches.
+
+    kernel, machine, options: those of the case, or what stands for them.
+    """
+    values = case.values
     launches = launches_of_kernel(kernel, values, machine)
     beyond: tuple[LevelTime, ...] = ()
     if options.data is not None:
@@ -258,7 +260,7 @@ def _crossing(  # noqa: PLR0917
         orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
         if launches.why and not options.warm:
             orders = in_loop_order(kernel, launches.why)
-        orders = replace(orders, counted=counted)
+        orders = replace(orders, counted=case.counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
     parts = []
     for launch in launches.each:

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record, field
-from roofdsl.lang.report import did_you_mean
 from roofdsl.loops.accesses import accesses, operands, statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Count, Kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.machine.find import models_folder
 from roofdsl.profiler.measured_points import Points, load_points
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import re
 import resource
 import shutil
 import signal
@@ -35,7 +34,9 @@ from roofdsl.server.preparations import preparations
 from roofdsl.server.tools import GIVEN, Question
 
 Run = Callable[[list[str]], int]
-"""Runs a command line of roofdsl and gives its exit status."""
+"""Runs a command line of roofdsl and gives its exit status. A failure is the last line of standard error, as JSON with
+its `status`, its `message` and its `help`.
+"""
 
 Places = tuple[Path | None, Path]
 """The root, and the folder of what calls keep for later ones."""
@@ -48,9 +49,6 @@ FORBIDDEN = (
     "os.rmdir", "os.chmod", "os.chown", "os.link", "os.symlink", "shutil.rmtree",
 )  # fmt: skip
 """Python's audit events that raise an error in a child."""
-
-_USAGE = re.compile(r"^(?:Usage: .*\nTry .*\n\nError: |error: )")
-"""The part of a message that only users of the command line need."""
 
 _CHANGES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -79,9 +77,16 @@ class Answer(Record):
                 found = None
             if isinstance(found, dict):
                 return found
-        why = self.err.strip() or "the call exceeded its limits on time, memory or output"
-        message, _, help = _USAGE.sub("", why)[-4000:].partition("\nhelp: ")
-        return {"error": {"status": self.status, "message": message, "help": help}}
+        return {"error": self._failure()}
+
+    def _failure(self) -> dict[str, Any]:
+        """Of a command that ended without telling why, the status alone says that something went wrong."""
+        try:
+            failure = json.loads(self.err.strip().rpartition("\n")[2])
+            return {"status": self.status, "message": failure["message"][-4000:], "help": failure["help"]}
+        except (ValueError, TypeError, KeyError):
+            why = self.err.strip()[-4000:] or "the call exceeded its limits on time, memory or output"
+            return {"status": self.status, "message": why, "help": ""}
 
 
 class Nursery:

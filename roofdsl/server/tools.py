@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 
 Kind = Literal["text", "flag", "integer", "sizes", "machine", "data"]
 

@@ -242,9 +242,7 @@ def on_cluster(address: str) -> Runner:
         try:
             from distributed import Client
         except ImportError:
-            raise CommandError(
-                "--scheduler needs dask's distributed", "install it: pip install distributed"
-            ) from None
+            raise CommandError("--scheduler needs dask's distributed", "install it: pip install distributed") from None
         done = 0
         with _quiet():
             try:

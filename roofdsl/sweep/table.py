@@ -7,7 +7,7 @@ from math import isnan
 from typing import Any, Protocol
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 
 WORDS = ("machine", "bound", "how")
 """Columns of words; all others are numbers."""

@@ -34,9 +34,7 @@ def _parquet() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise CommandError(
-            "Parquet files need pyarrow", "install it (pip install pyarrow), or write .csv"
-        ) from None
+        raise CommandError("Parquet files need pyarrow", "install it (pip install pyarrow), or write .csv") from None
     return pyarrow
 
 

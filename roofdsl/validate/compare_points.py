@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict

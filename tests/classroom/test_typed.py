@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.classroom.answer_language import FormulaError, show
 from roofdsl.classroom.data import load
-from roofdsl.classroom.formula import FormulaError, show
 from roofdsl.classroom.judge import PartResult
 from roofdsl.classroom.student_version import StudentVersion
 from roofdsl.classroom.typed import readings

@@ -8,9 +8,9 @@ import pytest
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
-from roofdsl.counts.lines.closed_forms import DistanceForms
 from roofdsl.counts.lines.distances import Histogram
 from roofdsl.counts.lines.histogram import histogram
+from roofdsl.counts.lines.symbolic_distances import DistanceForms
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals
 from roofdsl.loops.model import Traffic

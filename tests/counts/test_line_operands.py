@@ -9,10 +9,10 @@ import pytest
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.lines.closed_forms import DistanceForms
 from roofdsl.counts.lines.distances import Histogram
 from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import Undecided
+from roofdsl.counts.lines.symbolic_distances import DistanceForms
 from roofdsl.counts.lines.uniform import NotUniform
 from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
 from roofdsl.lang.diagnostics import InputError

@@ -9,8 +9,8 @@ import pytest
 
 from roofdsl.incore import sampled_data as module
 from roofdsl.incore.compiled import walked_through
-from roofdsl.incore.model import InCore, NoInCore, Step
 from roofdsl.incore.native import by_numba
+from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.incore.sampled_data import SampledData, numbers_at, sampled_data, scaled
 from roofdsl.incore.state import State
 from roofdsl.loops.numbers import numbers

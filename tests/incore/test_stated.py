@@ -8,7 +8,7 @@ from itertools import pairwise, product
 import pytest
 
 from roofdsl.incore.chains import chain, overwritten_in, reductions
-from roofdsl.incore.model import InCore, NoInCore
+from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.incore.shape import Loop, loops_of, stride_of
 from roofdsl.incore.stated import in_core
 from roofdsl.incore.stated_cycles import Timer

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.incore.model import NoInCore
+from roofdsl.incore.result import NoInCore
 from roofdsl.incore.tools import in_core_by, osaca_cycles
 from tests.incore.machines import MACHINE
 from tests.incore.test_walk import _kernel, pytestmark  # noqa: F401 the mark is of the whole module

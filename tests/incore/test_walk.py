@@ -14,8 +14,8 @@ from roofdsl.incore.classes import work_of
 from roofdsl.incore.compiled import in_core, launch_seconds, native_code, walked_through
 from roofdsl.incore.flow import flow_of
 from roofdsl.incore.liveness import live_registers
-from roofdsl.incore.model import NoInCore
 from roofdsl.incore.native import by_numba
+from roofdsl.incore.result import NoInCore
 from roofdsl.incore.state import STACK, State
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source

@@ -10,7 +10,8 @@ import pytest
 from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.random_lines import RandomRates, Window, place, random_rates, text_of, windows_of
-from roofdsl.measure.walk_rates import LINE, PAGE, STRIDE, WalkRates
+from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE
+from roofdsl.measure.walk_rates import WalkRates
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]

@@ -11,7 +11,8 @@ import pytest
 from roofdsl.machine.model import Machine
 from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.machine_file import machine_text, to_machine
-from roofdsl.measure.walk_rates import LINE, PAGE, STRIDE, Walked, WalkRates, knee, spans, sweep, walk_rates
+from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE, spans, sweep
+from roofdsl.measure.walk_rates import Walked, WalkRates, knee, walk_rates
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]

@@ -1,11 +1,16 @@
 """Machines and counts that the tests of this folder share."""
 
+from collections.abc import Mapping
+
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
+from roofdsl.predict.kernel import Options, _checked, _moving
+from roofdsl.predict.moving import Moving
+from roofdsl.predict.prediction import Prediction
 
 
 def machine(*lines: str) -> Machine:
@@ -25,3 +30,8 @@ def work(type_name: str = "f64", *, pairs: int = 0, **classes: int) -> WorkAt:
         if pairs:
             operations[(type_name, c)] = operations.get((type_name, c), 0) + pairs
     return WorkAt(operations, {type_name: pairs} if pairs else {})
+
+
+def moving_of(found: Prediction, kernel: Kernel, sizes: Mapping[str, int], given: Machine, options: Options) -> Moving:
+    """What the hardware moves in one launch, beside the prediction of its bound."""
+    return _moving(_checked(kernel, sizes, given, options), found)

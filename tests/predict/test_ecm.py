@@ -13,7 +13,7 @@ from math import prod
 
 import pytest
 
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.ecm import combined

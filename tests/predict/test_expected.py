@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.incore.model import InCore, NoInCore, Step
+from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine

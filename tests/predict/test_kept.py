@@ -6,13 +6,13 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, _moving, predict
-from tests.predict.machines import kernel_of, machine
+from roofdsl.predict.kernel import Options, predict
+from tests.predict.machines import kernel_of, machine, moving_of
 
 KIB = 1 << 10
 UPDATED = kernel_of(
@@ -37,7 +37,7 @@ def made(holds: str = ", holds 32 KiB") -> Machine:
 def expected(given: Machine, kernel: object, n: int, *, warm: bool) -> tuple[Expected, Fraction]:
     options = Options(warm=warm)
     found = predict(kernel, {"n": n}, given, options)  # type: ignore[arg-type]
-    moving = _moving(found, kernel, {"n": n}, given, options)  # type: ignore[arg-type]
+    moving = moving_of(found, kernel, {"n": n}, given, options)  # type: ignore[arg-type]
     found = composed(found, NOTHING, given, moving=moving)
     assert found.expected is not None
     assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s

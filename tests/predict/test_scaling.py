@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import run
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel

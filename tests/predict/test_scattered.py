@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from roofdsl.counts.data_traffic import chosen_arrays
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
@@ -17,13 +17,13 @@ from roofdsl.matrices.attach import with_data
 from roofdsl.predict.data_pass import data_traffic
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, _moving, predict
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.scattered import Scattered, scattered_seconds
 from roofdsl.predict.strided import Lines
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of
-from tests.predict.machines import machine
+from tests.predict.machines import machine, moving_of
 
 LINE = 64
 NOTHING = InCore("by hand", (Step("", "", 0.0, 0.0),), 0.0)
@@ -52,8 +52,7 @@ def expected(given: Machine, kernel: Kernel, sizes: dict[str, int]) -> Expected:
     """The expected time of one launch, whose causes add up exactly."""
     options = Options()
     found = predict(kernel, sizes, given, options)
-    counted = data_traffic(kernel, sizes, given, warm=False)
-    found = composed(found, NOTHING, given, moving=_moving(found, kernel, sizes, given, options, counted))
+    found = composed(found, NOTHING, given, moving=moving_of(found, kernel, sizes, given, options))
     assert found.expected is not None
     assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s
     return found.expected
@@ -178,11 +177,11 @@ def test_one_pass_counts_what_separate_runs_count(monkeypatch: pytest.MonkeyPatc
             counted = data_traffic(kernel, sizes, holding, warm=warm)
             assert counted is not None
             found = predict(kernel, sizes, holding, options)
-            moving = _moving(found, kernel, sizes, holding, options, counted)
+            moving = moving_of(found, kernel, sizes, holding, options)
             with monkeypatch.context() as separate:
                 separate.setattr("roofdsl.predict.data_pass.data_traffic", lambda *_, **__: None)
                 assert predict(kernel, sizes, holding, options) == found
-                assert _moving(found, kernel, sizes, holding, options).more == moving.more
+                assert moving_of(found, kernel, sizes, holding, options).more == moving.more
             assert warm or found.levels[-1].bytes > 0
 
 

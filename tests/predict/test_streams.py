@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.streams import ordinary

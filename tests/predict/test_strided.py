@@ -11,17 +11,17 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.placed import places
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, _moving, predict
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.moving import Moving
 from roofdsl.predict.strided import PLACED, Walks, walks_of
-from tests.predict.machines import kernel_of, machine
+from tests.predict.machines import kernel_of, machine, moving_of
 
 LINE = 64
 Access = tuple[int, bool]
@@ -98,7 +98,7 @@ def expected(
     """The expected time of one launch, whose causes add up exactly, and the bound."""
     options = Options()
     found = predict(kernel, values, given, options)  # type: ignore[arg-type]
-    found = composed(found, core, given, moving=_moving(found, kernel, values, given, options))  # type: ignore[arg-type]
+    found = composed(found, core, given, moving=moving_of(found, kernel, values, given, options))  # type: ignore[arg-type]
     assert found.expected is not None
     assert sum(c.share_s for c in found.expected.causes) == found.expected.expected_s - found.bound_s
     return found.expected, found.bound_s
@@ -283,7 +283,7 @@ def test_traffic_once_bounds_what_the_hardware_stores_besides() -> None:
         "written lines are also loaded or stored, which `traffic once` does not count"
     ]
     asked = predict(ADDED, {"m": m, "n": n}, given, Options(traffic="once"))
-    assert _moving(asked, ADDED, {"m": m, "n": n}, given, Options(traffic="once")) == Moving()
+    assert moving_of(asked, ADDED, {"m": m, "n": n}, given, Options(traffic="once")) == Moving()
 
 
 LOADED = kernel_of("kernel loaded(n):\n    in x: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += x[i]\n")

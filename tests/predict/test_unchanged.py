@@ -9,12 +9,12 @@ import pytest
 
 from roofdsl.codegen.inputs import random_inputs
 from roofdsl.codegen.reference import reference
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.record import replace
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, _moving, predict
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.unchanged import CAUSE, changes_nothing_again
-from tests.predict.machines import kernel_of, machine
+from tests.predict.machines import kernel_of, machine, moving_of
 
 HEAD = "kernel k(n):\n    in a, b: f64[n]\n    inout c, d: f64[n]\n    for i in range(n):\n        "
 RELU = "c[i] = max(c[i], 0)"
@@ -55,11 +55,11 @@ def test_masked_stores_that_write_nothing_dirty_no_line() -> None:
     kernel, n = kernel_of(f"{HEAD}{RELU}\n"), 4096
     options = Options(warm=True)
     found = predict(kernel, {"n": n}, given, options)
-    moving = _moving(found, kernel, {"n": n}, given, options)
+    moving = moving_of(found, kernel, {"n": n}, given, options)
     core = InCore("by hand", (Step("", "", 0.0, 0.0),), 0.0)
     stored = composed(found, core, given, moving=moving).expected
     masked = composed(found, replace(core, masked=True), given, moving=moving).expected
     assert stored is not None and stored.expected_s == Fraction(8 * n, 8 * 10**9)
     assert masked is not None and masked.expected_s == Fraction(8 * n, 64 * 10**9) < found.bound_s
     assert {c.cause: c.share_s for c in masked.causes}[CAUSE] == masked.expected_s - found.bound_s
-    assert not _moving(found, kernel, {"n": n}, given, Options()).unchanged  # a first launch changes elements
+    assert not moving_of(found, kernel, {"n": n}, given, Options()).unchanged  # a first launch changes elements

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.cli.main import run
-from roofdsl.incore.model import InCore, Step
+from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.record import replace

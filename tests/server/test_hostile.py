@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from roofdsl.cli.main import run
+from roofdsl.cli.serve import run_for_programs
 from roofdsl.server.isolation import Limits, Nursery
 from roofdsl.server.protocol import answer
 from tests.server.calls import CALLS, KERNEL, hostile
@@ -37,7 +37,7 @@ def harmless(found: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def nursery(root: Path) -> Iterator[Nursery]:
-    with Nursery(run, root, Limits(seconds=3, memory_bytes=2 << 30, wall_s=20)) as made:
+    with Nursery(run_for_programs, root, Limits(seconds=3, memory_bytes=2 << 30, wall_s=20)) as made:
         yield made
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from roofdsl.cli.main import run
+from roofdsl.cli.serve import run_for_programs
 from roofdsl.machine.find import load_machine
 from roofdsl.server.isolation import Limits, Nursery
 from roofdsl.server.lines import serve
@@ -26,8 +26,8 @@ from tests.server.calls import CALLS, KERNEL
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
     """Simulations are compiled once for each installation, which takes longer than a call may."""
-    assert run(["simulate", "gemv", "--cache", "1KiB", "--set", "n=10", "--json"]) == 0
-    assert run(["bound", "matmul", "--cache", "1KiB", "--set", "n=10", "--json"]) == 0
+    assert run_for_programs(["simulate", "gemv", "--cache", "1KiB", "--set", "n=10", "--json"]) == 0
+    assert run_for_programs(["bound", "matmul", "--cache", "1KiB", "--set", "n=10", "--json"]) == 0
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def nursery(root: Path) -> Iterator[Nursery]:
-    with Nursery(run, root, Limits(seconds=10, wall_s=40)) as made:
+    with Nursery(run_for_programs, root, Limits(seconds=10, wall_s=40)) as made:
         yield made
 
 
@@ -110,7 +110,7 @@ def test_messages_are_not_those_of_a_command_line(nursery: Nursery, root: Path) 
 def test_a_call_that_does_not_end_is_ended(root: Path) -> None:
     """It says so as data, in about the time it had."""
     text = KERNEL.replace("for i in range(n):", "for t in range(n), i in range(n):").replace("b[i] = 2", "b[i] = i % 3")
-    with Nursery(run, root, Limits(seconds=0.5, wall_s=6)) as short:
+    with Nursery(run_for_programs, root, Limits(seconds=0.5, wall_s=6)) as short:
         found = answer(short, root, "simulate", {"text": text, "cache": "64B", "ways": 1, "set": {"n": 3_000_001}})
         assert "error" in found
         assert answer(short, root, "check", {"text": KERNEL})["schema"] == "roofdsl.check/1"

@@ -30,7 +30,7 @@ from roofdsl.frontends.python.values import (
     Whole,
 )  # fmt: skip
 from roofdsl.lang import tree
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 
 _OPERATORS = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",

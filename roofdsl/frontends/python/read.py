@@ -16,7 +16,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
-from roofdsl.lang.report import Report, did_you_mean
+from roofdsl.lang.findings import Report, did_you_mean
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.load import read_source, standard_input
 from roofdsl.reading_options import current

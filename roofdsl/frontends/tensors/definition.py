@@ -16,9 +16,9 @@ from typing import Any
 
 from roofdsl.frontends.tensors.types import TYPES
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.record import Record
-from roofdsl.lang.report import did_you_mean
 from roofdsl.lang.types import TYPES as OWN_TYPES
 
 MOST_BYTES = 4 << 20

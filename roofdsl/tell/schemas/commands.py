@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.report import did_you_mean
+from roofdsl.lang.findings import did_you_mean
 from roofdsl.tell.schemas import derivations, lists, predictions, runs
 from roofdsl.tell.schemas.parts import COUNT, TEXT, Schema, either, maybe, needed, record, several
 

@@ -1,0 +1,60 @@
+"""Why a command could not be carried out, as a value: the terminal shows its text, a server answers with its parts."""
+
+from __future__ import annotations
+
+import errno
+import io
+from contextlib import redirect_stderr
+
+import click
+
+from roofdsl import budget
+from roofdsl.cli.budget import stopped
+from roofdsl.lang.diagnostics import CommandError, InputError
+from roofdsl.lang.record import Record
+
+NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+
+
+class Failure(Record):
+    """The exit status, one sentence, what to do instead (may be empty), and what stands before them on a terminal."""
+
+    status: int
+    message: str
+    help: str = ""
+    before: str = "error: "
+
+
+def failure_of(error: Exception) -> Failure:
+    """The failure that an exception stands for; any that is not listed here is a bug in roofdsl."""
+    if isinstance(error, InputError):
+        return Failure(1, str(error), before="")
+    if isinstance(error, CommandError):
+        return Failure(2, error.message, error.help)
+    if isinstance(error, click.ClickException):
+        return Failure(2, error.format_message(), before=_usage(error))
+    if isinstance(error, OSError) and error.filename is None and error.errno in NO_ROOM:
+        return Failure(2, f"the output cannot be written: {error.strerror}")
+    if isinstance(error, budget.Spent):
+        own = budget.current()
+        return out_of_budget(own) if own else Failure(2, "the budget is used up")
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Failure(2, what, "this is a bug in roofdsl; `--debug` shows where it happened")
+
+
+def out_of_budget(own: budget.Budget) -> Failure:
+    """The failure of a command that was stopped with nothing to show."""
+    return Failure(2, *stopped(own))
+
+
+def _usage(error: click.ClickException) -> str:
+    """What click shows before an error's message: how the command is used, where it knows the command."""
+    shown = io.StringIO()
+    with redirect_stderr(shown):
+        error.show()
+    return shown.getvalue().rstrip("\n").removesuffix(error.format_message())
+
+
+def for_people(failure: Failure) -> str:
+    """The failure as a terminal shows it."""
+    return f"{failure.before}{failure.message}" + (f"\nhelp: {failure.help}" if failure.help else "")

@@ -1,0 +1,231 @@
+"""Loops that access lines one by one, in assembly: strided walks, streams with work beside them, walks over pages.
+
+A walk goes through a part of a buffer at a stride, with one load or store per line, and starts again at its end. All of
+its lines are then in one level: they are too many for the nearer level, whose sets get more of them than they have
+ways, and few enough for this one. Hardware does not prefetch them, or not all of them, as it does streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from roofdsl.lang.record import Record
+
+LINE, PAGE = 64, 4096
+
+STRIDE = 8 * LINE
+"""Bytes from line to line of a walk: an eighth of the sets, so an eighth of a cache holds them."""
+
+KNOWN_PAGES = 4 << 20
+"""The most bytes that walks inside a cache span: beyond that, finding the addresses of pages would take time."""
+
+MEMORY = 512 << 20
+"""The bytes of memory that are walked through, or twice the last cache if that is more."""
+
+FARTHEST = 1 << 31
+"""Distances from this one on do not fit into an instruction."""
+
+PAGES = (256, 512, 1024, 1536, 2048, 3072, 4096, 8192)
+"""The numbers of pages that are walked over, with one line of each."""
+
+ODD = 3 * LINE
+"""Bytes from line to line of a walk through all sets: a small odd number of lines, so that few pages are walked over.
+"""
+
+MANY, SOME = 4, 3
+"""If all lines of a walk fall into one set, there are this many times the set's ways: for stores, and for loads."""
+
+UPDATED_BYTES = 2 * 2 * LINE
+"""The bytes of updates in the first cache for each line of a stream: two lines that are loaded and stored."""
+
+LOADS_A_LINE = 8
+"""Loads of 256 bits for each line of a stream: they take longer than the line takes from the second cache."""
+
+HIT_BYTES = 32 * LOADS_A_LINE - LINE
+"""The bytes of these loads beyond the stream's own line."""
+
+UNROLLED = 8
+"""Lines in one round of a loop."""
+
+ADDITIONS = 48
+"""Independent additions for each line of a stream: they take longer than the line takes from memory."""
+
+
+class Span(Record):
+    """A part of the buffer, in bytes, that is walked at STRIDE; its lines are then in a known level.
+
+    passes: the number of walks before the lines of the first one come again; each goes over the lines next to those of
+    the previous one.
+    """
+
+    level: str
+    bytes: int
+    passes: int = 1
+
+    @property
+    def lines(self) -> int:
+        return self.bytes // STRIDE * self.passes
+
+
+def spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
+    """The span to walk for each level behind the first, given (name, bytes), nearest first, the memory last.
+
+    room: bytes of the buffer. A level is left out if no walk's lines are in it alone.
+    """
+    found = []
+    for k, (name, size) in enumerate(capacities[1:], 1):
+        nearer = capacities[k - 1][1]
+        if k == len(capacities) - 1:
+            span = _whole(min(room, max(MEMORY, 2 * nearer + 2 * UNROLLED * STRIDE)) - STRIDE, STRIDE)
+            if 2 * nearer <= span < FARTHEST:
+                found.append(Span(name, span, STRIDE // LINE))
+            continue
+        span = _whole(min(max(2 * nearer, min(int((nearer * size) ** 0.5), KNOWN_PAGES)), room), STRIDE)
+        if 2 * nearer - STRIDE * UNROLLED <= span <= size // 2:
+            found.append(Span(name, span))
+    return found
+
+
+def odd_spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
+    """The same for walks whose lines are ODD bytes apart: these lie in all sets, and are twice as many as the nearer
+    level has lines. Only caches are walked, since farther away most of the time goes to finding addresses.
+    """
+    found = []
+    for k, (name, size) in enumerate(capacities[1:-1], 1):
+        lines = 2 * capacities[k - 1][1] // LINE
+        if 2 * lines * LINE <= size and lines * ODD <= room:
+            found.append(Span(name, _whole(lines * ODD, ODD)))
+    return found
+
+
+def _whole(span: int, stride: int) -> int:
+    return span // (UNROLLED * stride) * UNROLLED * stride
+
+
+def sweep(line: Sequence[str], stride: int, span: int, shift: int = 0) -> list[str]:
+    """A round of a loop over `span` bytes: `line` at 8 places, whose address it writes as `{at}(%rdi,%rax)`.
+
+    At the end of the span, the loop starts again, `shift` bytes further than before.
+    """
+    text = [one.format(at=k * stride) for k in range(UNROLLED) for one in line]
+    step = (f"addq ${UNROLLED * stride}, %rax", f"leaq {shift - span}(%rax), %rcx")
+    return [*text, *step, f"cmpq ${span}, %rax", "cmovaeq %rcx, %rax"]
+
+
+BEGIN = ("xorl %eax, %eax", "xorl %edx, %edx", "vpxor %ymm14, %ymm14, %ymm14", "vpxor %ymm15, %ymm15, %ymm15")
+_LOAD, _STORE = ("movq {at}(%rdi,%rax), %rdx",), ("movq %rdx, {at}(%rdi,%rax)",)
+_COMPUTED = (
+    "vmovups {at}(%rdi,%rax), %ymm0",
+    "vmovups 32+{at}(%rdi,%rax), %ymm1",
+    *(f"vaddps %ymm14, %ymm15, %ymm{2 + k % 8}" for k in range(ADDITIONS)),
+)
+_UPDATE = (
+    "vmovups {at}(%rdi,%rax), %ymm0",
+    "vmovups 32+{at}(%rdi,%rax), %ymm1",
+    *(f"vaddps {32 * k}+{{beside}}(%rdi), %ymm15, %ymm{2 + k}" for k in range(4)),
+    *(f"vmovups %ymm{2 + k}, {32 * k}+{{beside}}(%rdi)" for k in range(4)),
+)
+_PAST = ("vmovntps %ymm15, {at}(%rdi,%rax)", "vmovntps %ymm15, 32+{at}(%rdi,%rax)")
+_MANY = tuple(f"vmovups {32 * (k % 2)}+{{at}}(%rdi,%rax), %ymm{k}" for k in range(LOADS_A_LINE))
+
+
+def _updated(behind: int) -> list[str]:
+    """A stream of `behind` bytes, and with each of its lines an update of two lines after the stream's end, which stay
+    in the first cache; each round updates all of them.
+    """
+    at = -(-behind // PAGE) * PAGE + 5 * LINE
+    text = [one.format(at=k * LINE, beside=at + 2 * LINE * k) for k in range(UNROLLED) for one in _UPDATE]
+    return [*text, *sweep((), LINE, behind)]
+
+
+class Loop(Record):
+    """A loop in assembly that goes over `lines` lines and begins again."""
+
+    text: Sequence[str]
+    lines: int
+
+
+def _loop(line: Sequence[str], stride: int, span: int) -> Loop:
+    return Loop(sweep(line, stride, span), span // stride)
+
+
+def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) -> dict[str, Loop]:
+    """The loops to be timed, by name: over lines of the nearest cache and behind it, along strides, and over pages."""
+    return {
+        "filled_near": _loop(_MANY, LINE, near),
+        "filled_behind": _loop(_MANY, LINE, behind),
+        "filled_alone": _loop(_COMPUTED[:2], LINE, behind),
+        **{
+            f"{kind}_{k}": Loop(sweep(line, STRIDE, w.bytes, LINE if w.passes > 1 else 0), w.lines)
+            for kind, line in (("load", _LOAD), ("store", _STORE))
+            for k, w in enumerate(walks)
+        },
+        **{f"streamed_{k}": _loop(_COMPUTED[:2], LINE, w.bytes) for k, w in enumerate(walks)},
+        "computed_near": _loop(_COMPUTED, LINE, near),
+        **{f"computed_{k}": _loop(_COMPUTED, LINE, w.bytes) for k, w in enumerate(walks)},
+        **{f"pages_{n}": _loop(_LOAD, PAGE + LINE, n * (PAGE + LINE)) for n in pages},
+    }
+
+
+def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apart: int) -> dict[str, Loop]:
+    """Walks through all sets, a stream with updates, and walks over `stored` and `loaded` lines of one set, `apart`
+    bytes apart.
+    """
+    of_set = {"crowded": (_STORE, stored), "crowded_loads": (_LOAD, loaded), "crowded_hits": (_LOAD, UNROLLED)}
+    return {
+        **{
+            f"odd_{kind}_{k}": _loop(line, ODD, w.bytes)
+            for kind, line in (("load", _LOAD), ("store", _STORE))
+            for k, w in enumerate(odd)
+        },
+        "filled_updated": Loop(_updated(behind), behind // LINE),
+        **{name: _loop(line, apart, lines * apart) for name, (line, lines) in of_set.items() if stored},
+    }
+
+
+class Plan(Record):
+    """What is walked: `walks` at a stride, streams of `near` and `behind` bytes, one line in each of `pages`, `odd`
+    walks through all sets, and `stored` and `loaded` lines of one set, `apart` bytes apart; no such lines if the
+    cache's ways are unknown or few. `past` is the walk in memory, whose lines are stored past the caches too.
+    """
+
+    walks: Sequence[Span]
+    near: int
+    behind: int
+    pages: Sequence[int]
+    odd: Sequence[Span]
+    ways: int
+    apart: int
+    stored: int
+    loaded: int
+    past: Span | None
+
+    def loops(self) -> dict[str, Loop]:
+        """The loops to be timed, by name."""
+        found = _texts(self.walks, self.near, self.behind, self.pages)
+        found |= _more_texts(self.odd, self.behind, self.stored, self.loaded, self.apart)
+        if self.past is not None:
+            found["past_caches"] = _loop(_PAST, LINE, self.past.bytes)
+        return found
+
+
+def plan_walks(capacities: Sequence[tuple[str, int]], room: int, way_bytes: int) -> Plan:
+    """The plan for these caches and memory, in a buffer of `room` bytes; way_bytes is 0 if it is unknown."""
+    first, second = capacities[0][1], capacities[1][1]
+    walks, near = spans(capacities, room), _whole(first // 4, LINE)
+    ways = first // way_bytes if way_bytes else 0
+    stored, loaded = (-(-times * ways // UNROLLED) * UNROLLED for times in (MANY, SOME))
+    if ways < UNROLLED or stored * way_bytes > room:
+        stored = loaded = 0
+    return Plan(
+        walks,
+        near,
+        behind=_whole(min(4 * first, (near + second) // 2), LINE),
+        pages=[n for n in PAGES if n * (PAGE + LINE) <= room],
+        odd=odd_spans(capacities, room),
+        ways=ways,
+        apart=way_bytes,
+        stored=stored,
+        loaded=loaded,
+        past=walks[-1] if walks and walks[-1].level == capacities[-1][0] else None,
+    )
