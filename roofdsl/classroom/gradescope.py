@@ -45,7 +45,7 @@ def results(grade: Grade, titles: dict[str, str], seed: int) -> dict[str, Any]:
     output = f"{grade.score:g} of {grade.max_score} points."
     if grade.problem:
         output = f"Nothing of this submission could be graded: {grade.problem}."
-    output += "".join(f"\nNote: {note}." for note in grade.notes)
+    output += "".join(f"\nNote: {note}{'' if note.endswith('?') else '.'}" for note in grade.notes)
     output += f"\nRandom data of kernels: seed {seed}."
     return {"score": grade.score, "output": output, "output_format": "text", "visibility": "visible", "tests": tests}
 

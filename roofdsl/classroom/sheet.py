@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.classroom.data import COURSE, Exercise
+from roofdsl.classroom.data import COURSE, Exercise, Part
 from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.judge import Result
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
@@ -109,9 +109,20 @@ _ANSWER = {
 }
 
 
+_USUAL_TOLERANCE = 0.01
+"""The rounding that every number allows, unless the sheet says otherwise (docs/exercises.md)."""
+
+
+def _how(part: Part) -> str:
+    """What to answer, with the unit: `a number in GB, within 0.5 %`."""
+    unit = f" in {part.unit}" if part.unit else ""
+    if part.kind != "number" or part.tolerance >= _USUAL_TOLERANCE:
+        return _ANSWER[part.kind] + unit
+    return f"a number{unit}, within {100 * part.tolerance:g} %" if part.tolerance else f"an exact number{unit}"
+
+
 def _part(p: VersionPart, hints: int, *, solution: bool) -> str:
-    how = _ANSWER[p.part.kind] + (f" in {p.part.unit}" if p.part.unit else "")
-    lines = [f"{p.part.id} ({how}; {_points(p.part.points)})", _wrapped(p.ask, "  ")]
+    lines = [f"{p.part.id} ({_how(p.part)}; {_points(p.part.points)})", _wrapped(p.ask, "  ")]
     lines += [_wrapped(f"{o.letter}) {o.text}", "    ") for o in p.options]
     lines += [_wrapped(f"Hint {k}: {h}", "  ") for k, h in enumerate(p.hints[:hints], 1)]
     if solution:
@@ -170,8 +181,7 @@ def template(version: StudentVersion, student: str) -> str:
     e = version.exercise
     lines = [f"# {e.title}" + (f", version of {student}" if student else ""), f"[{e.id}]"]
     for p in version.parts:
-        how = _ANSWER[p.part.kind] + (f" in {p.part.unit}" if p.part.unit else "")
-        lines += textwrap.wrap(f"{p.ask} ({how})", 100, initial_indent="# ", subsequent_indent="# ")
+        lines += textwrap.wrap(f"{p.ask} ({_how(p.part)})", 100, initial_indent="# ", subsequent_indent="# ")
         lines.append(f'{p.part.id} = ""')
     return "\n".join(lines) + "\n"
 

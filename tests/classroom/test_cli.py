@@ -37,6 +37,16 @@ def test_printed(name: str, golden: Compare, capfd: pytest.CaptureFixture[str]) 
     golden(GOLDEN / (name if "." in name else f"{name}.txt"), out)
 
 
+def test_a_question_says_how_exact_its_answer_has_to_be(capfd: pytest.CaptureFixture[str]) -> None:
+    """A number may be rounded to one percent; the sheet and the file to fill in name the smaller tolerances."""
+    assert run(["exercise", "show", "gib-and-gb"]) == 0
+    assert "bytes (a number in GB, within 0.5 %; 1 point)" in capfd.readouterr().out
+    assert run(["exercise", "show", "largest-tile"]) == 0
+    assert "b (an exact number; 1 point)" in capfd.readouterr().out
+    assert run(["exercise", "show", "largest-tile", "--template"]) == 0
+    assert "(an exact number)" in capfd.readouterr().out
+
+
 def test_the_document_of_a_check(capfd: pytest.CaptureFixture[str]) -> None:
     """The keys that scripts rely on."""
     assert run(["exercise", "check", "gemv", "W=2*n**2", "--json"]) == 1

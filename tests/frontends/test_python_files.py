@@ -93,6 +93,17 @@ def test_a_file_without_functions_says_so(tmp_path: Path, capsys: pytest.Capture
     assert "has no function\n" in capsys.readouterr().err
 
 
+def test_a_main_that_calls_the_kernel_does_not_hide_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`main` and `initialize` prepare data; what they call is still what the file stands for."""
+    scale = "def scale(x):\n    x *= 2.0\n\n"
+    (tmp_path / "s.py").write_text(f"import numpy as np\n\n{scale}def main():\n    scale(np.zeros(4))\n")
+    assert run(["convert", str(tmp_path / "s.py"), "--shape", "x=n"]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.startswith("kernel scale(n):\n")
+    (tmp_path / "m.py").write_text("def main():\n    pass\n")
+    assert run(["convert", str(tmp_path / "m.py")]) == 2
+    assert "has no function that is read as a kernel" in capsys.readouterr().err
+
+
 def test_a_file_for_pytorch_leads_to_its_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mlp.py").write_text("import torch\n\ndef get_inputs():\n    return [torch.rand(4, 4)]\n")
     assert run(["convert", str(tmp_path / "mlp.py")]) == 1

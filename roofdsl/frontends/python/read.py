@@ -23,6 +23,8 @@ from roofdsl.reading_options import current
 
 _TOO_DEEP = "an expression or a block is nested too deep"
 _DECORATORS = ("kernel", "njit", "jit")
+_NO_KERNELS = ("main", "initialize")
+"""Functions that a file stands for only if they are named: they prepare data, and call the others."""
 
 
 def read(path: str, name: str | None = None) -> CheckedFile:
@@ -160,8 +162,8 @@ def _number(node: ast.expr | None) -> int | float | None:
 
 
 def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> list[ast.FunctionDef]:
-    """The function of that name; without a name, those that are marked, or that have annotations, or that nothing
-    calls.
+    """The function of that name; without a name, those that are marked, or named by `shapes`, or that have annotations,
+    or else all: of these, those that nothing calls, if there are any.
     """
     functions, file = module.functions, module.source.name
     if name is not None:
@@ -171,19 +173,14 @@ def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> li
             raise CommandError(f"`{file}` has no function `{name}`", help)
         chosen = [functions[name]]
     else:
-        own = list(functions.values())
-        called = {n.id for f in own for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+        inside = [n for f in functions.values() for n in ast.walk(f) if isinstance(n, ast.Name)]
+        called = {n.id for n in inside if isinstance(n.ctx, ast.Load)}
+        own = [f for f in functions.values() if f.name not in _NO_KERNELS]
         marked = [f for f in own if any(_decorator(d) in _DECORATORS for d in f.decorator_list)]
         stated = [f for f in own if any(isinstance(a.annotation, ast.Subscript) for a in f.args.args)]
         named = [f for f in own if set(shapes) & {a.arg for a in f.args.args}]
-        free = [f for f in own if f.name not in called and f.name not in ("main", "initialize")]
-        for some in (marked, named, stated, own):
-            chosen = [f for f in some if f.name not in called] or (some if some is not own else [])
-            if chosen:
-                break
-        else:
-            chosen = free
-        chosen = [f for f in chosen if f.name not in ("main", "initialize")]
+        some = marked or named or stated or own
+        chosen = [f for f in some if f.name not in called] or some
     if not chosen:
         if not functions:
             raise CommandError(f"`{file}` has no function", "put the loops into one: `def name(...):`")
