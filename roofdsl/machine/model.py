@@ -364,7 +364,7 @@ class Machine(Record):
         if unit is None and matrix:
             return MatrixUnitsOnly(
                 f"machine {self.name} runs {type_name} on its matrix units only",
-                f"for a contraction, use `--unit {matrix[0]}`",
+                f"for a contraction, use `--unit {matrix[0]}`; other kernels need a line `peak {type_name} fma RATE`",
             )
         if unit is not None:
             have = [p.type for p in self.peaks if p.cls == unit]

@@ -24,7 +24,7 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
-from roofdsl.predict.kernel_launches import launches_of_kernel
+from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
@@ -157,6 +157,8 @@ def _bound(case: _Case) -> Prediction:
     counters = counters_at(kernel, values) if has_counters(kernel.body) else {}
     footprint = footprint_at(kernel, values) if case.counted is None else case.counted.footprint_bytes
     warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
+    if launches.count >= MANY_LAUNCHES and prediction.bounds[0] == "launch":
+        warnings += (why_so_many(kernel, launches.count),)
     assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
     return replace(
         prediction,

@@ -30,6 +30,10 @@ MOST_SIZES = 64
 """The most launches of different sizes, made by a loop of the host, that are predicted one by one."""
 
 
+MANY_LAUNCHES = 100
+"""From so many launches on, a prediction that they bound says where they come from."""
+
+
 class Launched(Record):
     """A launch and how often it is made. kernel: its statements alone; None for a block that only joins the parts of a
     sum, whose traffic does not count.
@@ -75,6 +79,15 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
     if sum(launch.times for launch in found) <= 1:
         return whole
     return KernelLaunches(tuple(found), sum(launch.times for launch in found))
+
+
+def why_so_many(kernel: Kernel, count: int) -> str:
+    """The warning for a kernel whose launches take longer than anything else."""
+    why = f"the host launches {kernel.name} {count:,} times, because iterations of its outer loops"
+    shared = [f"`{a.name}`" for a in kernel.arrays if a.intent == "temp"]
+    if not shared:
+        return f"{why} depend on each other"
+    return f"{why} depend on each other or share {', '.join(shared)}; a dimension for each such loop separates them"
 
 
 def is_spread(kernel: Kernel) -> bool:

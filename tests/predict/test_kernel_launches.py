@@ -82,6 +82,22 @@ def test_time_steps_are_launches_of_the_host() -> None:
     assert bytes_of(ten) == {name: 10 * moved for name, moved in bytes_of(one).items()}
 
 
+def test_many_launches_are_explained() -> None:
+    """A row that all iterations share leaves no loop to the threads but the innermost ones."""
+    text = (
+        "kernel rows(m, n):\n    in A: f64[m, n]\n    out B: f64[m, n]\n    temp S: f64[{row}]\n"
+        "    for i in range(m):\n        for j in range(n):\n            S[{at}] = 2 * A[i, j]\n"
+        "        for j in range(n):\n            B[i, j] = S[{at}]\n"
+    )
+    shared, own = (kernel_of(text.format(row=row, at=at)) for row, at in (("n", "j"), ("m, n", "i, j")))
+    of_rows, in_one = (predict(of, {"m": 100, "n": 8}, SMALL) for of in (shared, own))
+    assert of_rows.launches == made(shared, {"m": 100, "n": 8}) == 200 and of_rows.bound == "launch"
+    assert [w for w in of_rows.warnings if "launches rows 200 times" in w and "share `S`" in w]
+    assert in_one.launches == made(own, {"m": 100, "n": 8}) < 3 and not in_one.warnings
+    few = predict(SWEEPS, {"n": 8, "t": 10}, SMALL)
+    assert few.bound == "launch" and not few.warnings
+
+
 @pytest.mark.parametrize("n", [20, 90])
 def test_launches_of_different_sizes(n: int) -> None:
     """LU launches two functions for every column: predicted one by one up to 64 columns, counted beyond."""
