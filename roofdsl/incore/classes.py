@@ -29,9 +29,9 @@ class Work(Record):
     """One instruction as the core sees it.
 
     reads, writes: families of registers, without those of addresses, which are in `address_reads`. load and store: the
-    addresses, with the bytes moved; masked: a store that leaves some elements out; lanes: the loads of a gather. fused:
-    merged with the previous instruction (a comparison and its jump). indexed: vector arithmetic on an address of two
-    registers.
+    addresses, with the bytes moved; masked: a store that leaves some elements out, or an AVX load that does so without
+    a mask register; lanes: the loads of a gather. fused: merged with the previous instruction (a comparison and its
+    jump). indexed: vector arithmetic on an address of two registers.
     """
 
     kind: Kind
@@ -154,6 +154,8 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     masked = any(isinstance(o, Register) and o.mask for o in ops)
     if general or plain.startswith(("pextr", "pinsr")):
         return Kind("", "", 0) if plain.startswith("mov") and memory else Kind("move", "i64", 64)
+    if _is_masked_move(plain):
+        return Kind("", "f32" if plain in ("maskmovps", "pmaskmovd") else "f64", bits)
     if _MOVES.match(plain):
         if memory:
             return NONE if not masked or isinstance(ops[-1], Memory) else Kind("blend", "f64", bits)
@@ -181,6 +183,11 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
         last = "q" if plain == "pmullq" else "d" if plain == "pmulld" else "w"
         return Kind("mul", _ELEMENTS[last], bits)
     return Kind("shuffle", "f64", bits)
+
+
+def _is_masked_move(plain: str) -> bool:
+    """A load or store of AVX that leaves out elements, `vmaskmovpd` and its like."""
+    return plain.startswith(("maskmovp", "pmaskmov"))
 
 
 def _conversion(plain: str, bits: int) -> Kind:
@@ -240,13 +247,15 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
         storing = vector or plain.startswith(_STORING)
         store_reads = _families(tuple(o for o in ops if o is not memory)) + masks
         lanes = _lanes(kind) if kind.cls == "scatter" else 0
-        return Work(
-            kind, store_reads, "", addresses, None if storing else memory, memory, size, bool(memory.mask), lanes
-        )
+        masked = bool(memory.mask) or _is_masked_move(plain.removeprefix("v"))
+        return Work(kind, store_reads, "", addresses, None if storing else memory, memory, size, masked, lanes)
     lanes = _lanes(kind) if kind.cls == "gather" else 0
     reads += _also_read(instruction)
     indexed = vector and bool(memory.index) and bool(kind.cls) and not lanes
-    return Work(kind, reads, _written(instruction), addresses, load=memory, bytes=size, lanes=lanes, indexed=indexed)
+    return Work(
+        kind, reads, _written(instruction), addresses, load=memory, bytes=size,
+        masked=_is_masked_move(plain.removeprefix("v")), lanes=lanes, indexed=indexed,
+    )  # fmt: skip
 
 
 def _zeroes(plain: str, ops: tuple[Operand, ...]) -> bool:

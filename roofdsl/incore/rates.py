@@ -144,7 +144,7 @@ class Rates:
                 raise NoInCore(f"machine {self.machine} states no `instruction gather`")
             busy = float(found[0].throughput or 1) * found[1]
             return Access(float(found[0].latency or 1), busy, busy, 0.0, 0.0)
-        return self._access("load", work.bytes)
+        return self._moved("load", work)
 
     def store(self, work: Work) -> Access:
         """One store."""
@@ -154,12 +154,15 @@ class Rates:
                 raise NoInCore(f"machine {self.machine} states no `instruction scatter`")
             busy = float(found[0].throughput or 1) * found[1]
             return Access(0.0, busy, busy, 0.0, 0.0)
-        if work.masked and any(i.cls == "masked_store" for i in self.stated.values()):
-            return self._access("masked_store", work.bytes)
-        return self._access("store", work.bytes)
+        return self._moved("store", work)
 
-    def _access(self, cls: str, size: int) -> Access:
-        own = [i for i in self.stated.values() if i.cls == cls]
+    def _moved(self, cls: str, work: Work) -> Access:
+        """A load or store, of the masked kind if the machine states that."""
+        own = [i for i in self.stated.values() if i.cls == f"masked_{cls}"] if work.masked else []
+        own = [i for i in own if i.type in ("", work.kind.type)] or own
+        return self._access(own or [i for i in self.stated.values() if i.cls == cls], work.bytes)
+
+    def _access(self, own: Sequence[Instruction], size: int) -> Access:
         fitting = sorted((i for i in own if i.bits >= 8 * size), key=lambda i: i.bits)
         stated = fitting[0] if fitting else max(own, key=lambda i: i.bits)
         busy = float(stated.throughput or 1)

@@ -25,7 +25,7 @@ of rates only: a fused pair is counted as an `add` and a `mul`.
 
 INSTRUCTION_CLASSES = (
     "add", "mul", "fma", "max", "div", "sqrt", "convert", "compare", "shuffle", "permute", "blend", "logic", "shift",
-    "mask", "move", "load", "store", "masked_store", "gather", "scatter", "memset", "memcpy",
+    "mask", "move", "load", "store", "masked_load", "masked_store", "gather", "scatter", "memset", "memcpy",
     *SPECIAL_FUNCTIONS,
 )  # fmt: skip
 """What an `instruction` line may name: `max` is of minima too, `permute` moves elements across the 128-bit parts of a

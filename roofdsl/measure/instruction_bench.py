@@ -16,17 +16,23 @@ PASSES = 4
 """The most times that a loop is measured, each time after all others, until nobody shares the core during it."""
 
 _BUFFER = 1 << 16
-_SETUP = (
-    "movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm15", "vbroadcastsd %xmm15, %ymm15", "vmovapd %ymm15, %ymm14",
-    *(f"vmovapd %ymm15, %ymm{k}" for k in range(14)), "xorl %eax, %eax",
-)  # fmt: skip
-_SETUP_512 = ("vbroadcastsd %xmm15, %zmm15", *(f"vmovapd %zmm15, %zmm{k}" for k in range(15)), "kxnorw %k1, %k1, %k1",
-              "kxnorw %k2, %k2, %k2")  # fmt: skip
 
-SINGLES = (
-    "movq $0x3f8000003f800000, %rax", "vmovq %rax, %xmm15", "vbroadcastsd %xmm15, %ymm15",
-    *(f"vmovapd %ymm15, %ymm{k}" for k in range(15)), "xorl %eax, %eax",
-)  # fmt: skip
+
+def operands(a: int, b: int, wide: bool = False) -> tuple[str, ...]:
+    """Sets vector register 14 to copies of the 64 bits `a`, and the others to copies of `b`; 512 bits if `wide`."""
+    letter = "z" if wide else "y"
+    others = (f"vmovapd %{letter}mm15, %{letter}mm{k}" for k in range(14))
+    return (
+        f"movabsq ${b}, %rax", "vmovq %rax, %xmm15", f"vbroadcastsd %xmm15, %{letter}mm15", *others,
+        f"movabsq ${a}, %rax", "vmovq %rax, %xmm14", f"vbroadcastsd %xmm14, %{letter}mm14", "xorl %eax, %eax",
+    )  # fmt: skip
+
+
+ONE = {"f64": 0x3FF0000000000000, "f32": 0x3F8000003F800000}
+MANTISSAS = {"f64": (0x3FF9B7E151628AED, 0x3FF5A3C1E2D4B697), "f32": (0x3FDCDBF13FDCDBF1, 0x3FB5A3C13FB5A3C1)}
+"""Numbers between 1 and 2 with as many digits as the type has: with few digits, some processors divide faster."""
+
+_MASKS = ("kxnorw %k1, %k1, %k1", "kxnorw %k2, %k2, %k2")
 
 
 class Bench:
@@ -45,7 +51,8 @@ class Bench:
 
     @property
     def setup(self) -> tuple[str, ...]:
-        return (*_SETUP, *(_SETUP_512 if "avx512f" in self.has else ()))
+        wide = "avx512f" in self.has
+        return (*operands(ONE["f64"], ONE["f64"], wide), *(_MASKS if wide else ()))
 
     def add(self, name: str, text: Sequence[str], cycles: float, before: Sequence[str] = ()) -> None:
         """Adds a loop; `cycles` is about what one round takes."""

@@ -15,7 +15,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core
 from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
-from roofdsl.measure.instruction_bench import REPEATS, ROTATED, SINGLES, Bench, rounded
+from roofdsl.measure.instruction_bench import MANTISSAS, ONE, REPEATS, ROTATED, Bench, operands, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
 from roofdsl.measure.memory_rates import among_loops, memory, memory_loops, with_shares
 from roofdsl.measure.port_sets import Sets, find_sets, matched
@@ -64,31 +64,35 @@ def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
     for bits in (128, 256, 512):
         yield [
             t for t in known
-            if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in ("div", "sqrt")
+            if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in _SLOW
             and not (t.type == "f32" and t.cls != "convert") and (t.type not in ("i64", "f16") or t.cls == "move")
         ]  # fmt: skip
 
 
-def _ones(t: Template) -> tuple[str, ...]:
-    """Ones in single precision if a class computes in it; those of the setup are doubles."""
-    if t.type != "f32" or t.cls == "convert":
-        return ()
-    wide = ("vbroadcastsd %xmm15, %zmm15", *(f"vmovapd %zmm15, %zmm{k}" for k in range(15))) if t.bits == 512 else ()
-    return (*SINGLES, *wide)
+_SLOW = {"div": 16.0, "sqrt": 24.0}
+
+
+def _operands(t: Template) -> tuple[str, ...]:
+    """Sets the registers to the numbers that a class computes with, if they are not the doubles of the setup, all 1."""
+    wide = t.bits == 512
+    if t.cls in _SLOW:
+        return operands(*MANTISSAS[t.type], wide)
+    if t.type == "f32" and t.cls != "convert":
+        return operands(ONE["f32"], ONE["f32"], wide)
+    return ()
 
 
 def _arithmetic_loops(bench: Bench, known: Sequence[Template]) -> None:
-    slow = {"div": 16.0, "sqrt": 24.0}
     for t in known:
         text = [filled(t.text, t.bits, 2 + k % ROTATED) for k in range(REPEATS)]
-        ones = _ones(t)
-        bench.add(f"alone_{t.key}", text, REPEATS * slow.get(t.cls, 1.0), ones)
+        before = _operands(t)
+        bench.add(f"alone_{t.key}", text, REPEATS * _SLOW.get(t.cls, 1.0), before)
         if t.chain:
             bench.add(
                 f"chain_{t.key}",
                 [filled(c, t.bits, 2) for c in t.chain] * 8,
-                32 * len(t.chain) * slow.get(t.cls, 1) / 4,
-                ones,
+                32 * len(t.chain) * _SLOW.get(t.cls, 1) / 4,
+                before,
             )
     for group in _groups(known):
         for a, b in itertools.permutations(group, 2):
@@ -123,7 +127,7 @@ def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Ins
 
 def _units(t: Template, sets: Sets) -> frozenset[int]:
     """The units of a class; those of a similar class if its own pairs were not measured."""
-    if t.cls in ("div", "sqrt"):
+    if t.cls in _SLOW:
         return frozenset()  # they have a separate divider
     likely = [t.key, t.key.replace("f32", "f64").replace("_32", "_64")]
     if t.type == "f16":
@@ -139,8 +143,9 @@ def _latency(t: Template, cycles: dict[str, float]) -> Fraction | None:
     if not t.chain:
         return None
     found = cycles[f"chain_{t.key}"] / 8
-    if t.cls == "compare":
-        found -= cycles[f"chain_blend_f64_{t.bits}"] / 8
+    beside = {"compare": "blend", "sqrt": "logic"}.get(t.cls)  # the other instruction in the chain
+    if beside is not None:
+        found -= cycles[f"chain_{beside}_f64_{max(t.bits, 128)}"] / 8
     return rounded(max(found / t.links, 0.5))
 
 

@@ -68,11 +68,16 @@ def _floats(type_name: str, suffix: str, bits: int, needs: str) -> list[Template
             type_name,
             bits,
             f"{name}{suffix} {{a}}, {{b}}, {{d}}",
-            (f"{name}{suffix} {{a}}, {{c}}, {{c}}",),
+            (f"{name}{suffix} {operands}",),
             1,
             needs,
         )
-        for cls, name in (("add", "vadd"), ("mul", "vmul"), ("max", "vmax"), ("div", "vdiv"))
+        for cls, name, operands in (
+            ("add", "vadd", "{a}, {c}, {c}"),
+            ("mul", "vmul", "{a}, {c}, {c}"),
+            ("max", "vmax", "{a}, {c}, {c}"),
+            ("div", "vdiv", "{c}, {a}, {c}"),  # c = a / c goes back and forth, and never becomes small or simple
+        )
     ]
     made.append(
         Template(
@@ -86,8 +91,10 @@ def _floats(type_name: str, suffix: str, bits: int, needs: str) -> list[Template
         )
     )
     root = "{a}, {b}, {d}" if suffix[0] == "s" else "{a}, {d}"
-    chain = "{c}, {c}, {c}" if suffix[0] == "s" else "{c}, {c}"
-    made.append(Template("sqrt", type_name, bits, f"vsqrt{suffix} {root}", (f"vsqrt{suffix} {chain}",), 1, needs))
+    operands = "{c}, {c}, {c}" if suffix[0] == "s" else "{c}, {c}"
+    # Roots of roots come to 1: the bits of b are added again, so that no root is simpler than the one before.
+    chain = (f"vsqrt{suffix} {operands}", ("vporq" if bits == 512 else "vorpd") + " {b}, {c}, {c}")
+    made.append(Template("sqrt", type_name, bits, f"vsqrt{suffix} {root}", chain, 1, needs))
     return made
 
 

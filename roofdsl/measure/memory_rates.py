@@ -56,10 +56,66 @@ def memory_loops(bench: Bench) -> None:
                 [_move(bits, False, k * size % 2048, k % 12, "{%k1}") for k in range(count)],
                 count,
             )
+        if bits in (128, 256) and "avx512vl" not in bench.has:
+            _masked_loops(bench, bits, count)
     bench.add("latency_32", ["movl (%rdi,%rax), %eax"] * 8, 8 * 5, ["movq $0, (%rdi)"])
     halves = ["vmovsd %xmm2, (%rdi)", "vmovsd %xmm2, 8(%rdi)", "vaddpd (%rdi), %xmm15, %xmm2"]
     bench.add("blocked", halves * 8, 8 * 20)
     _gather_loops(bench)
+
+
+_MASK = ("vpcmpeqd %ymm13, %ymm13, %ymm13",)
+_MASKED = (("f64", "vmaskmovpd"), ("f32", "vmaskmovps"))
+
+
+def _masked(name: str, bits: int, load: bool, at: int, number: int) -> str:
+    """A load or store of AVX that leaves out the elements whose sign in register 13 is not set."""
+    mask, reg = register(bits, 13), register(bits, number)
+    return f"{name} {at}(%rdi), {mask}, {reg}" if load else f"{name} {reg}, {mask}, {at}(%rdi)"
+
+
+def _masked_loops(bench: Bench, bits: int, count: int) -> None:
+    """Masked loads and stores of a processor without mask registers, some of which take many cycles for each."""
+    size = bits // 8
+    for type_name, name in _MASKED:
+        for kind, load in (("load", True), ("store", False)):
+            text = [_masked(name, bits, load, k * size % 2048, k % 12) for k in range(count)]
+            bench.add(f"masked_{kind}_{type_name}_{bits}", text, 4 * count, _MASK)
+        for streams in _STREAMS:
+            text = []
+            for k in range(16):
+                text += [_move(bits, True, k * size + (2048 + 320) * s, k % 12) for s in range(streams)]
+                text.append(_masked(name, bits, False, k * size + 16384 + 1600, 12))
+            bench.add(f"masked_mixed_{streams}_{type_name}_{bits}", text, 16 * (4 + streams), _MASK)
+
+
+def _masked_moves(cycles: dict[str, float], bits: int, load: Instruction, store: Instruction) -> list[Instruction]:
+    """Masked loads and stores of each type, with what they take of the resources that all loads and stores share."""
+    found = []
+    for type_name, _ in _MASKED:
+        if f"masked_store_{type_name}_{bits}" not in cycles:
+            continue
+        alone = {kind: cycles[f"masked_{kind}_{type_name}_{bits}"] / 32 for kind in ("load", "store")}
+        share = float(load.mixed or 0) / float(load.throughput or 1) * alone["load"]
+        times = {s: cycles[f"masked_mixed_{s}_{type_name}_{bits}"] / 16 for s in _STREAMS}
+        shares = {"load": share, "store": _share_of_store(load, alone["store"], times)}
+        for plain in (load, store):
+            own, mixed = rounded(alone[plain.cls]), shares[plain.cls]
+            made = Instruction(f"masked_{plain.cls}", type_name, bits, plain.latency, own)
+            found.append(replace(made, mixed=rounded(mixed) if mixed else None))
+    return found
+
+
+def _share_of_store(load: Instruction, store: float, times: dict[int, float]) -> float:
+    """The cycles y for which such a store occupies the resources that it shares with loads: the y that best explains
+    the times of n loads and a store as max(n load, store, n x + y).
+    """
+    x, alone = float(load.mixed or load.throughput or 1), float(load.throughput or 1)
+
+    def error(y: float) -> float:
+        return sum((max(n * alone, store, n * x + y) / t - 1) ** 2 for n, t in times.items())
+
+    return min((k / 50 for k in range(1 + int(100 * store))), key=error)
 
 
 def _indexed(bits: int) -> str:
@@ -156,7 +212,7 @@ def _gather_loops(bench: Bench) -> None:
 
 
 def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
-    found = []
+    found: list[Instruction] = []
     count = 32
     for bits in _widths(bench):
         load, store = cycles[f"load_{bits}"] / count, cycles[f"store_{bits}"] / count
@@ -174,9 +230,11 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
                 rounded(cycles[f"{kind}_apart_{bits}"] / count), rounded(share) if share else None, forward,
             )  # fmt: skip
             found.append(made)
-            if kind == "store" and f"masked_store_{bits}" in cycles:
-                masked = rounded(cycles[f"masked_store_{bits}"] / count)
-                found.append(replace(made, cls="masked_store", throughput=masked, forward=None))
+        plain_load, plain_store = found[-2:]
+        if f"masked_store_{bits}" in cycles:
+            masked = rounded(cycles[f"masked_store_{bits}"] / count)
+            found.append(replace(plain_store, cls="masked_store", throughput=masked, forward=None))
+        found += _masked_moves(cycles, bits, plain_load, plain_store)
     for name, value in cycles.items():
         if name.startswith("gather_chain"):
             _, _, type_name, bits_text = name.split("_")
