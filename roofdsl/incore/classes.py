@@ -59,7 +59,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple((re.compile(pattern), cl
     (r"(?:cmp\w*|u?comi)" + FLOAT, "compare"),
     (r"(?:round|rndscale|reduce|getexp|getmant|scalef|range)" + FLOAT, "convert"),
     (r"(?:rcp|rsqrt)\d*" + FLOAT, "convert"),
-    (r"h(?:add|sub)" + FLOAT, "shuffle"),
+    (r"h(?:add|sub)" + FLOAT, "horizontal"),
 ))  # fmt: skip
 _LOGIC = re.compile(r"(?:p?(?:and|or|xor|andn))(?:ps|pd|q|d)?$|pternlog[dq]$")
 _MOVES = re.compile(
@@ -169,20 +169,29 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     if "blend" in plain:
         return Kind("blend", "f64", bits)
     if _ACROSS.match(plain):
-        return Kind("permute", "f64", bits)
+        return Kind(_across(plain), "f32" if plain in ("permps", "permd") else "f64", bits)
     if _SHIFTS.match(plain):
-        return Kind("shift", _ELEMENTS[plain[-1]], bits)
+        return Kind("shift_each" if "v" in plain else "shift", _ELEMENTS[plain[-1]], bits)
     if _WITHIN.match(plain):
         return Kind("shuffle", "f64", bits)
     if _COMPARES.match(plain):
-        to_mask = isinstance(ops[-1], Register) and ops[-1].family[0] == "k"
-        return Kind("compare", "f64", bits) if to_mask else Kind("add", "i32", bits)
+        if isinstance(ops[-1], Register) and ops[-1].family[0] == "k":
+            return Kind("compare", "f64", bits)
+        return Kind("compare", "i64", bits) if plain == "pcmpgtq" else Kind("add", "i32", bits)
     if _INTEGERS.match(plain):
         return Kind("add", _ELEMENTS.get(plain[-1], "i32"), bits)
     if _PRODUCTS.match(plain):
         last = "q" if plain == "pmullq" else "d" if plain == "pmulld" else "w"
         return Kind("mul", _ELEMENTS[last], bits)
     return Kind("shuffle", "f64", bits)
+
+
+def _across(plain: str) -> str:
+    """The class of an instruction that moves elements across the parts of a vector."""
+    part = re.match(r"(extract|insert)[fi]\d", plain)
+    if part is not None:
+        return part[1]
+    return "exchange" if plain.startswith("perm2") else "permute"
 
 
 def _is_masked_move(plain: str) -> bool:

@@ -64,12 +64,17 @@ def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
     for bits in (128, 256, 512):
         yield [
             t for t in known
-            if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in _SLOW
+            if (t.bits == bits or (bits == 128 and t.bits < 128)) and t.cls not in (*_SLOW, *_ALIKE)
             and not (t.type == "f32" and t.cls != "convert") and (t.type not in ("i64", "f16") or t.cls == "move")
         ]  # fmt: skip
 
 
 _SLOW = {"div": 16.0, "sqrt": 24.0}
+_ALIKE = {
+    "extract": "permute_f64", "insert": "permute_f64", "exchange": "permute_f64", "horizontal": "shuffle_f64",
+    "shift_each": "shift_i32",
+}  # fmt: skip
+"""Classes that are taken to run on the units of another one, whose pairs are measured."""
 
 
 def _operands(t: Template) -> tuple[str, ...]:
@@ -129,7 +134,7 @@ def _units(t: Template, sets: Sets) -> frozenset[int]:
     """The units of a class; those of a similar class if its own pairs were not measured."""
     if t.cls in _SLOW:
         return frozenset()  # they have a separate divider
-    likely = [t.key, t.key.replace("f32", "f64").replace("_32", "_64")]
+    likely = [t.key, t.key.replace("f32", "f64").replace("_32", "_64"), f"{_ALIKE.get(t.cls)}_{t.bits}"]
     if t.type == "f16":
         likely = [f"convert_f64_{t.bits}"]
     elif t.cls == "mul" and t.type == "i64":
@@ -143,8 +148,8 @@ def _latency(t: Template, cycles: dict[str, float]) -> Fraction | None:
     if not t.chain:
         return None
     found = cycles[f"chain_{t.key}"] / 8
-    beside = {"compare": "blend", "sqrt": "logic"}.get(t.cls)  # the other instruction in the chain
-    if beside is not None:
+    beside = {"compare_f64": "blend", "sqrt_f64": "logic", "sqrt_f32": "logic"}.get(f"{t.cls}_{t.type}")
+    if beside is not None:  # the other instruction in the chain
         found -= cycles[f"chain_{beside}_f64_{max(t.bits, 128)}"] / 8
     return rounded(max(found / t.links, 0.5))
 

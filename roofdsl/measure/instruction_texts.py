@@ -121,6 +121,16 @@ def _packed(bits: int) -> list[Template]:
     add("shuffle", "f64", "vshufpd $1, {a}, {b}, {d}", ("vshufpd $1, {c}, {c}, {c}",))
     if bits > 128:
         add("permute", "f64", "vpermpd $27, {a}, {d}", ("vpermpd $27, {c}, {c}",))
+        add("permute", "f32", "vpermps {a}, {b}, {d}", ("vpermps {c}, {b}, {c}",))
+        part = {256: "f128", 512: "f64x4"}[bits]
+        there_and_back = (f"vextract{part} $1, {{c}}, {{e}}", f"vinsert{part} $1, {{e}}, {{c}}, {{c}}")
+        add("extract", "f64", f"vextract{part} $1, {{a}}, {{e}}", there_and_back, 2)
+        add("insert", "f64", f"vinsert{part} $1, {{h}}, {{b}}, {{d}}", there_and_back, 2)
+    if bits == 256:
+        add("exchange", "f64", "vperm2f128 $49, {a}, {b}, {d}", ("vperm2f128 $1, {a}, {c}, {c}",))
+    if bits < 512:
+        add("horizontal", "f64", "vhaddpd {a}, {b}, {d}", ("vhaddpd {a}, {c}, {c}",))
+        add("compare", "i64", "vpcmpgtq {a}, {b}, {d}", ("vpcmpgtq {a}, {c}, {c}",))
     logic = (
         ("vandpd {a}, {b}, {d}", "vandpd {a}, {c}, {c}")
         if bits < 512
@@ -136,6 +146,7 @@ def _packed(bits: int) -> list[Template]:
     add("mul", "i32", "vpmulld {a}, {b}, {d}", ("vpmulld {a}, {c}, {c}",))
     add("mul", "i64", "vpmullq {a}, {b}, {d}", ("vpmullq {a}, {c}, {c}",), 1, also="avx512dq")
     add("shift", "i32", "vpslld $3, {a}, {d}", ("vpslld $3, {c}, {c}",))
+    add("shift_each", "i32", "vpsllvd {a}, {b}, {d}", ("vpsllvd {a}, {c}, {c}",))
     # A comparison into a mask has no chain of its own: the latency is that of a comparison and a masked move after it.
     add(
         "compare",
