@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import struct
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -19,9 +21,10 @@ from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.core_rates import simulated
-from roofdsl.measure.instruction_bench import PASSES, Bench, rounded
+from roofdsl.measure.instruction_bench import MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
-from roofdsl.measure.memory_rates import _shares, share_of
+from roofdsl.measure.instruction_texts import templates
+from roofdsl.measure.memory_rates import _share_of_store, _shares, share_of
 from roofdsl.measure.port_sets import find_sets, matched, together
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
@@ -123,6 +126,30 @@ def test_the_share_of_an_operation_is_what_explains_its_mixtures() -> None:
     assert share_of(load, store, mul, {1: 2.0, 2: 2.2}) == pytest.approx(0.5), "no more than its own units take"
     alone = Instruction("load", "", 128, throughput=Fraction(1, 3))
     assert share_of(alone, store, mul, {1: 0.9, 2: 1.1}) == 0, "nothing is shared there"
+
+
+def test_the_share_of_a_masked_store_is_what_explains_its_mixtures() -> None:
+    """A store of 6 cycles alone, which takes 4.5 cycles of what it shares with loads of 1 cycle each."""
+    load = Instruction("load", "", 256, throughput=Fraction(1), mixed=Fraction(1))
+    times = {n: max(6.0, n + 4.5) for n in (1, 2, 3, 4)}
+    assert _share_of_store(load, 6.0, times) == pytest.approx(4.5, abs=0.03)
+    assert _share_of_store(load, 6.0, {n: n + 9.0 for n in (1, 2, 3, 4)}) == pytest.approx(9.0, abs=0.03)
+
+
+def test_division_is_measured_with_numbers_that_have_many_digits() -> None:
+    """The chains stay where they are: a / (a / x) is x, and the digits that a root loses are added again."""
+    doubles = struct.unpack("<2d", struct.pack("<2Q", *MANTISSAS["f64"]))
+    singles = struct.unpack("<4f", struct.pack("<2Q", *MANTISSAS["f32"]))
+    for number in (*doubles, *singles):
+        assert 1 < number < 2
+    for pattern in MANTISSAS["f64"]:
+        assert (pattern & (1 << 52) - 1).bit_count() >= 16 and pattern & 0xFF
+    root = math.sqrt(doubles[1])
+    again = struct.unpack("<Q", struct.pack("<d", root))[0] | MANTISSAS["f64"][1]
+    assert 1 < struct.unpack("<d", struct.pack("<Q", again))[0] < 2
+    chains = {t.key: t.chain for t in templates()}
+    assert chains["div_f64_256"] == ("vdivpd {c}, {a}, {c}",)
+    assert chains["sqrt_f32_32"] == ("vsqrtss {c}, {c}, {c}", "vorpd {b}, {c}, {c}")
 
 
 def test_a_chain_that_a_neighbour_delays_does_not_tell_the_time() -> None:

@@ -1,0 +1,81 @@
+"""The classes of instructions, and what a core is charged for them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.incore.assembly import read
+from roofdsl.incore.classes import Kind, Work, work_of
+from roofdsl.incore.rates import Rates
+from roofdsl.machine.instruction import Instruction
+from tests.incore.machines import CORE, INSTRUCTIONS, rates
+
+
+def work(line: str) -> Work:
+    (instruction,) = read(f"\t{line}\n").instructions
+    return work_of(instruction)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("vextractf128 $1, %ymm0, %xmm1", Kind("extract", "f64", 256)),
+        ("vextracti64x4 $1, %zmm0, %ymm1", Kind("extract", "f64", 512)),
+        ("vinserti128 $1, %xmm0, %ymm1, %ymm2", Kind("insert", "f64", 256)),
+        ("vinsertps $1, %xmm0, %xmm1, %xmm2", Kind("shuffle", "f64", 128)),
+        ("vperm2f128 $49, %ymm0, %ymm1, %ymm2", Kind("exchange", "f64", 256)),
+        ("vpermpd $27, %ymm0, %ymm1", Kind("permute", "f64", 256)),
+        ("vpermps %ymm0, %ymm1, %ymm2", Kind("permute", "f32", 256)),
+        ("vpermilpd $1, %ymm0, %ymm1", Kind("shuffle", "f64", 256)),
+        ("vhaddpd %ymm0, %ymm1, %ymm2", Kind("horizontal", "f64", 256)),
+        ("vpcmpgtq %ymm0, %ymm1, %ymm2", Kind("compare", "i64", 256)),
+        ("vpcmpgtd %ymm0, %ymm1, %ymm2", Kind("add", "i32", 256)),
+        ("vpcmpgtq %zmm0, %zmm1, %k1", Kind("compare", "f64", 512)),
+        ("vpsllvd %ymm0, %ymm1, %ymm2", Kind("shift_each", "i32", 256)),
+        ("vpslld $3, %ymm0, %ymm1", Kind("shift", "i32", 256)),
+    ],
+)
+def test_what_moves_between_elements(line: str, kind: Kind) -> None:
+    assert work(line).kind == kind
+
+
+def test_masked_moves_of_avx() -> None:
+    stored = work("vmaskmovps %ymm0, %ymm1, (%rdi,%rax,4)")
+    assert stored.masked and stored.store is not None and stored.load is None and stored.bytes == 32
+    assert stored.kind == Kind("", "f32", 256) and set(stored.reads) == {"v0", "v1"} and not stored.writes
+    loaded = work("vmaskmovpd (%rdi), %xmm1, %xmm0")
+    assert loaded.masked and loaded.load is not None and loaded.store is None and loaded.bytes == 16
+    assert loaded.kind == Kind("", "f64", 128) and loaded.writes == "v0"
+    assert not work("vmovupd %ymm0, (%rdi)").masked
+    assert work("vpmaskmovq %ymm0, %ymm1, (%rdi)").kind.type == "f64"
+    assert work("vpmaskmovd %ymm0, %ymm1, (%rdi)").kind.type == "f32"
+
+
+def test_masked_moves_cost_what_the_machine_states_for_their_type() -> None:
+    """An f32 store has twice as many elements; a machine that states nothing charges the plain store."""
+    slow = (
+        Instruction("masked_store", "f64", 256, throughput=Fraction(6), mixed=Fraction(4)),
+        Instruction("masked_store", "f32", 256, throughput=Fraction(12), mixed=Fraction(10)),
+        Instruction("masked_load", "f64", 256, Fraction(5), Fraction(7)),
+    )
+    stated = Rates("here", CORE, (*INSTRUCTIONS, *slow))
+    doubles, singles = (work(f"vmaskmovp{t} %ymm0, %ymm1, (%rdi)") for t in "ds")
+    assert (stated.store(doubles).busy, stated.store(singles).busy) == (6, 12)
+    assert (stated.store(doubles).mix, stated.store(singles).mix) == (4, 10)
+    assert stated.load(work("vmaskmovpd (%rdi), %ymm1, %ymm0")).busy == 7
+    assert stated.store(work("vmovupd %ymm0, (%rdi)")).busy == 1 == rates().store(doubles).busy
+
+
+def test_classes_that_are_not_stated_cost_what_is_alike() -> None:
+    """Machine files from before a class was told apart."""
+    for cls, alike in (
+        ("extract", "permute"),
+        ("exchange", "permute"),
+        ("insert", "permute"),
+        ("horizontal", "shuffle"),
+    ):
+        assert rates().cost(Kind(cls, "f64", 256)) == rates().cost(Kind(alike, "f64", 256))
+    own = Instruction("exchange", "f64", 256, Fraction(3), Fraction(3), p2=True)
+    assert Rates("here", CORE, (*INSTRUCTIONS, own)).cost(Kind("exchange", "f64", 256)).busy == 3
