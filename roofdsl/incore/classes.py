@@ -10,7 +10,7 @@ import re
 
 from roofdsl.incore.assembly import Instruction, Memory, Operand, Register
 from roofdsl.incore.widths import FLOAT, bytes_moved, split_name
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
 
 class Kind(Record):
@@ -137,7 +137,9 @@ def _vector_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
             type_name = _TYPES[found[2]]
             return Kind(cls, type_name, bits if found[1] == "p" else int(type_name[1:]))
     if plain.startswith("cvt"):
-        return _conversion(plain, bits)
+        kind = _conversion(plain, bits)
+        widens = plain.startswith("cvtph2ps") and isinstance(ops[0], Memory)
+        return replace(kind, cls="widen") if widens else kind
     if plain[0] == "k":
         return Kind("mask", "i64", 64)
     if plain.startswith(("gather", "pgather")):

@@ -17,9 +17,10 @@ from roofdsl.machine.model import Core, Machine
 LINE, PAGE = 64, 4096
 
 FALLBACKS = {
-    "max": "add", "compare": "add", "convert": "add", "shuffle": "add", "horizontal": "shuffle", "permute": "shuffle",
-    "exchange": "permute", "extract": "permute", "insert": "permute", "blend": "logic", "logic": "add",
-    "shift": "logic", "shift_each": "shift", "mask": "compare", "move": "permute", "fma": "mul", "mul": "add",
+    "max": "add", "compare": "add", "convert": "add", "widen": "convert", "shuffle": "add", "horizontal": "shuffle",
+    "permute": "shuffle", "exchange": "permute", "extract": "permute", "insert": "permute", "blend": "logic",
+    "logic": "add", "shift": "logic", "shift_each": "shift", "mask": "compare", "move": "permute", "fma": "mul",
+    "mul": "add",
 }  # fmt: skip
 """The substitute of a class that is not stated; divisions, roots, gathers and calls have none."""
 
