@@ -94,9 +94,9 @@ def _width(done: list[Executed], rates: Rates) -> str:
 
 _NAMES = {
     "convert": "conversions", "widen": "conversions", "compare": "comparisons", "shuffle": "shuffles",
-    "horizontal": "shuffles", "permute": "shuffles", "exchange": "shuffles", "extract": "shuffles", "insert": "shuffles", "blend": "blends",
-    "logic": "bit operations", "shift": "shifts", "shift_each": "shifts", "mask": "masks",
-    "move": "moves between registers", "add": "integers", "mul": "integer products",
+    "horizontal": "shuffles", "permute": "shuffles", "exchange": "shuffles", "extract": "shuffles",
+    "insert": "shuffles", "blend": "blends", "logic": "bit operations", "shift": "shifts", "shift_each": "shifts",
+    "mask": "masks", "move": "moves between registers", "add": "integers", "mul": "integer products",
 }  # fmt: skip
 
 
