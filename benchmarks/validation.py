@@ -317,7 +317,7 @@ class MemoryStreams:
     def bytes_per_s(self) -> float:
         """The fastest of them, as the characterization counts."""
         sweep = run_sweep(self.core, [self.size], self.buffers, FULL, lambda part, what: None)
-        return bandwidth(sweep.points, self.counts, allocated=self.allocated).bytes_per_s
+        return bandwidth(sweep.points, self.counts, with_updates=True, allocated=self.allocated).bytes_per_s
 
 
 def with_memory(machine: Machine, bytes_per_s: float) -> Machine:
