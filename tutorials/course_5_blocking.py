@@ -123,8 +123,8 @@ print("checked")
 # ## To do
 #
 # - Leave `k` untiled (`tile i, j by b`). What has to fit now, and is the best side larger or smaller?
-# - What is the minimum that any order must move? `roofdsl bound matmul` gives a number that no order of the loops
-#   can beat.
+# - What is the minimum that any order must load? `roofdsl bound matmul --set n=240 --cache 8KiB` gives a number that no
+#   order of the loops can beat.
 # - `roofdsl exercise show write-blocked`.
 #
 # Next: `course_6_ceilings.py`.

@@ -93,9 +93,12 @@ print("checked")
 # %% [markdown]
 # ## To do
 #
-# - `roofdsl characterize -o mine.roof --plot sweep.svg`: all cores, in full, in under two minutes.
-# - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine mine.roof --plot overlay.svg`.
-# - With a GPU: `pip install '.[gpu12]'` in the clone, and the same commands with `--backend gpu`.
+# - `roofdsl characterize -o mine.roof --one-core one.roof --plot sweep.svg`: all cores and one of them, in full, in
+#   under two minutes.
+# - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine one.roof --plot overlay.svg`. This runs the loops
+#   on one core. With `--variant parallel`, all cores run; compare that with `mine.roof`.
+# - With a GPU: `pip install '.[gpu12]'` in the clone, `roofdsl characterize --backend gpu -o gpu.roof`, and `validate`
+#   with `--backend gpu --machine gpu.roof`.
 # - `roofdsl exercise show measure-triad`.
 #
 # Next: `course_8_expected.py`.
