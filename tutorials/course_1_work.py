@@ -39,7 +39,8 @@ assert d.work.total.expr == "2*n"
 # ## Two loops, and a triangle
 #
 # A matrix-vector product has n rows with n products and n sums each. A triangular solve has rows of length 0, 1,
-# 2, ... n - 1. What is their sum? Write your answer down before you run the next cell.
+# 2, ... n - 1: a product and a difference for each element, and a division at the end of each row. What is its W?
+# Write your answer down before you run the next cell.
 
 # %%
 gemv = derive("gemv")
@@ -48,8 +49,8 @@ print("gemv: W =", gemv.work.total.expr)
 print("trsv: W =", trsv.work.total.expr)
 
 # %% [markdown]
-# The triangular solve takes n**2 operations: about half of what the full matrix takes, plus n divisions. The
-# counts by class show it:
+# The triangular solve takes n**2 operations, half of what the full matrix takes. n of them are divisions, as the
+# counts by class show:
 
 # %%
 for name, count in trsv.work.by_class.items():

@@ -81,7 +81,7 @@ assert abs(narrow.intensity.value / wide.intensity.value - 4) < 0.001
 #
 # </details>
 #
-# A matrix product of 8-byte numbers moves every datum once; C is loaded and stored. What is Q?
+# A matrix product of 8-byte numbers loads every datum once, and stores C once. What is Q?
 #
 # <details>
 # <summary>Answer</summary>

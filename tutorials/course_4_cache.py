@@ -30,11 +30,12 @@ figure = traffic_figure("matmul_ijk", traffic="once", n=64, path="course_4_stair
 
 # %% [markdown]
 # The gray bars are the closed forms, the blue line is every step of Q(Z) at n = 64, and the circles are a
-# simulation of each access. All three should agree.
+# simulation of each access. All three should agree. The two curves below them are what the best possible replacement
+# moves, and what no order of the loops can beat (notebook 5).
 #
 # ## Count it yourself
 #
-# An LRU cache takes ten lines of code. Here is one, on the same accesses in the same order.
+# An LRU cache takes only a few lines of code. Here is one, on the same accesses in the same order.
 
 
 # %%
@@ -65,11 +66,12 @@ for _ in range(5):
     assert 8 * mine == derived
 
 # %% [markdown]
-# They agree exactly, for each of these n and Z. roofdsl can also derive Q as a closed form in both:
+# They agree exactly, for each of these n and Z. roofdsl can also derive Q as a closed form in both. This one holds
+# for n >= 4, and for every Z that is a whole number of elements:
 
 # %%
 anything = derive("gemv", cache="Z")
-print("gemv, any n and Z:", anything.any_cache.bytes)
+print("gemv:", anything.any_cache.bytes)
 
 # %% [markdown]
 # ## Order matters
@@ -128,7 +130,8 @@ print("checked")
 #
 # - How large must a cache be for the 5-point stencil to load every point once? Guess, then run `roofdsl derive
 #   jacobi2d`.
-# - `roofdsl simulate matmul --set n=300 --cache 32KiB --line 64B --ways 8`: what do 8 ways change?
+# - `roofdsl simulate matmul_ijk --set n=256 --cache 32KiB --line 64B --ways 8`: run it with and without `--ways 8`.
+#   What do 8 ways change here, and what at n = 260? (A column of B is a walk with a stride of 8 n bytes.)
 # - `roofdsl exercise show stencil-rows`.
 #
 # Next: `course_5_blocking.py`.

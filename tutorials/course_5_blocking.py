@@ -32,14 +32,16 @@ for plateau in derive(tiled).plateaus:
     print(f"from Z = {plateau.from_bytes!s:12} bytes: Q is about {plateau.bytes}")
 
 # %% [markdown]
-# Both n and b are symbolic here. Read the table from the bottom: a cache of about four tiles, 32 b**2 bytes, moves
-# 16 n**3 / b; one of slightly more than a single tile, 8 b**2 bytes, moves 24 n**3 / b.
+# Both n and b are symbolic here. The two lines with b**2 matter most: a cache of slightly more than a single tile,
+# 8 b**2 bytes, moves 24 n**3 / b; one of slightly more than four tiles, 32 b**2 bytes, moves 16 n**3 / b.
 #
 # ## How large?
 #
-# By a rule of thumb, three tiles must fit. A cache of 8 KiB holds three tiles of side 18. It also holds one tile
-# of side 30, with room for a few rows. Is it better to keep several smaller tiles, or one larger tile? Compare
-# 16/15 with 24/30 before you look. (Sides divide n = 240, so 15 takes the place of 18.)
+# By a rule of thumb, three tiles must fit. A cache of 8 KiB holds three tiles of side 18. But for the same b, a cache
+# of three tiles moves as much as a cache of one: by the table, less traffic needs four tiles, and then the side is 15.
+# (Sides divide n = 240. Four tiles of side 16 fill the cache to the last byte, which is not enough.) The same cache
+# also holds one tile of side 30, with room for a few rows. Is it better to keep several smaller tiles, or one larger
+# tile? Compare 16/15 with 24/30 before you look.
 
 # %%
 n = 240
@@ -121,8 +123,8 @@ print("checked")
 # ## To do
 #
 # - Leave `k` untiled (`tile i, j by b`). What has to fit now, and is the best side larger or smaller?
-# - What is the minimum that any order must move? `roofdsl bound matmul` gives a number that no order of the loops
-#   can beat.
+# - What is the minimum that any order must load? `roofdsl bound matmul --set n=240 --cache 8KiB` gives a number that no
+#   order of the loops can beat.
 # - `roofdsl exercise show write-blocked`.
 #
 # Next: `course_6_ceilings.py`.

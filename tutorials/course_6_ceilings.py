@@ -40,8 +40,8 @@ for name, source in (("horner", horner), ("sums", sums), ("minplus", "minplus"))
     print(f"{name:8} alpha = {float(p.fma_fraction or 0):.2f}, ceiling {float(p.peak_fraction):.2f} of the peak")
 
 # %% [markdown]
-# Horner's rule consists of fused pairs only. The product of sums has none: each product takes two sums, and no sum
-# takes a product.
+# Horner's rule consists of fused pairs only. The product of sums has none: its products take sums, but no sum takes a
+# product.
 #
 # ## Shortest paths
 #

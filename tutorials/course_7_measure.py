@@ -16,8 +16,9 @@ lines = machine_text(found).splitlines()
 print("\n".join(line for line in lines if line.lstrip().startswith(("peak f64", "cache", "memory"))))
 
 # %% [markdown]
-# This is a machine as in notebook 3, and every number states how it was measured. Which caches appear in the curve
-# of bandwidth over working set? Where does the system report another size? In a virtual machine it often does.
+# This is a machine as in notebook 3, and every number states how it was measured. roofdsl measured the bandwidth over
+# the size of the working set: beyond a cache, the curve falls. Which caches does it show? Where does the system report
+# another size? In a virtual machine it often does.
 #
 # ## Predict first
 #
@@ -78,7 +79,7 @@ for r in results:
 # <details>
 # <summary>Answer</summary>
 #
-# No code exceeds a correct upper bound on performance. Either the machine file states too low a rate, or the data
+# No code exceeds a correct upper bound on performance. Most often, the machine file states too low a rate, or the data
 # were in a cache.
 #
 # </details>
@@ -92,9 +93,12 @@ print("checked")
 # %% [markdown]
 # ## To do
 #
-# - `roofdsl characterize -o mine.roof --plot sweep.svg`: all cores, in full, in under two minutes.
-# - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine mine.roof --plot overlay.svg`.
-# - With a GPU: `pip install '.[gpu12]'` in the clone, and the same commands with `--backend gpu`.
+# - `roofdsl characterize -o mine.roof --one-core one.roof --plot sweep.svg`: all cores and one of them, in full, in
+#   under two minutes.
+# - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine one.roof --plot overlay.svg`. This runs the loops
+#   on one core. With `--variant parallel`, all cores run; compare that with `mine.roof`.
+# - With a GPU: `pip install '.[gpu12]'` in the clone, `roofdsl characterize --backend gpu -o gpu.roof`, and `validate`
+#   with `--backend gpu --machine gpu.roof`.
 # - `roofdsl exercise show measure-triad`.
 #
 # Next: `course_8_expected.py`.

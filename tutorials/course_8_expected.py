@@ -87,8 +87,10 @@ for options, cycles in ((STRICT, 8), (RELAXED, 5)):
 # %% [markdown]
 # ## Strides
 #
-# In the order i, j, k the inner loop of a matrix product walks down a column of B: 7 of the 8 doubles of each line are
-# unused, and no vector can be loaded. In the order i, k, j all accesses move by one element.
+# In the order i, j, k the inner loop of a matrix product walks down a column of B. It uses one of the 8 doubles of each
+# line, so no vector can be loaded. Without vectors, the compiler keeps only one sum, even with relaxed math: each
+# addition waits for the one before. In the order i, k, j, B and C move by one element, A stays in a register, and no
+# iteration of the inner loop needs another.
 
 # %%
 for name in ("matmul_ijk", "matmul_ikj"):
@@ -98,7 +100,8 @@ for name in ("matmul_ijk", "matmul_ikj"):
 # ## Short inner loops
 #
 # Sixteen iterations are four vectors. With nineteen, three are left over for scalar code, which takes almost as long
-# as the vectors. The end of a longer loop is also mispredicted, which costs the core 15 cycles each time.
+# as the vectors. The end of a longer loop, here of forty iterations, is also mispredicted. That costs the core 15
+# cycles each time.
 
 # %%
 rows = kernel("""
@@ -130,7 +133,8 @@ for source, n in (("jacobi2d", 2000), ("gemv", 2000)):
 save_figure(Path("course_8_ecm.png"), draw_ecm(panels, haswell.title, "cycles for a cache line of work"))
 
 # %% [markdown]
-# Each bar begins when it can begin. The arithmetic of both kernels is hidden: it ends long before the data are there.
+# Each transfer begins when the one before it ends. The arithmetic runs beside the transfers. In both kernels it is
+# hidden: it ends long before the data are there.
 #
 # ## Check yourself
 #
@@ -171,4 +175,4 @@ assert 1 < gain < 2
 # - `roofdsl characterize -o mine.roof --cores 1`, then `roofdsl validate gemv --set n=1000 --machine mine.roof`: the
 #   bound, the expected time and the measured one, with the causes for your own machine.
 # - `roofdsl plot ecm gemv --set n=1000 --machine mine.roof -o ecm.svg`.
-# - [Expected times](../docs/expected.md) lists all causes.
+# - [Expected times](../docs/expected.md) explains these causes, and others.

@@ -54,7 +54,7 @@ for point in deck.points:
 # ## As modeled
 #
 # Versions 6 to 9 are written in the language (`roofdsl models show gpp_divides`). They use the deck's example
-# sizes, which are not the sizes of its timings. You can therefore compare ratios, but not times.
+# sizes, cut to whole cache lines. These are not the sizes of its timings, so you can compare ratios, but not times.
 
 # %%
 VERSIONS = {
@@ -103,7 +103,7 @@ check(
 )
 fewer = cited("v7.divs").work_flops / cited("v6.simplify").work_flops
 check(
-    "v7: the work falls by a third, as a profiler can count it",
+    "v7: the work falls by more than a third, as a profiler can count it",
     models["v7.divs"].work < 0.8 * models["v6.simplify"].work,
     f"to {100 * fewer:.0f} % in the deck; the model's W changes by "
     f"{100 * (models['v7.divs'].work / models['v6.simplify'].work - 1):+.1f} %",

@@ -117,13 +117,13 @@ save_figure(Path("gpu_bandwidth.png"), figure)
 # ## What the model misses
 #
 # - **The law is descriptive.** Its exponent has no derivation, and the time of a round was read off the curve. A GPU
-#   whose curves nobody has published has only the first two steps.
+#   whose curve nobody has measured has only the first two steps. (`roofdsl characterize --backend gpu` measures yours.)
 # - **A sustained bandwidth below the data sheet's.** A triad levels off at 87 to 88 % of it. The law states that, and
 #   does not explain it.
 # - **Stencils on other GPUs.** On an MI210, a stencil of five points streams at a lower rate than a copy, although four
 #   of its five loads hit a cache. The model counts what comes from memory, and is off by 21 % there.
-# - **Clocks.** A card within its power limit lowers its clock. On a T4, batches of products shorter than 10 ms run
-#   either at 3.7 or at 6.8 TFLOP/s. The machine file states one clock.
+# - **Clocks.** A card lowers its clock to stay within its power limit. On a T4, batches of products shorter than 10 ms
+#   run either at 3.7 or at 6.8 TFLOP/s. The machine file states one clock.
 # - **Normalization on a V100.** With rows of 768 to 1280 elements, layer normalization takes a third longer there than
 #   the model says, as if the first cache held half as much.
 #

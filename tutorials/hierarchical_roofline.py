@@ -6,7 +6,7 @@
 # statement of the paper against the models' numbers. A model cannot give the paper's measurements (performance,
 # and the positions of its symbols), so they are not compared.
 #
-# Each figure is also a single command:
+# Figures 1, 2, 4 and 5 are also single commands:
 #
 # ```sh
 # roofdsl plot roofline --machine v100_hierarchical --type f64 -o figure1.svg
@@ -99,7 +99,7 @@ alpha = float(counts.fma_fraction)
 check(
     "60 % of the instructions are fused, which allows 80 % of the peak",
     abs(alpha - 0.6) < 0.02,
-    f"{100 * alpha:.0f} % of the model's operations are fused pairs: {100 * (1 + alpha) / 2:.0f} % of the peak, and "
+    f"{100 * alpha:.0f} % of the model's instructions are fused: {100 * (1 + alpha) / 2:.0f} % of the peak, and "
     f"{100 * float(last.peak_fraction):.0f} % with divisions at their cost",
     "how the compiler writes complex products and divisions is not in the model",
 )
@@ -129,7 +129,7 @@ for level, flat in (("HBM", 4), ("L1", 2), ("L2", 2)):
 # ## HPGMG's smoother (figures 5 to 7)
 #
 # There are three variants of a red-black sweep over boxes of dim^3 cells with ghost zones of width two. The bytes
-# are simulated: every access of the loops in order, through one L1 and one L2 with their lines and sectors.
+# are simulated: every access of the loops in order, through one L1 and one L2 with lines of 128 B and sectors of 32 B.
 # (`roofdsl plot hierarchy` uses thread blocks and waves instead, and takes longer.) DIMS are the paper's levels 5
 # to 7. Level 8, with 128, takes ten more seconds.
 
@@ -179,7 +179,7 @@ check(
     "GSRB_FP has twice the FLOPs and intensity of GSRB_BRANCH",
     all(1.8 < x < 2.1 for x in twice),
     f"{min(twice):.2f} to {max(twice):.2f} times at L2 and HBM",
-    "at L1 the intensities are the same: half the work needs half the bytes",
+    "at L1 the intensities are nearly the same: half the work needs almost half the bytes",
 )
 constant = {at("fp", d, "L1") for d in DIMS}
 check("L1 intensity is roughly constant", len(constant) == 1, f"{constant.pop():.3f} FLOP/B")
@@ -195,5 +195,5 @@ check(
     "GSRB_STRIDE2 loses intensity at L2 and HBM for large boxes",
     loss < 1,
     f"its HBM intensity grows {loss:.2f} times from {small} to {large}, like that of GSRB_BRANCH",
-    "the same elements are touched in the same order; the paper shows the L1 misses, but not their cause",
+    "the same elements are touched in nearly the same order; the paper shows the L1 misses, but not their cause",
 )

@@ -24,7 +24,9 @@ deck = machine("v100_textbook")  # 7 TFLOP/s fused, 3.5 unfused, 900 GB/s; fast 
 BIG = 10**7
 
 # %% [markdown]
-# ## Five kernels, each datum counted once
+# ## Four kernels, each datum counted once
+#
+# The fifth is the blocked product of the next section.
 
 # %%
 add = predict("vector_add", deck, n=BIG)

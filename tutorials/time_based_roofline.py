@@ -102,7 +102,8 @@ not_shown("TensorFlow 2 takes far longer in the backward pass", "another algorit
 # The paper draws two unnamed kernels. The one with higher FLOP/s has the longer run time. The models contain such
 # a pair: a convolution with 9 x 9 filters in single precision, by direct loops and by Fourier transforms. (a) is
 # the classic roofline with launches as a ceiling, (b) the complexity plane, (c) the time plane, (d) both in one
-# figure.
+# figure. (A warning says that the ceilings of launches lie above the roof, so that they are not drawn. Figure 8 has the
+# same warnings.)
 
 # %%
 PAIR = f"conv2d_single conv2d_fft --machine {MACHINE} --set r=9,s=1"
@@ -225,7 +226,8 @@ not_shown("TensorFlow falls back to single precision at stride 3", "its choice; 
 #
 # The LSTM has batch 16, sequence 16, 32 features and 16 hidden units. PyTorch's 36 launches are one product and
 # one elementwise kernel for each of 16 steps, 2 products in half precision, and 2 data moves. TensorFlow's 277 and
-# 243 launches are cited; only their boxes are drawn.
+# 243 launches are cited; only their boxes are drawn. All these counts are of the forward pass, and so are the
+# statements below. The figure draws the backward pass, as the paper does.
 
 # %%
 draw(f"plot complexity-time lstm_backward --machine {MACHINE} --type f16 --unit tensor --points lstm_launches "
@@ -287,6 +289,7 @@ shown("fewer launches help", fused.bound_s < lstm.total.bound_s / 2)
 # intensity and bounds depend on batch, filters, kernel size and stride; that housekeeping costs time; that an
 # algorithm with fewer FLOP/s can be faster; that the LSTM's time is launch overhead. They do not reproduce
 # choices: which algorithm cuDNN takes, what a framework converts and copies, how many launches TensorFlow makes.
-# These must be measured, and `roofdsl import ncu` draws such measurements on the same planes (`--points`).
+# These must be measured. `roofdsl import ncu` reads such measurements from a profiler, and `--points` draws them on the
+# same planes.
 #
-# All numbers in this tutorial are predictions, not measurements.
+# All times in this tutorial are predictions, not measurements.

@@ -4,7 +4,8 @@
 # How fast can a GPU decode with a language model? From which batch on is it bound by compute instead of memory?
 # How long a context still fits, and how many devices are worthwhile? All of this follows from counts of operations
 # and bytes. This tutorial takes Llama 3 8B on an NVIDIA H100 and proceeds from one matrix product to a whole
-# model. Every number is computed from the models in `models/kernels/transformer.roof` and `llama.roof`.
+# model; the last section splits a matrix of Llama 3 70B over several TPUs. Every number is computed from the models in
+# `models/kernels/transformer.roof` and `llama.roof`.
 
 # %%
 from fractions import Fraction
@@ -129,9 +130,9 @@ axes.grid(alpha=0.3)
 figure.savefig("decode.png", dpi=120, bbox_inches="tight")
 
 # %% [markdown]
-# More sequences cost almost nothing as long as their caches are small compared with the weights. Beyond that, each
-# sequence adds its own bytes, and the rate levels off. The batch from which compute takes as long as memory, over
-# a whole layer, depends on the context:
+# More sequences cost almost nothing as long as their caches are small compared with the weights, and the projections
+# are bound by memory. Beyond that, each sequence adds its own bytes or operations, and the rate levels off. The batch
+# from which compute takes as long as memory, over a whole layer, depends on the context:
 
 # %%
 values, one = program_terms(transformer, "layer_decode", h100, {}, TENSOR)
@@ -146,7 +147,7 @@ for context in (32, 128, 256, 288, 289, 2048):
 # **Question.** Why is the last context 288? Each further sequence adds the operations of all weights and the bytes
 # of its own cache. If these bytes take longer than these operations, no number of sequences helps. What would you
 # change in the model to allow longer contexts? (Try `group`, the number of queries that share a cache, or the
-# programs with an 8-bit cache.)
+# programs with weights and cache in 8 bits.)
 
 # %%
 changes = [
@@ -169,7 +170,8 @@ for name, sizes in changes:
 # ## What fits?
 #
 # The key-value cache has 2 x layers x kv x dh numbers per token: a key and a value in each layer and for each of the
-# kv heads. Its size is what `attention_products` reads:
+# kv heads. Its size is what `attention_products` reads. The weights are those that a step reads, plus the table of
+# embeddings. This table has a row for each word of the vocabulary, but a step reads only one row per sequence.
 
 # %%
 one_token = {"batch": 1, "new": 1, "context": 1, "kv": 8, "group": 4, "dh": 128}
@@ -177,7 +179,9 @@ reads = derive(kernel(transformer, "attention_products"), one_token, plateaus=Fa
 layers = 32
 each = layers * int(reads["K"].value + reads["V"].value)
 step = predict_launches(llama, "llama3_8b_decode", {"batch": 1, "context": 1}, h100, TENSOR).total
-weights = step.memory.bytes  # but for a few activations, the weights
+embeddings = 2 * 128256 * 4096
+weights = step.memory.bytes + embeddings  # and a few activations
+assert 0 < weights / (2 * 8_030_261_248) - 1 < 0.001  # the published number of parameters
 print(f"{each / 1024:.0f} KiB per token; weights {weights / 1e9:.1f} GB of {h100.main_memory.size_bytes / 1e9:.0f} GB")
 for context in (2048, 8192, 131072):
     room = (h100.main_memory.size_bytes - weights) // (each * context)
@@ -187,9 +191,10 @@ for context in (2048, 8192, 131072):
         print(f"context {context:6}: {room:4} sequences fit, {rates}")
 
 # %% [markdown]
-# Whatever the context, a step with a full memory takes about the same time, because it reads the whole memory
-# once: 80 GB at 3.35 TB/s. (With the longest context, a fourth sequence does not fit. The memory is then not full, and
-# a step takes less.)
+# For long contexts, a step with a full memory takes about the same time, because it reads the whole memory once: 80 GB
+# at 3.35 TB/s. (With the longest context, a fourth sequence does not fit. The memory is then not full, and a step takes
+# less. With contexts of a few hundred tokens, so many sequences fit that the projections are bound by compute, and a
+# step takes longer.)
 #
 # ## Prefill
 #
@@ -224,9 +229,10 @@ figure.savefig("prefill.png", dpi=120, bbox_inches="tight")
 # %% [markdown]
 # ## Several devices
 #
-# This section splits the last matrix of the MLP, now of Llama 3 70B, along its summed dimension. Each device
-# computes partial sums of the whole result, and an all-reduce adds them. More devices reduce the compute time of
-# each, but not the communication.
+# This section splits the last matrix of the MLP, now of Llama 3 70B, along its summed dimension. The devices are TPUs
+# (v5e), which links connect to a ring. Each device computes partial sums of the whole result, and an all-reduce adds
+# them. More devices reduce the compute time of each, but from four devices on, not the communication. (Two devices have
+# one link between them. In a ring of more, each device has two.)
 
 # %%
 tpu = load_machine("tpu_v5e")
@@ -245,8 +251,9 @@ assert links.form is not None and links.form.constant() == Fraction(links.limit)
 
 # %% [markdown]
 # **Question.** The break-even with the links does not depend on the number of tokens, because the product and the
-# sums both grow with it. What does it depend on? (`roofdsl shard linear --split inputs --devices 8 --machine
-# tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over inputs` prints the formula.) From how many
-# devices on do more devices no longer pay off?
+# sums both grow with it. What does it depend on? (`roofdsl shard linear --split inputs --devices 8 --topology
+# two-way-ring --machine tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over inputs` prints all
+# break-evens.) If communication and computation overlap perfectly (the column `lower`), from how many devices on do
+# more devices no longer pay off?
 #
 # More: `docs/transformer.md` covers the whole models, `docs/links.md` collectives and shared products.
