@@ -67,7 +67,7 @@ def unfused_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
         own = cls if cls in ("fma", "add", "max") else "mul"
         kind = _widest(own, type_name, rates)
         cost = rates.cost(kind)
-        work.append((cost.ports, cost.busy * count / lanes(kind)))
+        work += cost.work(count / lanes(kind))
     return ports_cycles(work)
 
 
@@ -105,13 +105,11 @@ def ports_cycles(work: Iterable[tuple[tuple[int, ...], float]]) -> float:
 def class_cycles(all_executed: Iterable[Executed], rates: Rates, wanted: Iterable[str] | None = None) -> float:
     """The time of the units that execute the compiled instructions of the wanted classes; of all classes if None."""
     classes = None if wanted is None else set(wanted)
-    work = []
+    work: list[tuple[tuple[int, ...], float]] = []
     for e in all_executed:
         if classes is not None and e.work.kind.cls not in classes:
             continue
-        cost = rates.cost(e.work.kind)
-        if cost.ports:
-            work.append((cost.ports, cost.busy * e.times))
+        work += rates.cost(e.work.kind).work(e.times)
     return ports_cycles(work)
 
 

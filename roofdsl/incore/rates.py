@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.result import NoInCore
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core, Machine
 
@@ -30,7 +30,8 @@ DIVIDER = 4
 
 class Cost(Record):
     """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: the dispatch slots that it
-    takes. mix: cycles for which it occupies the resources that it shares with loads and stores.
+    takes. mix: cycles for which it occupies the resources that it shares with loads and stores. also: the units of
+    which it keeps one busy for also_busy cycles besides.
     """
 
     latency: float
@@ -38,6 +39,12 @@ class Cost(Record):
     busy: float
     slots: float = 1.0
     mix: float = 0.0
+    also: tuple[int, ...] = ()
+    also_busy: float = 0.0
+
+    def work(self, times: float) -> list[tuple[tuple[int, ...], float]]:
+        """The vector units that can do the work of so many instructions, and the cycles of it."""
+        return [w for w in ((self.ports, self.busy * times), (self.also, self.also_busy * times)) if w[0]]
 
 
 class Access(Record):
@@ -120,7 +127,12 @@ class Rates:
         if not ports:  # general registers: as many per cycle as the throughput says, on units of their own
             return Cost(latency, (8,), throughput)
         busy = throughput * len(ports)
-        return Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
+        cost = Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
+        add = self._nearest("add", stated.type, stated.bits) if stated.adder is not None else None
+        if add is None:
+            return cost
+        adders = _ports(add[0])
+        return replace(cost, also=adders, also_busy=float(stated.adder or 0) * factor * len(adders))
 
     def _nearest(self, cls: str, type_name: str, bits: int) -> tuple[Instruction, float] | None:
         own = [i for i in self.stated.values() if i.cls == cls and _family(i.type) == _family(type_name)]

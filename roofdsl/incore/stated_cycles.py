@@ -104,7 +104,7 @@ class Timer:
         for cost, share in loop.operations:
             for kind, n in self._kinds(cost, bits, effects):
                 found = self.rates.cost(kind)
-                done.append((found.ports, found.busy * n * share))
+                done += found.work(n * share)
                 slots += found.slots * n * share
             apart += share * sum(n * cycles for cycles, n in self._functions(cost, lanes, effects))
         loads = stores = mixed = 0.0

@@ -51,6 +51,8 @@ class Step(Record):
     holds: bool
     load_apart: float
     store_apart: float
+    also: tuple[int, ...]
+    also_busy: float
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
@@ -129,7 +131,7 @@ class Clock:
             load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
             bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
-            load.apart if load else 0.0, store.apart if store else 0.0,
+            load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -154,6 +156,10 @@ class Clock:
             # for its operands, the port serves others that are ready, which a reservation at `start` would hold up.
             free[port] = max(free[port], begun) + step.busy
             start = max(start, free[port] - step.busy)
+            if step.also:
+                port = min(step.also, key=free.__getitem__)
+                free[port] = max(free[port], begun) + step.also_busy
+                start = max(start, free[port] - step.also_busy)
             heappush(self.waiting, start)
         done = start + step.latency
         if step.stores:

@@ -357,6 +357,10 @@ ATTRIBUTES = (
         "forward", _INSTRUCTION, "cycles", "forward", "cycles from a store to a load of the same bytes",
         example="5 cycles", shown="forwarded in {text}",
     ),
+    Attribute(
+        "adder", _INSTRUCTION, "cycles", "adder", "cycles for which a fused multiply-add keeps the units of `add` busy",
+        example="0.5 cycles", shown="{text} of the units of add",
+    ),
     *(
         Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")
         for k in range(4)

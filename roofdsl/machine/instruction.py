@@ -16,7 +16,8 @@ class Instruction(Record):
     unpredicted: of a call, the throughput where the branches inside it depend on data and are not learned.
     Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
     none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
-    that a load, a store or arithmetic beside them takes of what all of these share.
+    that a load, a store or arithmetic beside them takes of what all of these share. Fused multiply-adds: `adder` is for
+    how long each keeps the units of `add` busy besides its own.
     """
 
     cls: str
@@ -30,6 +31,7 @@ class Instruction(Record):
     mixed: Fraction | None = None
     forward: Fraction | None = None
     unpredicted: Fraction | None = None
+    adder: Fraction | None = None
     p0: bool = False
     p1: bool = False
     p2: bool = False

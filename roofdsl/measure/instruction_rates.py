@@ -14,6 +14,7 @@ from fractions import Fraction
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core
+from roofdsl.measure.adders import adder_loops, with_adders
 from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
 from roofdsl.measure.instruction_bench import MANTISSAS, ONE, REPEATS, ROTATED, Bench, operands, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
@@ -41,12 +42,13 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     bench = Bench(RUNS[quick])
     known = [t for t in templates() if t.needs in bench.has or t.needs == "avx2"]
     _arithmetic_loops(bench, known)
+    adder_loops(bench, known)
     memory_loops(bench)
     among_loops(bench, known)
     core_loops(bench)
     cycles = bench.measure(say)
     instructions = [*_arithmetic(known, cycles), *_general(cycles), *memory(bench, cycles)]
-    instructions = with_shares(instructions, known, cycles)
+    instructions = with_adders(with_shares(instructions, known, cycles), cycles)
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
     core = replace(core, refill=refill(cycles, core, instructions))

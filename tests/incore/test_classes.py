@@ -9,7 +9,9 @@ import pytest
 from roofdsl.incore.assembly import read
 from roofdsl.incore.classes import Kind, Work, work_of
 from roofdsl.incore.rates import Rates
+from roofdsl.lang.record import replace
 from roofdsl.machine.instruction import Instruction
+from roofdsl.measure.core_rates import simulated
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
 
@@ -83,3 +85,21 @@ def test_classes_that_are_not_stated_cost_what_is_alike() -> None:
         assert rates().cost(Kind(cls, "f64", 256)) == rates().cost(Kind(alike, "f64", 256))
     own = Instruction("exchange", "f64", 256, Fraction(3), Fraction(3), p2=True)
     assert Rates("here", CORE, (*INSTRUCTIONS, own)).cost(Kind("exchange", "f64", 256)).busy == 3
+
+
+def test_fused_pairs_may_keep_adders_busy() -> None:
+    """One of each in a cycle where nothing is shared; on this core, each fused pair takes 0.6 cycles of an adder."""
+    fma, add = (Instruction(cls, "f64", 256, Fraction(4), Fraction(1)) for cls in ("fma", "add"))
+    plain = (replace(fma, p0=True), replace(add, p2=True))
+    alone = [i for i in INSTRUCTIONS if i.cls not in ("fma", "add") or i.type != "f64"]
+    shared = Rates("here", CORE, (*alone, replace(plain[0], adder=Fraction(3, 5)), plain[1]))
+    apart = Rates("here", CORE, (*alone, *plain))
+    assert shared.cost(Kind("fma", "f64", 256)).work(10) == [((0,), 10.0), ((2,), 6.0)]
+    assert apart.cost(Kind("fma", "f64", 256)).work(10) == [((0,), 10.0)]
+    text = [
+        line
+        for k in range(6)
+        for line in (f"vfmadd231pd %ymm14, %ymm15, %ymm{k}", f"vaddpd %ymm14, %ymm15, %ymm{k + 6}")
+    ]
+    assert simulated(text, apart) / 6 == pytest.approx(1, rel=0.05)
+    assert simulated(text, shared) / 6 == pytest.approx(1.6, rel=0.05)

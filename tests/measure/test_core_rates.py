@@ -17,6 +17,7 @@ from roofdsl.machine.find import machine_of
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Machine
 from roofdsl.measure import instruction_bench
+from roofdsl.measure.adders import adder_share
 from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
@@ -134,6 +135,13 @@ def test_the_share_of_a_masked_store_is_what_explains_its_mixtures() -> None:
     times = {n: max(6.0, n + 4.5) for n in (1, 2, 3, 4)}
     assert _share_of_store(load, 6.0, times) == pytest.approx(4.5, abs=0.03)
     assert _share_of_store(load, 6.0, {n: n + 9.0 for n in (1, 2, 3, 4)}) == pytest.approx(9.0, abs=0.03)
+
+
+def test_the_share_of_an_adder_is_what_explains_its_mixtures() -> None:
+    """The times of Zen 1, and those of a core whose units are independent or common."""
+    assert adder_share(1.0, 1.0, True, {(1, 1): 1.55, (1, 2): 2.77, (2, 2): 3.16}) == pytest.approx(0.6, abs=0.05)
+    assert adder_share(1.0, 1.0, True, {(1, 1): 1.02, (1, 2): 2.04, (2, 2): 2.01}) == 0
+    assert adder_share(0.5, 0.5, False, {(1, 1): 1.0, (1, 2): 1.5, (2, 2): 2.0}) == 0, "the units already say so"
 
 
 def test_division_is_measured_with_numbers_that_have_many_digits() -> None:
