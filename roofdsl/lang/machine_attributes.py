@@ -154,8 +154,7 @@ ATTRIBUTES = (
         example="200 GB/s", shown="filled at {text}",
     ),
     Attribute(
-        "strided", _LEVELS, "bandwidth", "strided_bytes_per_s",
-        "the rate of strided loads, each from another line",
+        "strided", _LEVELS, "bandwidth", "strided_bytes_per_s", "the rate of strided loads, each from another line",
         example="40 GB/s", shown="strided {text}",
     ),
     Attribute(
@@ -372,8 +371,7 @@ ATTRIBUTES = (
         shown="latency {text}",
     ),
     Attribute(
-        "exponent", _SUSTAINED, "number", "exponent",
-        "how sharply the bandwidth bends from latency-bound to sustained",
+        "exponent", _SUSTAINED, "number", "exponent", "how sharply the bandwidth bends from latency-bound to sustained",
         example="2", needed="a sustained bandwidth needs the exponent of its bend", shown="exponent {text}",
     ),
 )  # fmt: skip
