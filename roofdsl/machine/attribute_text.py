@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.lang.machine_attributes import Attribute, Place, attributes
+from roofdsl.lang.machine_attribute import Attribute, Place
+from roofdsl.lang.machine_attributes import attributes
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind
 from roofdsl.machine.model import Machine, Peak, operation
