@@ -34,7 +34,7 @@ KERNELS = (
     ("gemv", {"n": 8_000}, {"n": 16_384}),
     ("matmul", {"n": 500}, {"n": 4_096}),
     ("minplus", {"n": 500}, {"n": 4_096}),
-    ("matmul_blocked", {"n": 480, "b": 48}, {"n": 4_096, "b": 32}),
+    ("matmul_blocked", {"n": 288, "b": 48}, {"n": 4_096, "b": 32}),
 )
 
 _SPREAD = "the samples of one number spread"
