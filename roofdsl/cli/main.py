@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def run(args: list[str], debug: bool = False, spoken: Callable[[Failure], str] = for_people) -> int:
     """Run `args` and return the exit status; a failure is written to standard error as `spoken` has it.
 
-    With `debug`, errors that have a message of their own are raised.
+    With `debug`, all errors but those of usage are raised.
     """
     with visible_output():
         return _run_in_budget(args, debug, spoken)

@@ -62,10 +62,7 @@ def run_for_programs(args: list[str]) -> int:
     """Run a command line; a failure is one line of JSON on standard error, for the server to read."""
     from roofdsl.cli.main import run
 
-    return run(args, spoken=lambda failure: json.dumps({name: getattr(failure, name) for name in _PARTS}))
-
-
-_PARTS = ("status", "message", "help")
+    return run(args, spoken=lambda f: json.dumps({"status": f.status, "message": f.message, "help": f.help}))
 
 
 class _nursery:  # used as a function

@@ -87,9 +87,7 @@ class Rates:
         self.blocked = float(core.blocked or 0)
         self.drained = 0.0
         self.indexed = core.indexed
-        self.wide = (
-            frozenset(k for i in instructions if i.bits == 512 for k in _ports(i)) if core.closes else frozenset()
-        )
+        self.wide = frozenset(k for i in instructions if i.bits == 512 for k in i.units) if core.closes else frozenset()
         self.learned = core.learned
         self.unlearned = False  # whether a launch makes more calls than the core learns the branches for
         self._costs: dict[Kind, Cost] = {}
@@ -123,7 +121,7 @@ class Rates:
         latency = float(stated.latency or 1)
         if stated.cls in _SEPARATE:
             return Cost(latency, (DIVIDER,), throughput)
-        ports = _ports(stated)
+        ports = stated.units
         if not ports:  # general registers: as many per cycle as the throughput says, on units of their own
             return Cost(latency, (8,), throughput)
         busy = throughput * len(ports)
@@ -131,7 +129,7 @@ class Rates:
         add = self._nearest("add", stated.type, stated.bits) if stated.adder is not None else None
         if add is None:
             return cost
-        adders = _ports(add[0])
+        adders = add[0].units
         return replace(cost, also=adders, also_busy=float(stated.adder or 0) * factor * len(adders))
 
     def _nearest(self, cls: str, type_name: str, bits: int) -> tuple[Instruction, float] | None:
@@ -233,10 +231,6 @@ class Rates:
     def repeats(self, branches: int) -> bool:
         """Whether the core knows from the launch before how this many branches that data decide will go."""
         return self.learned is not None and branches <= self.learned
-
-
-def _ports(stated: Instruction) -> tuple[int, ...]:
-    return tuple(k for k, used in enumerate((stated.p0, stated.p1, stated.p2, stated.p3)) if used)
 
 
 def _family(type_name: str) -> str:

@@ -37,3 +37,8 @@ class Instruction(Record):
     p2: bool = False
     p3: bool = False
     source: str = ""
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """The numbers of the vector units that can execute it; empty if they are not stated."""
+        return tuple(k for k, used in enumerate((self.p0, self.p1, self.p2, self.p3)) if used)

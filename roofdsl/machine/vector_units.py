@@ -42,5 +42,4 @@ def _stated(machine: Machine, type_name: str) -> list[Instruction]:
 
 
 def _used(instruction: Instruction) -> Units:
-    stated = (instruction.p0, instruction.p1, instruction.p2, instruction.p3)
-    return frozenset(k for k, used in enumerate(stated) if used)
+    return frozenset(instruction.units)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from roofdsl.lang.record import replace
 from roofdsl.machine.instruction import Instruction
-from roofdsl.measure.instruction_bench import REPEATS, ROTATED, Bench, rounded
+from roofdsl.measure.instruction_bench import REPEATS, ROTATED, Bench, best_fit, rounded
 from roofdsl.measure.instruction_texts import Template, filled
 
 _WITH_ADDS = ((1, 1), (1, 2), (2, 2))
@@ -18,6 +18,7 @@ _WITH_ADDS = ((1, 1), (1, 2), (2, 2))
 
 
 def adder_loops(bench: Bench, known: Sequence[Template]) -> None:
+    """Fused multiply-adds and additions that do not wait for each other, in each mixture of _WITH_ADDS."""
     own = {t.key: t for t in known}
     for bits in (128, 256, 512):
         fma, add = own.get(f"fma_f64_{bits}"), own.get(f"add_f64_{bits}")
@@ -41,11 +42,8 @@ def adder_share(fma: float, add: float, apart: bool, times: dict[tuple[int, int]
     """
     if not apart or all(t < 1.1 * max(m * fma, n * add) for (m, n), t in times.items()):
         return 0.0
-
-    def error(z: float) -> float:
-        return sum((max(m * fma, n * add + m * z) / t - 1) ** 2 for (m, n), t in times.items())
-
-    return min((fma * k / 50 for k in range(76)), key=error)
+    tried = (fma * k / 50 for k in range(76))
+    return best_fit(tried, lambda mixed, z: max(mixed[0] * fma, mixed[1] * add + mixed[0] * z), times)
 
 
 def with_adders(found: Sequence[Instruction], cycles: dict[str, float]) -> list[Instruction]:
@@ -58,14 +56,10 @@ def with_adders(found: Sequence[Instruction], cycles: dict[str, float]) -> list[
             continue
         rounds = {(m, n): REPEATS // (m + n) for m, n in _WITH_ADDS}
         times = {(m, n): cycles[f"with_adds_{bits}_{m}_{n}"] / rounds[m, n] for m, n in _WITH_ADDS}
-        apart = not any(a and b for a, b in zip(_units_of(fma), _units_of(add), strict=True))
+        apart = not set(fma.units) & set(add.units)
         shares[bits] = adder_share(float(fma.throughput or 1), float(add.throughput or 1), apart, times)
     made = []
     for i in found:
         share = shares.get(max(i.bits, 128), 0.0) if i.cls == "fma" else 0.0
         made.append(replace(i, adder=rounded(share)) if share else i)
     return made
-
-
-def _units_of(i: Instruction) -> tuple[bool, ...]:
-    return (i.p0, i.p1, i.p2, i.p3)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from roofdsl.measure.assembled import Reading, Stopwatch, features, loops
 from roofdsl.measure.shared_core import epoch, tries
@@ -79,6 +79,15 @@ class Bench:
             names = [name for name in self.texts if name not in found or found[name][0] != epoch()]
         self.hertz, self.shared = watch.hertz(), len(names)
         return {n: watch.in_cycles(least[n] if n in names else found[n][1]) for n in self.texts}
+
+
+Tried = TypeVar("Tried")
+Mixture = TypeVar("Mixture")
+
+
+def best_fit(tried: Iterable[Tried], time: Callable[[Mixture, Tried], float], times: Mapping[Mixture, float]) -> Tried:
+    """The first value with which `time` comes closest to all measured times, by the sum of squared relative errors."""
+    return min(tried, key=lambda value: sum((time(of, value) / t - 1) ** 2 for of, t in times.items()))
 
 
 def rounded(cycles: float) -> Fraction:

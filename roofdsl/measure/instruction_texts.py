@@ -113,9 +113,8 @@ def _packed(bits: int) -> list[Template]:
     add("convert", "i32", "vcvtdq2ps {a}, {d}", ("vcvtdq2ps {c}, {c}", "vcvtps2dq {c}, {c}"), 2)
     halves = (f"vcvtph2ps {halved}, {{c}}", f"vcvtps2ph $0, {{c}}, {halved}")
     add("convert", "f16", f"vcvtph2ps {half}, {{d}}", halves, 2)
-    add(
-        "widen", "f16", "vcvtph2ps (%rdi), {d}", halves, 2
-    )  # from memory, as code has it; on some cores it takes longer
+    # From memory, where code has its halves: on some cores this takes longer than from a register.
+    add("widen", "f16", "vcvtph2ps (%rdi), {d}", halves, 2)
     add("shuffle", "f64", "vshufpd $1, {a}, {b}, {d}", ("vshufpd $1, {c}, {c}, {c}",))
     if bits > 128:
         add("permute", "f64", "vpermpd $27, {a}, {d}", ("vpermpd $27, {c}, {c}",))

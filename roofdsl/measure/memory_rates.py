@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from roofdsl.lang.record import replace
 from roofdsl.machine.instruction import Instruction
-from roofdsl.measure.instruction_bench import Bench, rounded
+from roofdsl.measure.instruction_bench import Bench, best_fit, rounded
 from roofdsl.measure.instruction_texts import LOADS, Template, filled, register
 
 
@@ -20,6 +20,9 @@ def _widths(bench: Bench) -> list[int]:
     return [32, 64, 128, 256, *([512] if "avx512f" in bench.has else [])]
 
 
+_COUNT = 32
+"""Loads or stores in a loop of one kind."""
+
 _STREAMS = (1, 2, 3, 4)
 _AMONG_STREAMS, _AMONG_TRIPS = (1, 2), 32
 _STARTS = ("leaq 17984(%rdi), %rcx",)
@@ -27,7 +30,7 @@ _AMONG = ("fma", "mul", "add", "max", "logic", "shuffle", "blend")
 
 
 def memory_loops(bench: Bench) -> None:
-    count = 32
+    count = _COUNT
     for bits in _widths(bench):
         size = bits // 8
         for load in (True, False):
@@ -57,7 +60,7 @@ def memory_loops(bench: Bench) -> None:
                 count,
             )
         if bits in (128, 256) and "avx512vl" not in bench.has:
-            _masked_loops(bench, bits, count)
+            _masked_loops(bench, bits)
     bench.add("latency_32", ["movl (%rdi,%rax), %eax"] * 8, 8 * 5, ["movq $0, (%rdi)"])
     halves = ["vmovsd %xmm2, (%rdi)", "vmovsd %xmm2, 8(%rdi)", "vaddpd (%rdi), %xmm15, %xmm2"]
     bench.add("blocked", halves * 8, 8 * 20)
@@ -74,13 +77,13 @@ def _masked(name: str, bits: int, load: bool, at: int, number: int) -> str:
     return f"{name} {at}(%rdi), {mask}, {reg}" if load else f"{name} {reg}, {mask}, {at}(%rdi)"
 
 
-def _masked_loops(bench: Bench, bits: int, count: int) -> None:
+def _masked_loops(bench: Bench, bits: int) -> None:
     """Masked loads and stores of a processor without mask registers, some of which take many cycles for each."""
     size = bits // 8
     for type_name, name in _MASKED:
         for kind, load in (("load", True), ("store", False)):
-            text = [_masked(name, bits, load, k * size % 2048, k % 12) for k in range(count)]
-            bench.add(f"masked_{kind}_{type_name}_{bits}", text, 4 * count, _MASK)
+            text = [_masked(name, bits, load, k * size % 2048, k % 12) for k in range(_COUNT)]
+            bench.add(f"masked_{kind}_{type_name}_{bits}", text, 4 * _COUNT, _MASK)
         for streams in _STREAMS:
             text = []
             for k in range(16):
@@ -95,7 +98,7 @@ def _masked_moves(cycles: dict[str, float], bits: int, load: Instruction, store:
     for type_name, _ in _MASKED:
         if f"masked_store_{type_name}_{bits}" not in cycles:
             continue
-        alone = {kind: cycles[f"masked_{kind}_{type_name}_{bits}"] / 32 for kind in ("load", "store")}
+        alone = {kind: cycles[f"masked_{kind}_{type_name}_{bits}"] / _COUNT for kind in ("load", "store")}
         share = float(load.mixed or 0) / float(load.throughput or 1) * alone["load"]
         times = {s: cycles[f"masked_mixed_{s}_{type_name}_{bits}"] / 16 for s in _STREAMS}
         shares = {"load": share, "store": _share_of_store(load, alone["store"], times)}
@@ -111,11 +114,8 @@ def _share_of_store(load: Instruction, store: float, times: dict[int, float]) ->
     the times of n loads and a store as max(n load, store, n x + y).
     """
     x, alone = float(load.mixed or load.throughput or 1), float(load.throughput or 1)
-
-    def error(y: float) -> float:
-        return sum((max(n * alone, store, n * x + y) / t - 1) ** 2 for n, t in times.items())
-
-    return min((k / 50 for k in range(1 + int(100 * store))), key=error)
+    tried = (k / 50 for k in range(1 + int(100 * store)))
+    return best_fit(tried, lambda n, y: max(n * alone, store, n * x + y), times)
 
 
 def _indexed(bits: int) -> str:
@@ -186,8 +186,7 @@ def share_of(load: Instruction, store: Instruction, operation: Instruction, time
 
     if not x or all(t < 1.04 * time(n, 0) for n, t in times.items()):
         return 0.0
-    tried = [k / 50 for k in range(1 + int(50 * most))]
-    return min(tried, key=lambda z: sum((time(n, z) / t - 1) ** 2 for n, t in times.items()))
+    return best_fit((k / 50 for k in range(1 + int(50 * most))), time, times)
 
 
 def _gather_loops(bench: Bench) -> None:
@@ -213,7 +212,7 @@ def _gather_loops(bench: Bench) -> None:
 
 def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
     found: list[Instruction] = []
-    count = 32
+    count = _COUNT
     for bits in _widths(bench):
         load, store = cycles[f"load_{bits}"] / count, cycles[f"store_{bits}"] / count
         shares = _shares(load, store, {s: cycles[f"mixed_{s}_{bits}"] / 16 for s in _STREAMS})
@@ -254,8 +253,5 @@ def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, 
     if all(t < 1.04 * max(n * load, store) for n, t in mixed.items()):
         return 0.0, 0.0
 
-    def error(x: float, y: float) -> float:
-        return sum((max(n * load, store, n * x + y) / t - 1) ** 2 for n, t in mixed.items())
-
-    tried = [(error(i / 50, j / 50), i / 50, j / 50) for i in range(0, 76) for j in range(0, 151)]
-    return min(tried)[1:]
+    tried = ((i / 50, j / 50) for i in range(76) for j in range(151))
+    return best_fit(tried, lambda n, share: max(n * load, store, n * share[0] + share[1]), mixed)
