@@ -144,6 +144,7 @@ def deriche(w: int, h: int) -> Written:
     return written
 
 
+@pytest.mark.thorough
 def test_deriche_attains_5_loads() -> None:
     """The bound of deriche, 5 h w, is that of an order: rows in blocks, the columns' first pass along with them.
 

@@ -16,6 +16,7 @@ print(stays(0, 1, 8, 3), len(stays.stats.cache_hits))
 """
 
 
+@pytest.mark.thorough
 def test_a_change_elsewhere_is_seen(tmp_path: Path) -> None:
     """`stays` is in walk.py, which does not change; a second process takes it from disk, a third compiles it anew."""
     shutil.copytree(ROOT / "roofdsl", tmp_path / "roofdsl", ignore=shutil.ignore_patterns("__pycache__"))

@@ -66,7 +66,7 @@ machine tiny:
     return machine_of(check(Source("<test>", text)), None)
 
 
-@pytest.mark.spread(4, 24)
+@pytest.mark.spread(2, 16)
 @pytest.mark.parametrize("name", sorted(shipped_models())[::4])
 def test_the_floor_is_below_the_kernel_as_written(name: str) -> None:
     """On several machines, at sizes of no special form."""
