@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from math import sqrt
 
+import pytest
+
 from tests.bounds.belady import loads, scalars_of, tasks
 from tests.bounds.test_sound import POLYBENCH, bound_of, shipped
 
