@@ -32,7 +32,7 @@ def spots(count: int, arch: Arch, quantity: Quantity) -> list[Spot]:
     return found
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 8)
 @pytest.mark.parametrize("count", [0, 5, 20])
 @pytest.mark.parametrize("series", SERIES)
 @pytest.mark.parametrize("quantity", ["efficiency", "power"])

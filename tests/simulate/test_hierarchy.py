@@ -105,7 +105,7 @@ def test_every_kind_is_drawn() -> None:
     assert all(seen[k] > 50 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), seen
 
 
-@pytest.mark.spread(9)
+@pytest.mark.spread(9, 45)
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru"])
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families_in_caches_of_many_ways(family: Family, policy: str) -> None:
