@@ -36,3 +36,20 @@ def test_a_change_elsewhere_is_seen(tmp_path: Path) -> None:
     stack = tmp_path / "roofdsl" / "simulate" / "stack.py"
     stack.write_text(stack.read_text() + "\n# changed\n")
     assert hits() == "8 0"
+
+
+TOGETHER = """
+from roofdsl.simulate.walk import first_call, stays
+with first_call(stays):
+    stays(0, 1, 8, 3)
+print(len(stays.stats.cache_hits))
+"""
+
+
+def test_processes_that_need_the_same_code_compile_it_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", TOGETHER], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    assert sorted(process.communicate(timeout=120)[0].strip() for process in started) == ["0", "1"]
