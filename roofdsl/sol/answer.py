@@ -88,8 +88,11 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
         time_s = _share_s()  # without what the floor took, which is remembered
     with budget.noting() as of_written:
         now, why_not = _as_written(kernel, parameters, machine)
+        on_units = None
+        if least.unit is not None and now is None and not why_not.startswith(WRITTEN):
+            on_units, _ = _as_written(kernel, parameters, machine, least.unit)  # a type that only these units have
     left_out = (*of_floor, *of_written)
-    found = _Found(least, now, best(ordinary(kernel), machine, least, now), why_not, left_out)
+    found = _Found(least, now, best(ordinary(kernel), machine, least, now, on_units), why_not, left_out)
     decided = reproducibility.since(begun)
     whole = now is not None and not now.warnings and not left_out and not decided.clock
     # what is left out is counted as chance, but a budget that is no larger leaves it out again
@@ -97,12 +100,14 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
     return found, Ended(None if whole else time_s, again)
 
 
-def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> tuple[Prediction | None, str]:
-    """The prediction of the kernel as written, or why it was not found."""
+def _as_written(
+    kernel: Kernel, parameters: Mapping[str, int], machine: Machine, unit: str | None = None
+) -> tuple[Prediction | None, str]:
+    """The prediction of the kernel as written, on `unit` if one is given, or why it was not found."""
     traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
     try:
         with _in_its_share():
-            return predict(kernel, parameters, machine, Options(traffic=traffic, code=Code())), ""
+            return predict(kernel, parameters, machine, Options(traffic=traffic, unit=unit, code=Code())), ""
     except CommandError as error:
         return None, error.message
     except budget.Spent:
