@@ -230,7 +230,7 @@ class Values:
         if a.poly is not None and b.poly is not None:
             return self._checked(Value(type_, None, None, self._integers(op, a.poly, b.poly, node)), node)
         if is_integer(type_) and op in "/%":
-            message = f"`{op}` of integer data rounds towards zero, which the language does not do"
+            message = f"`{op}` of integer data is not supported"
             raise Refused("c-integer", message, node, "compute it in floating point")
         if op == "%":
             raise Refused("c-type", "`%` needs integers", node)
