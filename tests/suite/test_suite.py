@@ -166,6 +166,18 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("kernel,parameters,work,")
 
 
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_kernel_that_is_not_legal_has_no_numbers(symbolic: bool, roofdsl: Run, tmp_path: Path) -> None:
+    text = "kernel k(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n): b[i] = a[i - 1] + 1.0\n"
+    (tmp_path / "k.roof").write_text(text, encoding="utf-8")
+    asked = ("--symbolic",) if symbolic else ("--set", "n=10")
+    line = ("suite", str(tmp_path / "k.roof"), "--machine", "v100", *asked, "--json")
+    (found,) = json.loads(roofdsl(*line).stdout)["kernels"]
+    assert "`a[i - 1]` leaves `a`" in " ".join(found["notes"])
+    given = ("kernel", "parameters", "notes", "traffic")
+    assert not any(value for key, value in found.items() if key not in given), found
+
+
 @pytest.mark.parametrize("group", ["kernels", "polybench"])
 def test_a_group_is_all_its_kernels(group: str) -> None:
     """Some of its files have only programs, which run kernels of other files."""
