@@ -116,8 +116,7 @@ class Bound:
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
-    """The lower bound of `kernel`. Raises InputError if it is not legal (`check --deep`), or if its directives cannot be
-    applied.
+    """The lower bound of `kernel`. Raises InputError if it is not legal, or if its directives cannot be applied.
 
     numbers: parameters (tile sizes) to replace by their numbers if there is no exact form without them.
     """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import sympy
@@ -72,17 +71,3 @@ def test_errors(arguments: str, status: int, message: str, roofdsl: Run) -> None
     assert (result.returncode, result.stdout) == (status, "")
     assert message in result.stderr
     assert "Traceback" not in result.stderr
-
-
-def test_no_bound_of_a_kernel_that_is_not_legal(roofdsl: Run, tmp_path: Path) -> None:
-    """A subscript out of bounds, an `out` that is read first, a reversed dependence: as for other commands."""
-    head = "kernel k(n):\n    inout a: f64[n, n]\n    out b: f64[n]\n"
-    for text, code in (
-        ("    for i in range(n): b[i] = a[i, i - 1]\n", "subscript-bounds"),
-        ("    for i in range(n): a[i, i] = b[i]\n    for i in range(n): b[i] = 1.0\n", "intent-order"),
-        ("    order j, i\n    for i in range(1, n), j in range(n - 1): a[i, j] = a[i - 1, j + 1]\n", "dependence-reversed"),
-    ):
-        (tmp_path / "k.roof").write_text(head + text, encoding="utf-8")
-        result = roofdsl("bound", str(tmp_path / "k.roof"))
-        assert (result.returncode, result.stdout) == (1, "")
-        assert f"error[{code}]" in result.stderr
