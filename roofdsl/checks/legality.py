@@ -86,6 +86,21 @@ def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]
     return sorted(found, key=lambda pair: pair.reduction)
 
 
+def _distinct(pairs: list[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
+    """The first of all pairs with the same answer: in the same loops and under the same guards in all of the `orders`,
+    with the same subscripts. Of which array does not matter.
+    """
+
+    def around(i: int) -> tuple[object, ...]:
+        return tuple((tuple(id(loop) for loop in placed[i].loops), placed[i].guards) for placed in orders)
+
+    found: dict[object, _Pair] = {}
+    for pair in pairs:
+        a, b = pair.a, pair.b
+        found.setdefault((around(a), around(b), a < b, a == b, pair.first.subscripts, pair.second.subscripts), pair)
+    return list(found.values())
+
+
 # ---- tile and order ----
 
 
@@ -116,7 +131,7 @@ def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | N
     after = tuple(statements(apply(kernel).body))
     changed = [i for i, (b, a) in enumerate(zip(before, after, strict=True)) if b.loops != a.loops]
     unknown: tuple[str, ...] | None = None
-    pairs = _pairs(before, changed)
+    pairs = _distinct(_pairs(before, changed), before, after)
     for pair in pairs[:MOST]:
         if pair.reduction and not reductions:
             break
@@ -288,7 +303,7 @@ def find_carried(
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None
-    pairs = _pairs(placed, members)
+    pairs = _distinct(_pairs(placed, members), placed)
     for pair in pairs[:MOST]:
         loops = placed[pair.a].loops
         answer = decide(
