@@ -32,7 +32,8 @@ class Row(Record):
 
 def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterator[str]:
     """Rows as lines with aligned equality signs; conditions in `known` are not repeated."""
-    shown = [part for r in rows if r.form is not None or r.value for part in _apart(r)]
+    found = [part for r in rows if r.form is not None or r.value for part in _apart(r)]
+    shown = [case for r in found for case in _cases(r, known)]
     label = max((len(r.label) for r in shown), default=0)
     texts = [_expression(r) for r in shown]
     width = max((len(t) for t in texts if len(t) <= LONG), default=0)
@@ -44,7 +45,7 @@ def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterato
     for row, start, tail in zip(shown, starts, tails, strict=True):
         yield "   ".join([start.ljust(reach), *([tail[0].ljust(tend)] if tend or tail[0] else []), tail[1]]).rstrip()
         if row.form is not None:
-            yield from _others(row.form.others, " " * label, row.form.main.where in known)
+            yield from _more_cases(row.form.others, " " * label, row.form.main.where in known)
 
 
 def _apart(row: Row) -> tuple[Row, ...]:
@@ -58,6 +59,18 @@ def _apart(row: Row) -> tuple[Row, ...]:
         ),
         replace(row, label=label, value="", remark=f"for {facts_text(row.assumes)}" if row.assumes else "other sizes"),
     )
+
+
+def _cases(row: Row, known: Collection[Alternatives]) -> tuple[Row, ...]:
+    """A row whose form has two cases as two rows, if the conditions are to be shown and are short."""
+    if row.form is None or row.form.main.where in known or len(row.form.others) != 1:
+        return (row,)
+    (other,) = row.form.others
+    if len(condition_text(other.where)) > LONG:
+        return (row,)
+    label = " " * len(row.label)
+    second = Row(label, replace(row.form, main=other, others=()), unit=row.unit)
+    return (replace(row, form=replace(row.form, others=())), second)
 
 
 def _expression(row: Row) -> str:
@@ -79,10 +92,6 @@ def _tail(row: Row, known: Collection[Alternatives]) -> tuple[str, str]:
     return row.tends, "  ".join(t for t in (condition, row.remark) if t)
 
 
-def _others(others: Sequence[Branch], margin: str, hoisted: bool) -> Iterator[str]:
-    if hoisted or not others:
-        return
-    if len(others) == 1 and len(condition_text(others[0].where)) <= LONG:
-        yield f"{margin} = {neat_text(others[0].expr)}   if {condition_text(others[0].where)}"
-    else:
+def _more_cases(others: Sequence[Branch], margin: str, hoisted: bool) -> Iterator[str]:
+    if others and not hoisted:
         yield f"{margin}   and {len(others)} {'case' if len(others) == 1 else 'cases'} for other sizes (see --json)"
