@@ -78,12 +78,14 @@ def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[
     """The code of a kernel whose directives the dependences allow. Raises InputError if they do not."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.generate import generate
 
     require_legal(kernel)
     chosen = variant or target_of(target).variants[0]
     free = {} if chosen == "loops" else parallel_loops(kernel)
-    return generate(kernel, target, chosen, free=free, sizes=sizes)
+    private = private_loops(kernel) if chosen == "naive" else {}
+    return generate(kernel, target, chosen, free=free, private=private, sizes=sizes)
 
 
 def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:

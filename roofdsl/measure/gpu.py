@@ -177,13 +177,15 @@ def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mappi
 def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str, int]) -> GpuCode:
     """CUDA from codegen. The text of `tiled` contains tile sizes; a verification with others generates it anew."""
     from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.generate import generate
 
-    free = parallel_loops(kernel)
+    free, private = parallel_loops(kernel), private_loops(kernel)
+    work: dict[tuple[str, tuple[int, ...]], Any] = {}
     compiled: dict[str, Callable[[str], Any]] = {}
 
     def at(sizes: Mapping[str, int]) -> tuple[Generated, Callable[[str], Any]]:
-        found = generate(kernel, "cuda", variant, free=free, sizes=sizes)
+        found = generate(kernel, "cuda", variant, free=free, private=private, sizes=sizes)
         if found.source not in compiled:
             compiled[found.source] = driver.compile(found.source)
         return found, compiled[found.source]
