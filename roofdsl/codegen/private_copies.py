@@ -17,7 +17,7 @@ from roofdsl.codegen.function_parts import positions
 from roofdsl.codegen.identifiers import all_names
 from roofdsl.codegen.launch_grids import Step, launches_at_most, trips_at_most
 from roofdsl.codegen.private_loops import PrivateLoop
-from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
+from roofdsl.codegen.threads import LoopId, Nest, Spread, loops_of_threads, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
@@ -38,7 +38,7 @@ LAUNCH_ITERATIONS = 256
 class Copies(Record):
     """A nest with copies of the arrays and scalars `names`.
 
-    counted: the nest in the order of the kernel's loops as the caches see it, without what is in registers. own: local
+    counted: the nest as the caches see it, without what is in registers, its loops over threads marked parallel. own: local
     arrays; scalars: those that are variables of a thread. buffers: arrays of all threads' copies; buffer_bytes: of all
     of them. iterations: executions of statements by one thread, at most; None if their number has no form.
     """
@@ -91,13 +91,14 @@ def private_copies(
     places = {name: _Place(array, kept[name]) for name, array in own.items()}
     near = list(chain_of(counted))[-1].body
     nest = plan_nest(kernel, _moved(root, places), position, either, near)
-    if nest is None:
+    seen = plan_nest(kernel, counted, position, either)
+    if nest is None or seen is None:
         return None
     shared = {name: kept[name] for name in kept if name not in own and name not in scalars}
     places = _buffers(kernel, nest, position, shared, {*taken, *all_names(kernel)})
     if places is None:
         return None
-    nest, counted = _in_place(nest, places), _moved(counted, places)
+    nest, counted = _in_place(nest, places), loops_of_threads(_in_place(seen, places))
     buffers = tuple(place.array for place in places.values())
     size = add(*(mul(Const(a.type.bytes), *a.dims) for a in buffers))
     return Copies(

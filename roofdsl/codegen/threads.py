@@ -83,6 +83,22 @@ def plan_nest(
     return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial), moved)
 
 
+def loops_of_threads(nest: Nest) -> For:
+    """The nest with the loops over threads outermost, the one along x last, and marked parallel."""
+    spread = {id(s.loop) for s in nest.spread}
+    chain = list(chain_of(nest.root))
+    body = chain[-1].body
+    # z, y, x: loops over blocks outside all loops over threads, as their tiles' loops need them
+    band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
+    for loop in reversed([loop for loop in chain if id(loop) not in spread]):
+        body = (replace(loop, body=body),)
+    for s in reversed(band):
+        body = (replace(s.loop, parallel=True, body=body),)
+    root = body[0]
+    assert isinstance(root, For)
+    return root
+
+
 def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
     """The loop with bounds that cover all values of the serial loops `ranges`; None if there are no such bounds."""
     needed = (loop.start.symbols() | loop.stop.symbols() | loop.step.symbols()) & ranges.keys()

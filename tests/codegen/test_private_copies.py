@@ -1,0 +1,175 @@
+"""CUDA in which each thread has its own copy of a temp: the results are those of the kernel, at ragged sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
+from roofdsl.codegen import private_copies
+from roofdsl.codegen.generate import generate
+from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import models_folder
+from tests.codegen.running import Case, CudaLibrary
+from tests.oracle.loading import kernel_of
+
+ROWS = """kernel rows(m, n):
+    in A: f64[m, n]
+    out B: f64[m, n]
+    temp T: f64[n]
+    for i in range(m):
+        for j in range(n):
+            T[j] = 2 * A[i, j]
+        for j in range(n):
+            B[i, j] = T[n - 1 - j]
+"""
+SMALL = {
+    "rows": (ROWS, {"m": 37, "n": 5}),
+    "sums": (
+        """kernel sums(m, n):
+    in A: f64[m, n]
+    out x: f64[m]
+    temp s, top: f64
+    for i in range(m):
+        s = 0
+        top = 0
+        for j in range(n):
+            s += A[i, j]
+            top max= A[i, j]
+        x[i] = s * top
+""",
+        {"m": 300, "n": 7},
+    ),
+    "fixed": (
+        """kernel fixed(m):
+    in A: f32[m, 3]
+    inout B: f32[m, 3]
+    temp T: f32[3, 3], unused: f64
+    unused = 3
+    for i in range(m):
+        for p in range(3), q in range(3):
+            T[p, q] = A[i, p] * B[i, q]
+        for p in range(3):
+            B[i, p] = T[0, p] + T[p, 1]
+""",
+        {"m": 45},
+    ),
+    "large": (
+        """kernel large(m):
+    in A: f64[m, 80]
+    out B: f64[m, 80]
+    temp T: f64[80]
+    for i in range(m):
+        for p in range(80):
+            T[p] = A[i, p]
+        for p in range(80):
+            B[i, p] = T[79 - p]
+""",
+        {"m": 9},
+    ),
+    "in_steps": (
+        """kernel in_steps(n, t):
+    inout A: f64[n + 2, n + 2]
+    temp T: f64[n]
+    for k in range(t):
+        for i in range(k + 1, n, 3), h in range(i, i + 2):
+            for j in range(i):
+                T[j] = A[h, j] + k
+            for j in range(i):
+                A[h, j + 1] = T[j] * T[i - 1]
+""",
+        {"n": 23, "t": 3},
+    ),
+    "column_first": (
+        """kernel column_first(m, n):
+    in A: f64[n, m]
+    out B: f64[n, m]
+    temp T: f64[2, n + 1] col
+    for s in range(2), i in range(1, m):
+        T[s, 0] = s
+        for j in range(n):
+            T[s, j + 1] = T[s, j] + A[j, i]
+        for j in range(n):
+            B[j, i] = T[s, n - j]
+""",
+        {"m": 35, "n": 6},
+    ),
+}  # fmt: skip
+
+
+def code_of(of: Kernel) -> Generated:
+    return generate(of, "cuda", free=parallel_loops(of), private=private_loops(of))
+
+
+def case(name: str) -> Case:
+    text, sizes = SMALL[name]
+    return Case(kernel_of(text), sizes)
+
+
+def calls(steps: tuple[Step, ...]) -> list[Call]:
+    found: list[Call] = []
+    for step in steps:
+        match step:
+            case Call():
+                found.append(step)
+            case HostLoop(body=body):
+                found += calls(body)
+            case HostIf(_, then, orelse):
+                found += calls(then) + calls(orelse)
+    return found
+
+
+def launches(code: Generated, sizes: Mapping[str, int]) -> int:
+    return sum(1 for _ in code.launches(sizes))
+
+
+SHIPPED = {
+    "attention_products": ("transformer", {"batch": 2, "new": 3, "context": 5, "kv": 2, "group": 3, "dh": 4}),
+    "attention_exponentials": ("transformer", {"batch": 2, "new": 3, "context": 5, "kv": 2, "group": 3}),
+    "attention_softmax": ("transformer", {"batch": 2, "new": 3, "context": 5, "kv": 2, "group": 3}),
+    "lstm_cell": ("lstm", {"batch": 7, "features": 3, "hidden": 9}),
+    "fft_rows": ("fft", {"rows": 5, "half": 4, "stages": 3}),
+    "fft_columns": ("fft", {"images": 3, "half": 4, "stages": 3, "width": 7}),
+    "rms_norm": ("transformer", {"rows": 41, "d": 7}),
+}
+
+
+def check(cases: Mapping[str, Case], folder: Path, *, copies: bool) -> None:
+    codes = {name: code_of(c.kernel) for name, c in cases.items()}
+    run = CudaLibrary(list(codes.values()), folder)
+    for name, c in cases.items():
+        assert any(call.copied for call in calls(codes[name].steps or ())), name
+        nests = 2 if name == "fixed" else 1
+        assert (launches(codes[name], c.params) == nests) == (copies or name == "sums"), name
+        c.check(run, codes[name], told=name != "attention_exponentials")  # that one has no result
+
+
+def without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host finds no memory for buffers, and the iterations of a thread too many."""
+    monkeypatch.setattr(private_copies, "LAUNCH_ITERATIONS", 0)
+    monkeypatch.setattr(private_copies, "MOST_BYTES", 0)
+    monkeypatch.setattr("roofdsl.codegen.targets.cuda.MOST_BYTES", 0)
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_results_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: bool) -> None:
+    if not copies:
+        without_copies(monkeypatch)
+    check({name: case(name) for name in SMALL}, tmp_path, copies=copies)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("copies", [True, False])
+def test_shipped_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: bool) -> None:
+    if not copies:
+        without_copies(monkeypatch)
+    found = {}
+    for name, (file, sizes) in SHIPPED.items():
+        found[name] = Case(kernel(load_file(models_folder() / "kernels" / f"{file}.roof"), name), sizes)
+    check(found, tmp_path, copies=copies)
