@@ -269,10 +269,8 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
         if launch.kernel is not None:
             own = orders_of(launch.kernel, values, machine, options.block)
             parts.append((_one_crossing(own, values, machine, options, boundary), launch.times))
-    found = replace(_added(parts), beyond=beyond)
-    if launches.count == 1:
-        return found
-    return replace(found, in_sets=(f"{launches.count:,} launches of the generated code, each with cold caches",))
+    note = f"{launches.count:,} launches of the generated code, each with cold caches"
+    return replace(_added(parts), beyond=beyond, in_sets=(note,) if launches.count > 1 else ())
 
 
 def _added(parts: Sequence[tuple[_Crossing, int]]) -> _Crossing:
