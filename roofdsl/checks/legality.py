@@ -284,6 +284,7 @@ def find_carried(
     members: list[int],
     depth: int,
     outside: int | None = None,
+    *,
     among: Container[str] | None = None,
 ) -> tuple[Reversed | None, tuple[str, ...] | None]:
     """A dependence among the statements `members` between different iterations of their common loop at `depth`.

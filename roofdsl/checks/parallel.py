@@ -63,9 +63,7 @@ def members_of_loops(placed: tuple[PlacedStatement, ...]) -> dict[LoopId, list[i
     return members
 
 
-def outside_of(
-    loop: LoopId, members: Mapping[LoopId, list[int]], independent: Callable[[int], bool]
-) -> int | None:
+def outside_of(loop: LoopId, members: Mapping[LoopId, list[int]], independent: Callable[[int], bool]) -> int | None:
     """The least depth d for which the iterations of a loop are independent where the d outermost loops agree; None if
     they are not even independent within one execution of it.
 
@@ -88,11 +86,12 @@ def proven(
     members: list[int],
     depth: int,
     outside: int,
+    *,
     among: Container[str] | None = None,
 ) -> bool:
     """Whether no dependence is found by `find_carried`, and that is certain."""
     try:
         with limited(f"the loops of kernel {kernel.name}", OPERATIONS):
-            return find_carried(kernel, placed, members, depth, outside, among) == (None, None)
+            return find_carried(kernel, placed, members, depth, outside, among=among) == (None, None)
     except (LibraryFailure, TooHard, RecursionError, InputError):
         return False

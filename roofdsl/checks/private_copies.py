@@ -16,7 +16,7 @@ before the read (`_is_covered`). No value may leave the loop either (`_stays_ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -62,7 +62,7 @@ def _private_loops(kernel: Kernel) -> dict[LoopId, PrivateLoop]:
         others = {a.name for a in plain.arrays} - own[loop].keys()
         outside = outside_of(loop, members, partial(proven, plain, placed, inside, depth, among=others))
         if outside is not None and outside < before:
-            needed = [n for n in own[loop] if not proven(plain, placed, inside, depth, outside, {n})]
+            needed = [n for n in own[loop] if not proven(plain, placed, inside, depth, outside, among={n})]
             found[loop] = PrivateLoop(outside, tuple(Copied(name, own[loop][name]) for name in needed))
     return found
 
@@ -147,7 +147,7 @@ class _Temp:
                 for way in _ways(other, read, len(loop)):
                     for d in dropped:
                         for sign in "<>":
-                            differ = sets.compared(other, "x", read, "y", d, sign)
+                            differ = sets.compared(sign, d, (other, "x"), (read, "y"))
                             if not sets.is_overwritten((other, read), way, [*same, differ], writes):
                                 return False
         return True
@@ -162,7 +162,7 @@ class _Temp:
             for way in _ways(write, read, depth):
                 if sets.is_exact(write, depth):
                     where = [*sets.equal(write, "x", read, "y"), *sets.before(way, "x", "y")]
-                    left = left.subtract(sets.last(sets.executions([(write, "x"), (read, "y")], where), 1, read))
+                    left = left.subtract(sets.last(sets.executions([(write, "x"), (read, "y")], where), read))
         return bool(left.is_empty())
 
     def _stays_inside(self, read: _Access, loop: LoopId) -> bool:
@@ -206,11 +206,11 @@ class _Sets:
         return self.encoder.make(dimensions, [*constraints, *(where or ())])
 
     @staticmethod
-    def last(found: Any, count: int, *kept: _Access) -> Any:
+    def last(found: Any, *kept: _Access) -> Any:
         """Without the loop variables of the other executions: `kept` are the last ones."""
-        left = sum(len(access.placed.loops) for access in kept)
         import islpy as isl
 
+        left = sum(len(access.placed.loops) for access in kept)
         return found.project_out(isl.dim_type.set, 0, found.dim(isl.dim_type.set) - left)
 
     def is_exact(self, access: _Access, same: int) -> bool:
@@ -221,16 +221,18 @@ class _Sets:
         encoder.domain(access.placed, "z", steps_known=True)
         return encoder.exact and all(encoder.step(loop) is not None for loop in access.placed.loops[same:])
 
-    def compared(self, a: _Access, x: str, b: _Access, y: str, dimension: int, sign: str) -> str:
-        """How a subscript of one compares with that of the other. Raises NotAffine."""
-        names = [{loop.var: variable(e, loop.var) for loop in c.placed.loops} for c, e in ((a, x), (b, y))]
-        left = self.encoder.expression(a.use.subscripts[dimension], names[0])
-        return f"{left} {sign} {self.encoder.expression(b.use.subscripts[dimension], names[1])}"
+    def compared(self, sign: str, dimension: int, *sides: tuple[_Access, str]) -> str:
+        """How a subscript of one execution compares with that of another. Raises NotAffine."""
+        text = []
+        for access, execution in sides:
+            names = {loop.var: variable(execution, loop.var) for loop in access.placed.loops}
+            text.append(self.encoder.expression(access.use.subscripts[dimension], names))
+        return f" {sign} ".join(text)
 
     def equal(self, a: _Access, x: str, b: _Access, y: str, among: tuple[int, ...] | None = None) -> list[str]:
         """The subscripts (those in `among`) are equal. Raises NotAffine."""
         every = range(len(a.use.subscripts)) if among is None else among
-        return [self.compared(a, x, b, y, d, "=") for d in every]
+        return [self.compared("=", d, (a, x), (b, y)) for d in every]
 
     def before(self, way: Earlier, first: str, second: str) -> list[str]:
         """One execution comes before the other in this way."""
@@ -258,10 +260,5 @@ class _Sets:
                     between += self.before(till, "z", "y")
                     named = [(write, "z"), (first, "x"), (second, "y")]
                     found = self.executions(named, [*constraints, *between])
-                    left = left.subtract(self.last(found, 1, first, second))
+                    left = left.subtract(self.last(found, first, second))
         return bool(left.is_empty())
-
-
-def copies_by_name(copies: tuple[Copied, ...]) -> Mapping[str, tuple[int, ...]]:
-    """The dimensions kept of each."""
-    return {copy.name: copy.kept for copy in copies}

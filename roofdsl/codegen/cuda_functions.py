@@ -34,7 +34,6 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Assign, Count, For, If, Kernel, Let, Node, ScalarRef
 
-
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -228,7 +227,7 @@ class _Builder:
             return None
         if id(node) not in self.copies:
             place = self.place_of[id(node)]
-            copies = private_copies(self.plain, node, place, self.free, self.private_loops, self.taken)
+            copies = private_copies(self.plain, node, place, self.free, self.private_loops, taken=self.taken)
             self.copies[id(node)] = copies
             self.taken |= {buffer.name for buffer in copies.buffers} if copies else set()
         return self.copies[id(node)]

@@ -38,9 +38,9 @@ LAUNCH_ITERATIONS = 256
 class Copies(Record):
     """A nest with copies of the arrays and scalars `names`.
 
-    counted: the nest as the caches see it, without what is in registers, its loops over threads marked parallel. own: local
-    arrays; scalars: those that are variables of a thread. buffers: arrays of all threads' copies; buffer_bytes: of all
-    of them. iterations: executions of statements by one thread, at most; None if their number has no form.
+    counted: the nest as the caches see it, without what is in registers, its loops over threads marked parallel. own:
+    local arrays; scalars: those that are variables of a thread. buffers: arrays of all threads' copies; buffer_bytes:
+    of all of them. iterations: executions of statements by one thread, at most; None if their number has no form.
     """
 
     names: tuple[str, ...]
@@ -73,6 +73,7 @@ def private_copies(
     position: LoopId,
     free: Mapping[LoopId, int],
     private: Mapping[LoopId, PrivateLoop],
+    *,
     taken: Collection[str] = (),
 ) -> Copies | None:
     """The nest that begins with `root` (at `position`), its threads with copies; None if that spreads no loop.
@@ -95,11 +96,11 @@ def private_copies(
     if nest is None or seen is None:
         return None
     shared = {name: kept[name] for name in kept if name not in own and name not in scalars}
-    places = _buffers(kernel, nest, position, shared, {*taken, *all_names(kernel)})
-    if places is None:
+    beside = _buffers(kernel, nest, position, shared, {*taken, *all_names(kernel)})
+    if beside is None:
         return None
-    nest, counted = _in_place(nest, places), loops_of_threads(_in_place(seen, places))
-    buffers = tuple(place.array for place in places.values())
+    nest, counted = _in_place(nest, beside), loops_of_threads(_in_place(seen, beside))
+    buffers = tuple(place.array for place in beside.values())
     size = add(*(mul(Const(a.type.bytes), *a.dims) for a in buffers))
     return Copies(
         tuple(kept), nest, counted, tuple(own.values()), scalars, buffers, size, _iterations(nest, kernel, position)

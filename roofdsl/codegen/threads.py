@@ -79,8 +79,8 @@ def plan_nest(
         nest.insert(0, replace(loop, body=body))
         body = (nest[0],)
     spread = tuple(Spread(nest[hoisted.index(s.loop)], s.dimension, s.level) for s in chosen)
-    moved = tuple(loop.var for loop in hoisted)
-    return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial), moved)
+    variables = tuple(loop.var for loop in hoisted)
+    return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial), variables)
 
 
 def loops_of_threads(nest: Nest) -> For:

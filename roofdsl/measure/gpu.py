@@ -200,7 +200,9 @@ def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str
 
     def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:
         found, function = at(sizes)
-        fixed = [_value(a, arrays if a.work_bytes is None else copies(a, sizes), sizes, driver) for a in found.arguments]
+        fixed = [
+            _value(a, arrays if a.work_bytes is None else copies(a, sizes), sizes, driver) for a in found.arguments
+        ]
         launches = [(function(x.function), x, [*fixed, *_integers(x.values)]) for x in found.launches(sizes)]
 
         def run() -> None:

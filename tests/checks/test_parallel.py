@@ -39,7 +39,9 @@ def conflict(
             continue
         around = tuple(execution.env[other.var] for other in p.loops[:outside])
         mine = execution.env[p.loops[depth].var]
-        places: list[tuple[object, bool]] = [((a.array, a.index), a.is_write) for a in execution.accesses if a.array not in but]
+        places: list[tuple[object, bool]] = [
+            ((a.array, a.index), a.is_write) for a in execution.accesses if a.array not in but
+        ]
         if isinstance(execution.statement, Assign) and isinstance(execution.statement.target, ScalarRef):
             name = execution.statement.target.array.name
             places += [] if name in but else [(name, True)]

@@ -76,10 +76,7 @@ class Cuda(CLike, Target):
     def generated(
         self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]
     ) -> Generated:
-        if variant == "tiled":
-            made = tiled(self, kernel, free, sizes)
-        else:
-            made = launched(self, kernel, free, self.private)
+        made = tiled(self, kernel, free, sizes) if variant == "tiled" else launched(self, kernel, free, self.private)
         calls = made.calls()
         source = self._source(made.kernel, f"CUDA, variant {variant}, {made.what}", made.functions)
         spread = tuple(dict.fromkeys(v for call in calls for v in call.parallel))
