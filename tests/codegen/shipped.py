@@ -7,6 +7,8 @@ from pathlib import Path
 from random import Random
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
+from roofdsl.codegen.private_loops import PrivateLoop
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.integers import Compare, Sym
 from roofdsl.loops.load import kernels, load_file
@@ -46,3 +48,9 @@ def ragged(kernel: Kernel) -> dict[str, int]:
 def free(name: str) -> dict[tuple[int, ...], int]:
     """Which loops of a shipped kernel have independent iterations."""
     return parallel_loops(shipped()[name])
+
+
+@cache
+def private(name: str) -> dict[tuple[int, ...], PrivateLoop]:
+    """Which loops of a shipped kernel copies of temps make independent."""
+    return private_loops(shipped()[name])

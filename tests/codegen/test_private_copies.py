@@ -13,9 +13,11 @@ from roofdsl.codegen import private_copies
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
+from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import models_folder
+from tests.checks.test_private_copies import events, random_temps
 from tests.codegen.running import Case, CudaLibrary
 from tests.oracle.loading import kernel_of
 
@@ -165,11 +167,37 @@ def test_results_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("copies", [True, False])
-def test_shipped_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: bool) -> None:
-    if not copies:
-        without_copies(monkeypatch)
+def test_shipped_kernels_without_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What `test_shipped` does not run, since sizes there are small."""
+    without_copies(monkeypatch)
     found = {}
     for name, (file, sizes) in SHIPPED.items():
         found[name] = Case(kernel(load_file(models_folder() / "kernels" / f"{file}.roof"), name), sizes)
-    check(found, tmp_path, copies=copies)
+    check(found, tmp_path, copies=False)
+
+
+@pytest.mark.thorough
+def test_random_temps(tmp_path: Path) -> None:
+    sizes = {"n": 7, "m": 5}
+    cases, codes = [], []
+    for seed in range(120):
+        of = random_temps(seed)
+        if private_loops(of) and _is_defined(of, sizes):
+            cases.append(Case(of, sizes, seed))
+            codes.append(code_of(replace(of, name=f"k{seed}")))
+    assert len(cases) > 12
+    run = CudaLibrary(codes, tmp_path)
+    for c, code in zip(cases, codes, strict=True):
+        c.check(run, code, told=False)
+
+
+def _is_defined(of: Kernel, sizes: Mapping[str, int]) -> bool:
+    """Whether every temp is written before it is read."""
+    temps = {a.name for a in of.arrays if a.intent == "temp"}
+    written = set()
+    for here, reads, writes in events(of, sizes):
+        if any(e[0] in temps and e not in written for e in reads):
+            return False
+        if writes:
+            written.add(here.element)
+    return True
