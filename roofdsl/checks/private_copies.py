@@ -16,6 +16,7 @@ before the read (`_is_covered`). No value may leave the loop either (`_stays_ins
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -27,7 +28,7 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.sets.instances import Encoder, variable
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
@@ -83,8 +84,13 @@ def private_temps(kernel: Kernel) -> dict[LoopId, dict[str, tuple[int, ...]]]:
         if array.intent != "temp":
             continue
         of = _Temp(plain, placed, array.name)
-        for loop, inside in members_of_loops(placed).items():
-            if of.is_used(inside) and _certainly(partial(of.is_private, loop)):
+        members = members_of_loops(placed)
+        for loop in sorted(members, key=len, reverse=True):
+            inner = (*loop, 0)
+            if members.get(inner) == members[loop] and array.name in found.get(inner, {}):
+                # no statement between the loops: what the inner one's iterations have for themselves, this one's have
+                found.setdefault(loop, {})[array.name] = found[inner][array.name]
+            elif of.is_used(members[loop]) and _certainly(partial(of.is_private, loop)):
                 kept = tuple(range(len(array.dims)))
                 for d in range(len(array.dims)):
                     fewer = tuple(k for k in kept if k != d)
@@ -142,7 +148,7 @@ class _Temp:
             if not _is_in(read, loop):
                 continue
             for other in writes:
-                sets = _Sets(self.kernel)
+                sets = _Sets(self.kernel, read.placed.loops[: len(loop)])
                 same = sets.equal(other, "x", read, "y", kept)
                 for way in _ways(other, read, len(loop)):
                     for d in dropped:
@@ -156,11 +162,11 @@ class _Temp:
         """Whether, for every execution of the read, one of the writes comes before it in the same iterations of the
         `depth` outermost loops.
         """
-        sets = _Sets(self.kernel)
+        sets = _Sets(self.kernel, read.placed.loops[:depth])
         left = sets.executions([(read, "y")])
         for write in writes:
             for way in _ways(write, read, depth):
-                if sets.is_exact(write, depth):
+                if sets.is_exact(write, len(way.same)):
                     where = [*sets.equal(write, "x", read, "y"), *sets.before(way, "x", "y")]
                     left = left.subtract(sets.last(sets.executions([(write, "x"), (read, "y")], where), read))
         return bool(left.is_empty())
@@ -172,7 +178,7 @@ class _Temp:
             if not _is_in(write, loop):
                 continue
             for way in _ways(write, read, 0):
-                sets = _Sets(self.kernel)
+                sets = _Sets(self.kernel, ())
                 same = sets.equal(write, "x", read, "y")
                 if not sets.is_overwritten((write, read), way, same, others):
                     return False
@@ -191,26 +197,34 @@ def _ways(first: _Access, second: _Access, depth: int) -> Iterator[Earlier]:
 class _Sets:
     """Sets of executions called x, y and z. Those to be covered contain at least what they should; those that cover
     contain at most that (`is_exact`).
+
+    common: the outermost loops, of which all executions are in the same iterations. Their variables are one for all.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, common: tuple[For, ...]) -> None:
         self.encoder = Encoder(kernel)
+        self.common = common
+        names = "|".join(loop.var for loop in common)
+        self._own = re.compile(rf"\b[xyz](_(?:{names}))\b") if names else None
 
     def executions(self, named: list[tuple[_Access, str]], where: list[str] | None = None) -> Any:
-        """The isl.Set of the loop variables of several executions, in this order."""
+        """The isl.Set of the loop variables of several executions, in this order, and then of the common loops."""
         dimensions: list[str] = []
         constraints: list[str] = []
         for access, execution in named:
-            dimensions += [variable(execution, loop.var) for loop in access.placed.loops]
+            dimensions += [variable(execution, loop.var) for loop in access.placed.loops[len(self.common) :]]
             constraints += self.encoder.domain(access.placed, execution)
-        return self.encoder.make(dimensions, [*constraints, *(where or ())])
+        constraints += where or ()
+        if self._own is not None:
+            constraints = [self._own.sub(r"c\1", text) for text in constraints]
+        dimensions += [variable("c", loop.var) for loop in self.common]
+        return self.encoder.make(dimensions, list(dict.fromkeys(constraints)))
 
-    @staticmethod
-    def last(found: Any, *kept: _Access) -> Any:
+    def last(self, found: Any, *kept: _Access) -> Any:
         """Without the loop variables of the other executions: `kept` are the last ones."""
         import islpy as isl
 
-        left = sum(len(access.placed.loops) for access in kept)
+        left = len(self.common) + sum(len(access.placed.loops) - len(self.common) for access in kept)
         return found.project_out(isl.dim_type.set, 0, found.dim(isl.dim_type.set) - left)
 
     def is_exact(self, access: _Access, same: int) -> bool:
@@ -252,8 +266,8 @@ class _Sets:
         for write in writes:
             if left.is_empty():
                 return True
-            for after in _ways(first, write, 0):
-                for till in _ways(write, second, 0):
+            for after in _ways(first, write, len(self.common)):
+                for till in _ways(write, second, len(self.common)):
                     if not self.is_exact(write, max(len(after.same), len(till.same))):
                         continue
                     between = [*self.equal(write, "z", second, "y"), *self.before(after, "x", "z")]
