@@ -123,4 +123,5 @@ def _argument(a: Argument) -> dict[str, Any]:
     layout = "column-major" if a.column_major else "row-major"
     order = {"order": layout} if a.role == "array" else {}
     type_ = a.type.name if a.type else "i64"
-    return {"name": a.name, "role": a.role, "type": type_, "shape": shape, **order, "written": a.written}
+    work = {} if a.work_bytes is None else {"work_bytes": a.work_bytes}
+    return {"name": a.name, "role": a.role, "type": type_, "shape": shape, **order, "written": a.written, **work}
