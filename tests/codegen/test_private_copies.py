@@ -9,6 +9,7 @@ import pytest
 
 from roofdsl.checks.parallel import parallel_loops
 from roofdsl.checks.private_copies import private_loops
+from roofdsl.cli.emit import document
 from roofdsl.codegen import private_copies
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
@@ -104,6 +105,9 @@ SMALL = {
     ),
 }  # fmt: skip
 
+ONE_THREAD = ("attention_exponentials", "attention_softmax", "lstm_cell", "rms_norm")
+"""What is no more than one launch without copies either."""
+
 
 def code_of(of: Kernel) -> Generated:
     return generate(of, "cuda", free=parallel_loops(of), private=private_loops(of))
@@ -147,8 +151,8 @@ def check(cases: Mapping[str, Case], folder: Path, *, copies: bool) -> None:
     run = CudaLibrary(list(codes.values()), folder)
     for name, c in cases.items():
         assert any(call.copied for call in calls(codes[name].steps or ())), name
-        nests = 2 if name == "fixed" else 1
-        assert (launches(codes[name], c.params) == nests) == (copies or name == "sums"), name
+        nests, one_thread = (2 if name == "fixed" else 1), name in ONE_THREAD
+        assert (launches(codes[name], c.params) == nests) == (copies or one_thread), name
         c.check(run, codes[name], told=name != "attention_exponentials")  # that one has no result
 
 
@@ -164,6 +168,26 @@ def test_results_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.Mon
     if not copies:
         without_copies(monkeypatch)
     check({name: case(name) for name in SMALL}, tmp_path, copies=copies)
+
+
+def test_memory_for_copies_is_an_argument() -> None:
+    """As large as the copies of all threads, or one element if the launches do without; `emit` says so."""
+    code = code_of(case("rows").kernel)
+    (work,) = [a for a in code.arguments if a.work_bytes is not None]
+    assert (work.name, work.type and work.type.name) == ("T_each", "f64")
+    assert work.shape({"m": 37, "n": 5}) == (5, 37)
+    assert work.shape({"m": 2**14, "n": 2**13}) == (2**13, 2**14)  # 1 GiB
+    assert work.shape({"m": 2**14, "n": 2**13 + 1}) == (1, 1)
+    told = {a["name"]: a for a in document(code, {})["arguments"]}
+    assert told["T_each"]["work_bytes"] == 2**30 and told["T_each"]["shape"] == ["n", "m"]
+    assert "work_bytes" not in told["T"]
+
+
+def test_few_long_iterations_are_launches_of_many_threads() -> None:
+    """A thread executes two statements for each of n; without copies, there are two launches for each of m."""
+    code = code_of(case("rows").kernel)
+    assert launches(code, {"m": 3, "n": 3 * 256}) == 1
+    assert launches(code, {"m": 3, "n": 3 * 256 + 1}) == 6
 
 
 @pytest.mark.thorough
