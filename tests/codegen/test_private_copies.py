@@ -49,6 +49,22 @@ SMALL = {
 """,
         {"m": 300, "n": 7},
     ),
+    "tiled": (
+        """kernel tiled(m, n, b):
+    tile i, h by b
+    in A: f64[m, m, n]
+    out x: f64[m, m]
+    temp s: f64, T: f64[1]
+    for i in range(m), h in range(m):
+        s = 0
+        T[0] = 1
+        for j in range(n):
+            s += A[i, h, j] * T[0]
+            T[0] += A[h, i, j]
+        x[i, h] = s
+""",
+        {"m": 13, "n": 4, "b": 5},
+    ),
     "fixed": (
         """kernel fixed(m):
     in A: f32[m, 3]
@@ -105,7 +121,7 @@ SMALL = {
     ),
 }  # fmt: skip
 
-ONE_THREAD = ("attention_exponentials", "attention_softmax", "lstm_cell", "rms_norm")
+ONE_THREAD = ("tiled", "attention_exponentials", "attention_softmax", "lstm_cell", "rms_norm")
 """What is no more than one launch without copies either."""
 
 
