@@ -21,18 +21,18 @@ sys.dont_write_bytecode = False
 
 
 COUNTS = {
-    "--kernels": (16, 200, "how many random kernels are compared with brute force"),
+    "--kernels": (10, 160, "how many random kernels are compared with brute force"),
     "--sweep-points": (1, 1, "points of each shipped kernel compared with predict"),
     "--long-points": (400_000, 4_000_000, "points of the sweep whose memory is measured"),
     "--residue-kernels": (5, 20, "random kernels whose plateaus are simulated"),
     "--fuzz": (200, 700, "how many inputs the fuzz test tries"),
     "--bound-sizes": (1, 2, "sizes at which I/O bounds meet optimal replacement"),
-    "--c-programs": (20, 40, "random C programs that are read back and executed both ways"),
+    "--c-programs": (8, 40, "random C programs that are read back and executed both ways"),
     "--words": (15, 90, "words of the headers that kernels are named after"),
-    "--uniform-kernels": (60, 160, "random stencils whose stack distances in lines are walked"),
-    "--uniform-forms": (25, 60, "random stencils whose closed forms in lines are compared with numbers"),
-    "--operand-kernels": (60, 160, "random kernels with operands in any order whose stack distances are walked"),
-    "--operand-forms": (16, 50, "random kernels of this kind whose closed forms in lines are compared with numbers"),
+    "--uniform-kernels": (30, 140, "random stencils whose stack distances in lines are walked"),
+    "--uniform-forms": (15, 50, "random stencils whose closed forms in lines are compared with numbers"),
+    "--operand-kernels": (30, 140, "random kernels with operands in any order whose stack distances are walked"),
+    "--operand-forms": (6, 40, "random kernels of this kind whose closed forms in lines are compared with numbers"),
     "--submissions": (8, 20, "how many damaged submissions are graded"),
 }
 """Option: how much without --thorough, how much with it, and what of."""

@@ -16,6 +16,7 @@ from roofdsl.bounds.lower_bound import LowerBound, Stretches
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
+from roofdsl.checks.deep import require_legal
 from roofdsl.checks.untile import untiled
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.loops.model import Kernel
@@ -115,10 +116,11 @@ class Bound:
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
-    """The lower bound of `kernel`. Raises InputError if its directives cannot be applied.
+    """The lower bound of `kernel`. Raises InputError if it is not legal, or if its directives cannot be applied.
 
     numbers: parameters (tile sizes) to replace by their numbers if there is no exact form without them.
     """
+    require_legal(kernel)
     kernel = ordinary(kernel)
     plain = apply(kernel)
     # The bound holds for every legal order, so we may analyze one without tile loops, in which executions have fewer

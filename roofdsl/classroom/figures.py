@@ -54,6 +54,7 @@ def _traffic(version: StudentVersion, plot: Mapping[str, Any], path: Path) -> No
     at = {n: version.whole(v) for n, v in plot["set"].items()}
     kernel = kernel_of(version.kernels[plot["kernel"]], at)
     line = version.bytes(plot["line"]) if "line" in plot else None
-    content = traffic_content(kernel, at, plot.get("traffic", kernel.traffic or "load_store"), line)
-    content = replace(content, plateaus=(), best=None, note="")  # the formulas would give the answer away
+    convention = plot.get("traffic", kernel.traffic or "load_store")
+    content = traffic_content(kernel, at, convention, line, with_best=False)
+    content = replace(content, plateaus=(), note="")  # the formulas would give the answer away
     save_figure(path, draw_traffic(content))

@@ -64,7 +64,8 @@ LONG_S = 3600
 @click.option(
     "--traffic",
     type=click.Choice(["load_store", "write_allocate"]),
-    help="Whether a write miss loads its line; by default, the convention of the file or of the machine.",
+    help="Whether a write miss loads its line; by default as the kernel, the file or the machine says, else "
+    "load_store.",
 )
 @click.option("--around", is_flag=True, help="On a write miss, write to the next level without allocating a line.")
 @click.option(

@@ -7,7 +7,16 @@ from pathlib import Path
 import click
 
 from roofdsl import budget
-from roofdsl.cli.options import choose_kernels, json_option, machine_option, set_option, show_json, traffic_option
+from roofdsl.cli.options import (
+    Chosen,
+    choose,
+    choose_kernels,
+    json_option,
+    machine_option,
+    set_option,
+    show_json,
+    traffic_option,
+)
 from roofdsl.cli.progress import progress_bar
 from roofdsl.cli.text import show_blocks, terminal_width
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -61,7 +70,7 @@ def command(
         check_writable(Path(output))
         if symbolic:
             raise CommandError("--symbolic writes no CSV", "use --json > OUT.json")
-    subjects = [subject for file in files for subject in _subjects(file, size, settings)]
+    subjects = [subject for file in files for subject in subjects_of(file, size, settings)]
     unknown = set(settings) - frozenset().union(*(_names(s.kernel) for s in subjects))
     if unknown:
         raise CommandError(f"none of these kernels has a parameter `{min(unknown)}`")
@@ -97,21 +106,23 @@ def _names(kernel: Kernel | None) -> frozenset[str]:
     return frozenset(p.name for p in kernel.parameters) | {name for name, _ in kernel.constants}
 
 
-def _subjects(file: str, size: str | None, settings: dict[str, int]) -> list[Subject]:
+def subjects_of(file: str, size: str | None, settings: dict[str, int]) -> list[Subject]:
     """The kernels of a group or file; those of PolyBench at its size."""
     standard = standard_sizes() if size is not None else {}
     if file not in GROUPS:
-        return _of(file, standard if file.startswith("polybench/") else {}, size, settings)
+        chosen = choose_kernels(file, "a suite compares kernels")
+        return _of(chosen, standard if file.startswith("polybench/") else {}, size, settings)
     own = standard if file == "polybench" else {}
     if size is not None and file != "polybench":
         raise CommandError(f"the kernels of `{file}` have no standard sizes", "give sizes with --set n=1024")
-    return [subject for path in shipped(file).values() for subject in _of(str(path), own, size, settings)]
+    files = [choose(str(path), whole=True) for path in shipped(file).values()]
+    return [subject for chosen in files for subject in _of(chosen, own, size, settings)]
 
 
 def _of(
-    file: str, standard: dict[str, dict[str, dict[str, int]]], size: str | None, settings: dict[str, int]
+    chosen: Chosen, standard: dict[str, dict[str, dict[str, int]]], size: str | None, settings: dict[str, int]
 ) -> list[Subject]:
-    chosen = choose_kernels(file, "a suite compares kernels")
+    """The kernels of a file; none if it has only programs."""
     found = []
     for name in chosen.kernels:
         given = (standard[name][size] if size is not None and name in standard else {}) | settings

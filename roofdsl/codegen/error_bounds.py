@@ -117,7 +117,8 @@ def _zero_wins(a: Any, b: Any) -> Any:
 
 
 def _number(error: Any) -> Any:
-    return np.nan_to_num(np.asarray(error, np.float64), nan=np.inf, posinf=np.inf)
+    error = np.asarray(error, np.float64)
+    return np.where(np.isnan(error), np.inf, error)
 
 
 def _truncated(a: Any, b: Any) -> Any:

@@ -27,7 +27,7 @@ from functools import reduce
 from roofdsl.counts.work_at import WorkAt
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.lang.types import ElementType, widest
+from roofdsl.lang.types import TYPES, ElementType, widest
 from roofdsl.loops.model import (
     Assign,
     Binary,
@@ -112,10 +112,13 @@ class _Product(Record):
 
 
 class _Value(Record):
-    """The value of a sub-expression. `type` is None if it contains only numbers, which cost nothing (rule 2)."""
+    """The value of a sub-expression. `type` is None if it contains only numbers, which cost nothing (rule 2); then
+    `fraction` says whether it may have one.
+    """
 
     type: ElementType | None
     product: _Product | None = None
+    fraction: bool = False
 
 
 class _Binding(Record):
@@ -232,7 +235,9 @@ class _Counter:
     def value(self, e: Expr) -> _Value:
         """Counts the operations of `e`, and returns its value."""
         match e:
-            case Number() | IntValue():
+            case Number():
+                return _Value(None, fraction=not isinstance(e.value, int))
+            case IntValue():
                 return _Value(None)
             case ScalarRef() | Element():
                 return _Value(e.array.type)
@@ -256,13 +261,14 @@ class _Counter:
                 if self._enter(compared) is not None:
                     self.cmp += 1
                 arms = (self.value(e.if_true), self.value(e.if_false))
-                return _Value(self._enter(arms))
+                result = self._enter(arms)
+                return _plain(arms) if result is None else _Value(result)
 
     def addition(self, left: _Value, right: _Value) -> _Value:
         """A sum or difference, fused with a product if there is one."""
         result = _widest((left, right))
         if result is None:
-            return _Value(None)
+            return _plain((left, right))
         adds = 2 if result.kind == "complex" else 1
         products = [v.product for v in (left, right) if v.product and _fuses(v.product.type, result)]
         products.sort(key=lambda p: p.type.component != result.component)
@@ -281,7 +287,7 @@ class _Counter:
         """A product: 1 mul, real times complex 2 muls, complex times complex 4 muls and 2 adds in 2 pairs (rule 4)."""
         result = self._enter((left, right))
         if result is None:
-            return _Value(None)
+            return _plain((left, right))
         complexes = sum(_is_complex(v) for v in (left, right))
         self._add(result, "mul", (1, 2, 4)[complexes])
         if complexes == 2:
@@ -293,7 +299,7 @@ class _Counter:
         """A quotient: 1 div; complex by the textbook formula (rule 4)."""
         result = self._enter((left, right))
         if result is None:
-            return _Value(None)
+            return _Value(None, fraction=True)
         muls, adds, divs = 0, 0, 2 if _is_complex(left) else 1
         if _is_complex(right):
             muls, adds, divs = (6, 3, 2) if _is_complex(left) else (4, 1, 2)
@@ -318,8 +324,9 @@ class _Counter:
 
     def minimum(self, values: tuple[_Value, ...]) -> _Value:
         result = self._enter(values)
-        if result is not None:
-            self._add(result, "min", len(values) - 1)
+        if result is None:
+            return _plain(values)
+        self._add(result, "min", len(values) - 1)
         return _Value(result)
 
     def call(self, function: str, values: tuple[_Value, ...]) -> _Value:
@@ -328,10 +335,12 @@ class _Counter:
             return self.minimum(values)
         (argument,) = values
         if argument.type is None:
-            return argument
+            return _Value(None, fraction=argument.fraction or row.gives == "fraction")
         if row.cls == "special":
-            self._special(argument.type, function)
-            return _Value(argument.type)
+            kind = TYPES["f64"] if argument.type.kind == "int" and row.gives == "fraction" else argument.type
+            self._cast(argument, kind)
+            self._special(kind, function)
+            return _Value(kind)
         if argument.type.kind == "complex":
             for name, n in row.of_complex:
                 if name in FUNCTIONS:
@@ -375,9 +384,18 @@ class _Counter:
         return result
 
 
+def _plain(values: tuple[_Value, ...]) -> _Value:
+    """The value of an operation on numbers only."""
+    return _Value(None, fraction=any(v.fraction for v in values))
+
+
 def _widest(values: tuple[_Value, ...]) -> ElementType | None:
+    """The type of an operation on values; that of integers with a fraction is f64 (rule 7)."""
     types = [v.type for v in values if v.type is not None]
-    return reduce(widest, types) if types else None
+    if not types:
+        return None
+    result = reduce(widest, types)
+    return TYPES["f64"] if result.kind == "int" and any(v.fraction for v in values) else result
 
 
 def _is_complex(value: _Value) -> bool:

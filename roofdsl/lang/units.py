@@ -52,8 +52,8 @@ WORDS: Mapping[Kind, str] = {
     "operation_energy": "the energy of an operation",
 }
 _SHOWN: Mapping[Kind, str] = {
-    "size": "B KiB MiB GiB TiB kB MB GB TB",
-    "bandwidth": "B/s KiB/s MiB/s GiB/s TiB/s kB/s MB/s GB/s TB/s",
+    "size": " ".join(_SIZES),
+    "bandwidth": " ".join(f"{u}/s" for u in _SIZES),
     "time": "s ms us ns ps",
     "flop_rate": "MFLOP/s GFLOP/s TFLOP/s PFLOP/s",
     "op_rate": "MOP/s GOP/s TOP/s POP/s",

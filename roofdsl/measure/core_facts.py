@@ -25,8 +25,8 @@ class CoreFacts(Record):
 
 
 def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) -> CoreFacts | None:
-    """Measures the core that the caller is pinned to, in under ten seconds; None if the processor's instructions are
-    unknown.
+    """Measures the core that the caller is pinned to, in ten to thirty seconds; None if the processor's instructions
+    are unknown.
     """
     if not is_known():
         return None

@@ -86,6 +86,7 @@ def traffic_content(
     machine: Machine | None = None,
     curve: MissCurve | None = None,
     best: MissCurve | None = None,
+    with_best: bool = True,
 ) -> TrafficContent:
     """Derive, simulate and collect for `kernel` (directives not yet applied) at `values`, all its parameters.
 
@@ -126,7 +127,7 @@ def traffic_content(
         note=note,
         curve_label=BY_FORM if found.by_form else BY_SIMULATION,
         curve_note="" if steps else f"no closed form of Q(Z) is found that is exact at these sizes, {found.why}",
-        best=_best(run, accesses, convention, line_bytes, best),
+        best=_best(run, accesses, convention, line_bytes, best) if with_best else None,
     )
 
 
@@ -174,9 +175,14 @@ def _best(
     most = min(MOST_FOR_BEST, budget.left_s() / 4 * BEST_PER_SECOND)
     if accesses > most or (line_bytes is None and line_of_elements(run.kernel) is None):
         return None
+    what = f"the best replacement of kernel {run.kernel.name}"
     try:
-        return _steps(best_curve(run.kernel, run.values, line_bytes), convention)
+        with budget.part(2), budget.region(what):  # some orders take much longer than others
+            return _steps(best_curve(run.kernel, run.values, line_bytes), convention)
     except CommandError:  # not enough memory: the figure is of LRU, and shows that
+        return None
+    except budget.Spent:
+        budget.leave_out(what)
         return None
 
 

@@ -80,15 +80,12 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     Raises CommandError for a parameter that is missing, unknown or `const`, and what `predict` raises at the sizes of a
     search.
     """
-    from roofdsl.checks.deep import require_legal
-
     over = question.over
     names, whose = [p.name for p in kernel.parameters], f"kernel {kernel.name}"
     if over in dict(kernel.constants):
         raise _const(whose, over)
     check_names(whose, [over], names)
-    require_legal(kernel)
-    require_ordinary(kernel, "a threshold")
+    _require_countable(kernel)
     given = {p.name: p.default for p in kernel.parameters if p.default is not None} | dict(settings)
     given.pop(over, None)
     check_complete(whose, [n for n in names if n != over], given)
@@ -98,6 +95,14 @@ def kernel_bounds(kernel: Kernel, settings: Mapping[str, int], machine: Machine,
     arguments: dict[str, IntExpr] = {n: Const(v) for n, v in values.items()} | {over: Sym(over)}
     launch = Growing(kernel, tuple(arguments.items()), Const(1), unit)
     return _bounds(Grown((launch,)), machine, question, kernel.name, _admissible([launch]))
+
+
+def _require_countable(kernel: Kernel) -> None:
+    """Raises InputError for a kernel that is not legal, CommandError for one with stores that bypass the caches."""
+    from roofdsl.checks.deep import require_legal
+
+    require_legal(kernel)
+    require_ordinary(kernel, "a threshold")
 
 
 def program_bounds(
@@ -119,6 +124,8 @@ def program_bounds(
     numbers: dict[str, IntExpr] = {n: Const(v) for n, v in sizes.items()}
     units = Units(machine, question.options.unit)
     found: dict[tuple[object, ...], Growing] = {}
+    for kernel in dict.fromkeys(launch.kernel for launch in lowered.launches):
+        _require_countable(kernel)
     for launch in lowered.launches:
         arguments = tuple((n, e.substitute(numbers)) for n, e in launch.arguments)
         times = launch.times.substitute(numbers)

@@ -112,6 +112,9 @@ def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, opt
 
     Raises NoClosedForm.
     """
+    from roofdsl.checks.deep import require_legal
+
+    require_legal(kernel)
     require_ordinary(kernel, "the time in closed form")
     forms = ClosedForms(kernel, given)
     costs = {name: Fraction(value) for name, value in kernel.costs}

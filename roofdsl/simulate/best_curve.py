@@ -7,9 +7,10 @@ Systems Journal 9(2), 1970). A cache hits a line at a depth up to its number of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from roofdsl.budget import processor_s
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.distances import MissCurve, curve_of
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 BYTES_PER_LINE = 96
 """A stack and a tree over it, places, last writes, a histogram of four columns and its copy."""
+
+
+LEAST_PART, PART_S = 1 << 12, 0.2
+"""Accesses that are simulated without a look at the budget: at least so many, for about so many seconds."""
 
 
 def line_of_elements(kernel: Kernel) -> int | None:
@@ -93,11 +98,11 @@ def _one_pass(
     for s in range(sets):
         first, end = int(trace.starts[s]), int(trace.starts[s + 1])
         held = 0
-        for start in range(first, end, CHUNK):
+        for start, stop in _parts(first, end):
             with first_call(run_stack):
                 held = run_stack(
-                    trace.accesses, trace.next_use, start, min(start + CHUNK, end), int(bypass), tree, stack,
-                    place_of, written, held, histogram,
+                    trace.accesses, trace.next_use, start, stop, int(bypass), tree, stack, place_of, written, held,
+                    histogram,
                 )  # fmt: skip
             if progress is not None:
                 progress(len(trace.accesses))
@@ -108,6 +113,20 @@ def _one_pass(
         np.add.at(dropped, np.maximum(np.arange(1, held + 1)[own], written[lines[own]]), 1)
         _clear(tree, size, held)
     return histogram, dropped
+
+
+def _parts(first: int, end: int) -> Iterator[tuple[int, int]]:
+    """The accesses in parts of about PART_S, since nothing can end compiled code in between.
+
+    An access takes as long as its line sinks past others with later next uses: from nothing to as many as there are.
+    """
+    size = LEAST_PART
+    while first < end:
+        stop = min(first + size, end)
+        begun = processor_s()
+        yield first, stop
+        size = max(LEAST_PART, size // 2) if processor_s() - begun > PART_S else min(2 * size, CHUNK)
+        first = stop
 
 
 def _clear(tree: NDArray[np.int64], size: int, held: int) -> None:

@@ -4,7 +4,7 @@ No replacement misses less often (Belady, "A study of replacement algorithms for
 Systems Journal 5(2), 1966, algorithm MIN; proved by Mattson, Gecsei, Slutz, Traiger, "Evaluation techniques for storage
 hierarchies", IBM Systems Journal 9(2), 1970). It counts misses, not bytes: write-backs follow from it, and a
 replacement that also avoids those is a hard problem (Beckmann, Gibbons, Haeupler, McGuffey, "Writeback-aware caching",
-APOCS 2020). Of several lines that are never used again, the one whose last use is longest ago leaves first.
+APOCS 2020). Of several lines that are never used again, the one used last leaves first.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def _simulated(trace: Trace, ways: int, *, bypass: bool, progress: Progress | No
     tallies = np.zeros(TALLIES, dtype=np.int64)
     for s in range(len(trace.starts) - 1):
         first, end = int(trace.starts[s]), int(trace.starts[s + 1])
-        queue = np.zeros(3, dtype=np.int64)
+        held = np.zeros(2, dtype=np.int64)
         for start in range(first, end, CHUNK):
             with first_call(run_set):
                 run_set(
                     trace.accesses, trace.next_use, first, start, min(start + CHUNK, end), ways, int(bypass), state,
-                    dead, queue, words, levels, tallies,
+                    dead, held, words, levels, tallies,
                 )  # fmt: skip
             if progress is not None:
                 progress(len(trace.accesses))

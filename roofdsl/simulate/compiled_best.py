@@ -167,7 +167,7 @@ def _run_set(  # noqa: PLR0917
     bypass: int,
     state: Table,
     dead: Table,
-    queue: Ints,
+    held: Ints,
     words: Table,
     levels: Ints,
     tallies: Ints,
@@ -175,8 +175,8 @@ def _run_set(  # noqa: PLR0917
     """Continue with the accesses from `start` to `end` of a set whose accesses begin at `first`, in `ways` lines.
 
     state: the state of each line. words, levels: the next uses of the lines that are held, counted from `first`. dead:
-    the lines that are held and never used again, in the order of their last use; they leave first. queue: where these
-    begin and end in `dead`, and how many lines are held.
+    the lines that are held and never used again, in the order of their last use; the last of them leaves first. held:
+    the number of these, and of all lines that are held.
     """
     for t in range(start, end):
         line, write, later = trace[t] >> 1, trace[t] & 1, next_use[t]
@@ -185,13 +185,13 @@ def _run_set(  # noqa: PLR0917
         else:
             tallies[MISSES] += 1
             tallies[BEGUN_BY_WRITE] += write
-            if queue[2] < ways:
-                queue[2] += 1
+            if held[1] < ways:
+                held[1] += 1
             else:
                 victim = line
-                if queue[0] < queue[1]:
-                    victim = dead[queue[0]]
-                    queue[0] += 1
+                if held[0]:
+                    held[0] -= 1
+                    victim = dead[held[0]]
                 elif not bypass or later != NEVER:
                     latest = latest_time(words, levels)
                     if not bypass or latest + first > later:
@@ -204,8 +204,8 @@ def _run_set(  # noqa: PLR0917
                 state[victim] = 0
         state[line] = state[line] | HELD | write << 1
         if later == NEVER:
-            dead[queue[1]] = line
-            queue[1] += 1
+            dead[held[0]] = line
+            held[0] += 1
         else:
             add_time(words, levels, later - first)
 
@@ -266,24 +266,25 @@ def _run_stack(  # noqa: PLR0917
     """The distances of the accesses from `start` to `end` of one set; returns the number of lines on the stack.
 
     stack, place_of: the line at each place from 1 on, and the place of each line (0: not touched yet). tree: when the
-    line at each place is used next; lines that are never used again come after all others, the one whose last use was
-    first as the latest. The caches of all sizes keep the lines with the earliest next uses of those they had and the
-    accessed one, which without bypass is always kept. So a cache of k lines holds the first k lines of the stack: an
-    access puts its line on top, and then, size by size, the line with the latest next use moves further down.
-    histogram, written: as in `stack.run_distances`.
+    line at each place is used next; lines that are never used again come after all others, the one that was used last
+    as the latest: it moves down past all others at once, where the reverse order would move each of them. The caches of
+    all sizes keep the lines with the earliest next uses of those they had and the accessed one, which without bypass is
+    always kept; with it, the accessed line is the last to leave of those that are never used again. So a cache of k
+    lines holds the first k lines of the stack: an access puts its line on top, and then, size by size, the line with
+    the latest next use moves further down. histogram, written: as in `stack.run_distances`.
     """
     infinite, size = histogram.shape[0] - 1, tree.shape[0] // 2
     for t in range(start, end):
         line, write = trace[t] >> 1, trace[t] & 1
         later = int(next_use[t])
         if later == NEVER:
-            later = 2 * NEVER - t
+            later = NEVER + t
         old = place_of[line]
         distance = old if old else infinite
         if not old:
             held += 1
             old = held
-        carried, due, place = line, later, 1
+        carried, due, place = line, min(later, NEVER), 1
         if not bypass and old > 1:
             carried, due = stack[1], tree[size + 1]
             stack[1] = line
@@ -297,12 +298,12 @@ def _run_stack(  # noqa: PLR0917
             swapped, swapped_due = stack[place], tree[size + place]
             stack[place] = carried
             place_of[carried] = place
-            put(tree, size, place, due)
+            put(tree, size, place, later if carried == line else due)
             carried, due = swapped, swapped_due
             place += 1
         stack[old] = carried
         place_of[carried] = old
-        put(tree, size, old, due)
+        put(tree, size, old, later if carried == line else due)
 
         histogram[distance, ACCESSES] += 1
         if write:

@@ -12,11 +12,13 @@ them were shared. The compiler's code for the hot loop depends on how it is writ
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import numba
@@ -65,6 +67,10 @@ LEAST, STRIDE, ALARM, FRESH = range(4)  # columns of a cursor's loops, a row for
 NEVER = 1 << 62
 FOR_EVER = 1 << 60
 MOST_STEPS = 1 << 22  # in one call, so that a walk whose guards are mostly false can be stopped
+
+
+MOST_WAIT_S = 120.0
+"""For another process that compiles the same function; then this one compiles it, too."""
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -120,8 +126,35 @@ def first_call(function: Callable[..., Any]) -> Iterator[None]:
     if getattr(function, "signatures", True):
         yield
     else:
-        with budget.uncounted():
+        with budget.uncounted(), _alone(function):
             yield
+
+
+@contextmanager
+def _alone(function: Callable[..., Any]) -> Iterator[None]:
+    """Processes that need the same function at the same time compile it once: the others wait, and find it on disk."""
+    folder = function.stats.cache_path  # type: ignore[attr-defined]
+    if folder is None:
+        yield
+        return
+    try:
+        import fcntl
+
+        lock = os.open(os.path.join(folder, f"{function.__name__}.lock"), os.O_CREAT | os.O_RDWR)
+    except (ImportError, OSError):  # no such locks on this system, or no place for files
+        yield
+        return
+    try:
+        end = monotonic() + MOST_WAIT_S
+        while monotonic() < end:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                sleep(0.1)
+        yield
+    finally:
+        os.close(lock)
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 
 from roofdsl import budget, reproducibility
@@ -87,9 +87,19 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
     if not of_floor:
         time_s = _share_s()  # without what the floor took, which is remembered
     with budget.noting() as of_written:
-        now, why_not = _as_written(kernel, parameters, machine)
+        now, why_not, on_units = None, "", None
+        try:
+            now = _as_written(kernel, parameters, machine, None)
+        except CommandError as error:
+            why_not = error.message
+            if least.unit is not None:  # perhaps the machine has rates for the type on these units only
+                with suppress(CommandError, budget.Spent):
+                    on_units = _as_written(kernel, parameters, machine, least.unit)
+        except budget.Spent:
+            no_time = "left out, as counting takes too long"
+            why_not = f"{WRITTEN}: {budget.leave_out(WRITTEN) if budget.current() is not None else no_time}"
     left_out = (*of_floor, *of_written)
-    found = _Found(least, now, best(ordinary(kernel), machine, least, now), why_not, left_out)
+    found = _Found(least, now, best(ordinary(kernel), machine, least, now, on_units), why_not, left_out)
     decided = reproducibility.since(begun)
     whole = now is not None and not now.warnings and not left_out and not decided.clock
     # what is left out is counted as chance, but a budget that is no larger leaves it out again
@@ -97,17 +107,13 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
     return found, Ended(None if whole else time_s, again)
 
 
-def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> tuple[Prediction | None, str]:
-    """The prediction of the kernel as written, or why it was not found."""
+def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, unit: str | None) -> Prediction:
+    """The prediction of the kernel as written, on `unit` if one is given. Raises CommandError, and Spent after its
+    share of the time.
+    """
     traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
-    try:
-        with _in_its_share():
-            return predict(kernel, parameters, machine, Options(traffic=traffic, code=Code())), ""
-    except CommandError as error:
-        return None, error.message
-    except budget.Spent:
-        left_out = budget.leave_out(WRITTEN) if budget.current() is not None else "left out, as counting takes too long"
-        return None, f"{WRITTEN}: {left_out}"
+    with _in_its_share():
+        return predict(kernel, parameters, machine, Options(traffic=traffic, unit=unit, code=Code()))
 
 
 def _share_s() -> float:

@@ -34,20 +34,23 @@ class Schedule(Record):
         return max((time for _, time in self.terms), default=Fraction(0))
 
 
-def best(kernel: Kernel, machine: Machine, floor: Floor, now: Prediction | None) -> Schedule | None:
+def best(
+    kernel: Kernel, machine: Machine, floor: Floor, now: Prediction | None, on_units: Prediction | None = None
+) -> Schedule | None:
     """The fastest schedule found; None if there is none.
 
-    `now` is the prediction as written, if it was found. Terms of compute and launch are the floor's, since both hold
-    for any order.
+    `now` is the prediction as written, if it was found; `on_units` the one on the floor's matrix units, for types that
+    the machine runs only there. Terms of compute and launch are the floor's, since both hold for any order.
     """
     fixed = tuple((t.name, t.time_s) for t in floor.terms if t.name in (COMPUTE, LAUNCH))
     candidates = []
     if now is not None:
         candidates.append(Schedule("as written", (), now.terms))
-        if floor.unit is not None and now.unit is None:
-            levels = tuple((level.name, level.time_s) for level in now.levels)
-            on = f"as written, on {floor.unit} units"
-            candidates.append(Schedule(on, (f"unit {floor.unit}",), (*fixed, *levels)))
+    whole = on_units if now is None else now
+    if floor.unit is not None and whole is not None and (now is None or now.unit is None):
+        levels = tuple((level.name, level.time_s) for level in whole.levels)
+        on = f"as written, on {floor.unit} units"
+        candidates.append(Schedule(on, (f"unit {floor.unit}",), (*fixed, *_no_less(levels, floor))))
     for found in in_tiles(kernel, machine, floor):
         candidates.append(replace(found, terms=(*fixed, *_no_less(found.terms, floor))))
     return min(candidates, key=lambda s: s.time_s, default=None)

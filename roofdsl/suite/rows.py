@@ -103,6 +103,7 @@ def _ended(subject: Subject, report: tuple[Row, bool] | None, seconds: float) ->
 
 def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> None:
     """Report (the row so far, whether it is complete), several times."""
+    from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import traffic_at, work_at
 
     row = Row(subject.name, subject.sizes)
@@ -111,6 +112,7 @@ def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> No
         tell((replace(row, notes=(subject.why,)), True))
         return
     try:
+        require_legal(kernel)
         boundary = memory_boundary(kernel, machine, options.traffic)
         row = replace(row, work=work_at(kernel, subject.sizes).total, traffic=boundary.convention)
         once = traffic_at(kernel, subject.sizes, None, None, boundary.convention)
@@ -120,8 +122,7 @@ def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> No
         row = replace(row, prediction=found, parameters=dict(found.parameters), notes=found.warnings)
         tell((row, False))
     except (CommandError, InputError) as error:
-        message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
-        row = replace(row, notes=(*row.notes, message))
+        row = replace(row, notes=(*row.notes, _message(error)))
     tell((_with_bound(row, kernel, machine), True))
 
 
@@ -140,12 +141,16 @@ def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
             return replace(row, lower_bound_bytes=_compulsory(found, values) * min(sizes), lower_bound_by="compulsory")
         loads, argument = found.bytes_at(values, cache.size_bytes)
     except (CommandError, InputError) as error:
-        message = error.message if isinstance(error, CommandError) else error.diagnostics[0].message
+        message = _message(error)
         told = message in row.notes  # a note of the prediction says it already
         return row if told else replace(row, notes=(*row.notes, f"no lower bound: {message}"))
     if not loads:
         return replace(row, notes=(*row.notes, *(f"no lower bound: {n}" for n in found.notes)))
     return replace(row, lower_bound_bytes=loads, lower_bound_by=argument)
+
+
+def _message(error: CommandError | InputError) -> str:
+    return error.message if isinstance(error, CommandError) else error.diagnostics[0].message
 
 
 def _compulsory(found: Any, values: Mapping[str, int]) -> int:
@@ -167,6 +172,7 @@ def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progres
 
 def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     from roofdsl.bounds.bound import bound
+    from roofdsl.checks.deep import require_legal
     from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
     from roofdsl.formulas.sympy_forms import expression
 
@@ -175,6 +181,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
         tell((replace(form, notes=(subject.why,)), True))
         return
     try:
+        require_legal(subject.kernel)
         closed = ClosedForms(subject.kernel, {})
         convention = memory_boundary(subject.kernel, machine).convention
         form = replace(form, work=str(expression(closed.work)), shown_work=_shown(closed.work))
@@ -182,6 +189,9 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
         form = replace(form, compulsory=str(expression(total)), shown_compulsory=_shown(total))
     except (NoClosedForm, CommandError) as error:
         form = replace(form, notes=(*form.notes, str(error).split("\n", maxsplit=1)[0]))
+    except InputError as error:
+        tell((replace(form, notes=(*form.notes, _message(error))), True))
+        return
     tell((form, False))
     try:
         found = bound(subject.kernel)
@@ -189,7 +199,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
         text = f"max({', '.join(leading)})" if len(leading) > 1 else (leading or ["0"])[0]
         form = replace(form, lower_bound=text, notes=(*form.notes, *found.notes))
     except (CommandError, InputError) as error:
-        form = replace(form, notes=(*form.notes, f"no lower bound: {error}"))
+        form = replace(form, notes=(*form.notes, f"no lower bound: {_message(error)}"))
     tell((form, True))
 
 

@@ -41,7 +41,8 @@ def any_share_lines(d: Derivation) -> Iterator[str]:
     yield from share_lines(d, d.any_cache.bytes, d.between.shares)
     whole = of_quantity(d.between.whole, growth_of(d.kernel))
     if d.between.shares:
-        yield "  least: everything is loaded once; most: a line for each access, and for streams each line once"
+        yield "  least: everything is loaded once; most: a line for each access, except that a stream of an"
+        yield "      innermost loop takes each line once, and one more each time the loop begins"
     if whole is not None:
         yield f"  compulsory from Z = {neat_text(whole.main.expr)} B on, where all arrays fit"
 

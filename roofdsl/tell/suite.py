@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
+from roofdsl.lang.findings import plural
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bytes, show_number, show_operations, show_rate, show_time
 from roofdsl.suite.rows import Forms, Row
@@ -36,7 +37,7 @@ def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int =
     head = ("kernel", "W", "compulsory", *shown, "lower bound", "ratio", "I", "rate", "time", "bound by")
     cells = [_cells(r, shown) for r in rows]
     found: list[Block] = [
-        Title(f"{len(rows)} kernels on {on(machine)}{scale}"),
+        Title(f"{plural(len(rows), 'kernel')} on {on(machine)}{scale}"),
         Gap(),
         *_fitted(cells, head, len(shown) + 3, width),
         Gap(),

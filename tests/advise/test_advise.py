@@ -194,6 +194,7 @@ def test_what_changes_the_precision_comes_last() -> None:
     assert "type" not in kinds
 
 
+@pytest.mark.thorough
 def test_why_nothing_helps_at_this_precision() -> None:
     found = of_shipped("gemv", "v100", {"n": 4096})
     assert found.advice

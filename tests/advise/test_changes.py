@@ -104,7 +104,7 @@ def test_the_check_sees_a_wrong_change() -> None:
     assert "in line" not in str(illegal.value)  # nobody has seen the lines of a changed kernel
 
 
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["kernels", "polybench"])
 def test_written_kernels_are_the_same(kind: str) -> None:
     for path in shipped(kind).values():

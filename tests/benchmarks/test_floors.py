@@ -20,6 +20,7 @@ def kernels() -> dict[str, Kernel]:
     return floors.kernels()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("names", [QUICK[-2:], pytest.param(QUICK, marks=pytest.mark.thorough)], ids=len)
 def test_nothing_is_below_its_floor(names: tuple[str, ...], kernels: dict[str, Kernel]) -> None:
     """The time as written, the expected one, and the best order found, at random sizes on random machines."""

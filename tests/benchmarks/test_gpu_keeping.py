@@ -113,6 +113,7 @@ def test_a_run_that_hung_is_not_begun_again_and_those_before_it_are_kept(
     assert [dict(m.parameters) for m in load(tmp_path / "kernels" / "copy.json")] == [{"n": 1000}]
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("two")
 def test_again_makes_anew_what_is_older_than_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, of("copy"))
@@ -189,6 +190,7 @@ def test_the_script_goes_on_in_a_new_process(tmp_path: Path) -> None:
     assert all(call.endswith(" --again out") for call in calls)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 def test_a_profiler_sees_one_execution_of_each_run_after_its_mark(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

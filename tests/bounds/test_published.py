@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 from math import sqrt
 
+import pytest
+
 from tests.bounds.belady import loads, scalars_of, tasks
 from tests.bounds.test_sound import POLYBENCH, bound_of, shipped
 
@@ -144,6 +146,7 @@ def deriche(w: int, h: int) -> Written:
     return written
 
 
+@pytest.mark.thorough
 def test_deriche_attains_5_loads() -> None:
     """The bound of deriche, 5 h w, is that of an order: rows in blocks, the columns' first pass along with them.
 

@@ -65,7 +65,7 @@ def orders(
         yield tasks(changed, params), 0
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 15)
 @pytest.mark.parametrize("path", POLYBENCH, ids=lambda p: p.stem)
 def test_no_order_loads_less(path: Path, pytestconfig: pytest.Config) -> None:
     kernel = shipped(path)

@@ -154,6 +154,7 @@ BELOW_THE_ROOF = [
 ]  # fmt: skip
 
 
+@pytest.mark.spread(9)
 @pytest.mark.parametrize(("name", "part", "values", "by_hand"), BELOW_THE_ROOF)
 def test_why_a_loop_is_below_the_roof(name: str, part: str, values: dict[str, object], by_hand: float) -> None:
     """What a student finds on paper from the text of the exercise is accepted, and so is the engine's own value."""

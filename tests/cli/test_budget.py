@@ -187,6 +187,30 @@ def test_a_figure_of_traffic_has_the_simulated_curve_where_the_forms_take_too_lo
     assert BY_FORM not in drawn
 
 
+MIRRORED = """
+kernel mirrored(t, n):
+    inout x: f64[n]
+    inout s: f64
+    for r in range(t):
+        for i in range(n):
+            s += x[i]
+        for i in range(n):
+            s += x[n - 1 - i]
+"""
+
+
+def test_a_figure_of_traffic_does_without_a_long_search_for_the_best_replacement(tmp_path: Path) -> None:
+    """Under the best replacement, each access of a sweep there and back moves as many lines as it is far from the end,
+    in compiled code, which nothing interrupts.
+    """
+    (tmp_path / "k.roof").write_text(MIRRORED)
+    words = ["plot", "traffic", "k.roof", "--set", "t=10,n=30000", "-o", "out.svg", "--budget", "3s"]
+    done, _ = run(words, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the best replacement of kernel mirrored: left out to stay within 3 s" in done.stderr
+    assert (tmp_path / "out.svg").exists()
+
+
 @pytest.mark.thorough
 def test_simulated_numbers_come_before_their_figure(tmp_path: Path) -> None:
     text, sizes = HARD["stencil"]
@@ -208,6 +232,7 @@ def test_a_suite_has_a_limit_for_each_kernel_and_none_for_all(tmp_path: Path) ->
     assert "left out" not in done.stderr
 
 
+@pytest.mark.thorough
 def test_a_page_leaves_time_for_each_of_its_kernels(tmp_path: Path) -> None:
     """The plateaus in lines of the first kernels would take all of it."""
     words = ["explore", "gemv", "matmul", "jacobi2d", "--machine", "v100", "--set", "n=1000", "-o", "page.html"]

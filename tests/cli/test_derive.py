@@ -147,7 +147,7 @@ def test_every_cache_refused_with_its_reason() -> None:
     assert "also a parameter of the kernel" in run(text, "--cache", "Z")
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 8)
 @pytest.mark.parametrize("options", [[], ["--steps"]], ids=["results", "steps"])
 @pytest.mark.parametrize("line", [None, "64B"])
 @pytest.mark.parametrize("n", [3, 6, 20, 40, 64])

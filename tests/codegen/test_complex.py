@@ -45,6 +45,7 @@ def numbers(type_name: str) -> tuple[Pairs, Pairs, Pairs]:
     return (re_a + 1j * im_a).astype(pair), (re_b + 1j * im_b).astype(pair), r
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("type_name", TYPES)
 def test_against_exact_arithmetic(type_name: str) -> None:
     a, b, r = numbers(type_name)
@@ -67,6 +68,7 @@ def test_against_exact_arithmetic(type_name: str) -> None:
         assert np.array_equal(s.real, a.real / r) and np.array_equal(s.imag, a.imag / r)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("type_name", TYPES)
 def test_special_sizes_and_a_divisor_of_zero(type_name: str) -> None:
     pair, real = TYPES[type_name]

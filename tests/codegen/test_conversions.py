@@ -82,6 +82,7 @@ def nearest(values: np.ndarray[Any, Any], type_name: str) -> np.ndarray[Any, Any
     return codes | np.signbit(values) * (0x80 if type_name == "f8" else 0x8000)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("type_name", TYPES)
 def test_every_element_is_widened_to_its_value(type_name: str) -> None:
     codes = np.arange(256 if type_name == "f8" else 65536).astype(STORAGE[type_name])

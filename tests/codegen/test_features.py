@@ -96,6 +96,7 @@ RAGGED = {
 }
 
 
+@pytest.mark.thorough
 @needs_gxx
 def test_tiles_that_no_block_of_threads_divides(tmp_path: Path) -> None:
     """24 points along an axis are two rounds of 16 threads, the last 8 of which have no point. They must not read the

@@ -74,6 +74,7 @@ def texts() -> dict[str, tuple[str, list[dict[str, int]]]]:
     return found
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("flags", "names"), [(("-O1",), ("simple_f64", "several")), (("-O1", "-march=native"), tuple(texts()))]
 )
@@ -108,6 +109,7 @@ def compiled(text: str, *flags: str) -> str:
     return "\n".join(line for line in code.splitlines() if not line.startswith("\t."))
 
 
+@pytest.mark.spread(2)
 @ON_X86
 @pytest.mark.parametrize("type_", ["f64", "f32", "f16", "i8"])
 def test_the_instructions_for_them_are_in_the_assembly(type_: str) -> None:

@@ -69,8 +69,8 @@ def test_nothing_is_called_that_keeps_count_of_references(name: str) -> None:
     assert not called(name) & {"NRT_incref", "NRT_decref", "numba_do_raise"}
 
 
+@pytest.mark.spread(1, 20)
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads the assembly of x86-64")
-@pytest.mark.spread(1, 40)
 @pytest.mark.parametrize("name", list(shipped()))
 def test_shipped_kernels_call_functions_of_mathematics_at_most(name: str) -> None:
     assert called(name) <= {f"{f}{s}" for f in ("exp", "log", "tanh", "sin", "cos", "hypot") for s in ("", "f")} | set(

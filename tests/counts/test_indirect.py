@@ -99,7 +99,7 @@ def test_data_make_it_exact(source: str, line: int | None) -> None:
             assert d.interval(d.compulsory.bytes, d.shares) == (d.compulsory.bytes.value,) * 2
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("part", ["0, d", "1, d", "2, 5"])
 @pytest.mark.parametrize("stated", ["", "    assume token takes 3 values\n"])
 def test_rows_that_the_data_choose(part: str, stated: str) -> None:
@@ -174,7 +174,7 @@ def test_collisions_of_output() -> None:
     assert d.interval(d.compulsory.bytes, d.shares) == (9 * 4 + 9 * 16 + 16, 9 * 4 + 9 * 16 + 5 * 16)
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["spmv_csr", "spmv_ell", "spmv_sell", "spmv_coo", "histogram", "embedding_lookup"])
 def test_every_shipped_kernel_is_told(name: str) -> None:
     kernel = model(name)

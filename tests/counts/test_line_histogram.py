@@ -140,7 +140,7 @@ def test_what_is_not_taken() -> None:
             uniform(sized(kernel_of(f"kernel k(n):\n{body}"), {"n": 20}), 64)
 
 
-@pytest.mark.spread(25)
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("number", range(250))
 def test_random_uniform_kernel_in_sectors(number: int) -> None:
     case, rng = uniform_case(number), Random(number)

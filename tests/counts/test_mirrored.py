@@ -20,6 +20,7 @@ MIRROR = """kernel mirror(n):
 """
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("line", [32, 64])
 def test_traffic_of_both_ends(line: int) -> None:
     kernel, rng, compared = kernel_of(MIRROR), Random(line), 0

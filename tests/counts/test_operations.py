@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from roofdsl.codegen.computed_types import kind_of, settled
 from roofdsl.counts.operations import StatementOperations, operation_counts, work_at
 from roofdsl.counts.work_at import WorkAt
-from roofdsl.loops.model import Count, Let
+from roofdsl.loops.model import Assign, Count, Let
 from tests.oracle.enumerate import executions
 from tests.oracle.families import families
 from tests.oracle.loading import kernel_of
@@ -204,6 +205,40 @@ def test_types_and_casts(
 ) -> None:
     got = one(statement, MIXED)
     assert (got.operations, got.fused_pairs, got.casts) == (operations, pairs, casts)
+
+
+INTEGERS = "in x, z: i32[n]; in w: f32[n]; in big: i64[n]; inout y: f64[n]; inout v: i32[n]"
+
+
+@pytest.mark.parametrize(
+    ("statement", "types", "casts"),
+    [
+        ("y[i] = 0.5 * x[i]", {("f64", "mul"): 1}, 1),
+        ("y[i] = x[i] * z[i]", {("i32", "mul"): 1}, 1),
+        ("y[i] = 2 * x[i] + 3", {("i32", "mul"): 1, ("i32", "add"): 1}, 1),
+        ("y[i] = x[i] / 2", {("i32", "div"): 1}, 1),
+        ("y[i] = (n / 2) * x[i]", {("f64", "mul"): 1}, 1),
+        ("y[i] = (2 + 0.5 * 3) * x[i]", {("f64", "mul"): 1}, 1),
+        ("y[i] = sqrt(n) * x[i]", {("f64", "mul"): 1}, 1),
+        ("y[i] = sqrt(x[i])", {("f64", "special"): 1}, 1),
+        ("y[i] = min(x[i], 0.5)", {("f64", "min"): 1}, 1),
+        ("y[i] = max(x[i], z[i], 0)", {("i32", "min"): 2}, 1),
+        ("y[i] = abs(x[i]) + 1", {("i32", "add"): 1}, 1),
+        ("y[i] = max(0.5, 2) * x[i]", {("f64", "mul"): 1}, 1),
+        ("y[i] = select(x[i] < z[i], 0.5, 1) * x[i]", {("f64", "mul"): 1}, 1),
+        ("y[i] = 0.5 * w[i] + x[i]", {("f32", "mul"): 1, ("f32", "add"): 1}, 2),
+        ("y[i] = 0.5 * big[i]", {("f64", "mul"): 1}, 1),
+        ("v[i] += 0.5 * x[i]", {("f64", "mul"): 1, ("f64", "add"): 1}, 3),
+        ("v[i] *= 0.5", {("f64", "mul"): 1}, 2),
+    ],
+)
+def test_integers_with_a_fraction_are_f64(statement: str, types: dict[tuple[str, str], int], casts: int) -> None:
+    """Rule 7; the types are those in which the generated code computes."""
+    cost = one(statement, INTEGERS)
+    assert (cost.operations, cost.casts) == (types, casts)
+    assert isinstance(cost.statement, Assign)
+    if cost.statement.op == "=" and "abs" not in statement:
+        assert settled(kind_of(cost.statement.value)) in {name for name, _ in types}
 
 
 def test_tf32_as_the_compute_type_of_an_f32_kernel() -> None:

@@ -94,7 +94,7 @@ def test_the_last_plateau_is_the_compulsory_traffic(n: int) -> None:
     assert last.all_bytes.form is not None and last.all_bytes.form.evaluate({"n": n}) == moved
 
 
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [300, 301])
 def test_figures_and_the_page_have_the_same_rows(n: int) -> None:
     kernel = kernel_of(THIRDS)

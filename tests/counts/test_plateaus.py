@@ -91,7 +91,7 @@ def test_plateaus_of_lines_are_what_a_cache_sees(name: str, size: dict[str, int]
         assert seen == p.all_bytes.evaluate(env), f"at Z = {middle}, between {start} and {end}"
 
 
-@pytest.mark.spread(1, 6)
+@pytest.mark.thorough
 @pytest.mark.parametrize("n", [32, 64, 128])
 def test_plateaus_of_a_stencil_in_lines_are_what_a_cache_sees(n: int) -> None:
     """Distances of neighbours on one line come as hulls that overlap; each access is counted once all the same."""

@@ -86,7 +86,7 @@ def _value(found: Quantity, at: dict[str, int]) -> int | None:
     return int(form.evaluate(at)) if meets(form.assumes, at) else None
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("b", [2, 3, 5])
 @pytest.mark.parametrize("tiles", [1, 2, 4])
 def test_compulsory_traffic_of_tiles_beyond_a_multiple(b: int, tiles: int) -> None:

@@ -168,6 +168,7 @@ def _user_seconds(arguments: list[str]) -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
 
 
+@pytest.mark.thorough
 def test_predicting_c_takes_hardly_longer(tmp_path: Path) -> None:
     """At most 1.5 times what the same loops in a .roof file take, reading the C included."""
     code, model = tmp_path / "gemm.c", tmp_path / "gemm.roof"

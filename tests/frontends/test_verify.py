@@ -24,8 +24,8 @@ POLYBENCH = [n for n in external.files("polybench_c") if n != "polybench"]
 TSVC = [n for n in external.files("tsvc") if n not in REFUSED]
 
 
+@pytest.mark.spread(2)
 @needs_compiler
-@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", POLYBENCH)
 def test_polybench(name: str) -> None:
     reading_options.use(reading_options.Options(("POLYBENCH_USE_C99_PROTO",)))
@@ -36,8 +36,8 @@ def test_polybench(name: str) -> None:
     assert found.exact and len(found.sizes) == 3 and found.compared and len(found.ways) == 2
 
 
+@pytest.mark.spread(2, 12)
 @needs_compiler
-@pytest.mark.spread(4, 20)
 @pytest.mark.parametrize("name", TSVC)
 def test_tsvc(name: str) -> None:
     """Regions: variables of the file and locals from before are handed over, and back."""

@@ -100,6 +100,7 @@ def test_it_executes_what_the_kernel_counts(name: str, sizes: tuple[int, ...], c
         assert total == pytest.approx(count(n), rel=0.03 if name == "solve" else 0.0, abs=1e-6), n
 
 
+@pytest.mark.thorough
 def test_skipping_changes_little(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"triad": 10_000, "product": 32, "stencil": 80, "solve": 200}
     skipped = {}
@@ -200,6 +201,7 @@ def test_an_outer_loop_that_counts_on_the_stack_is_skipped() -> None:
 # ---- in_core ----
 
 
+@pytest.mark.thorough
 def test_steps_never_get_faster_and_end_at_the_walk() -> None:
     for name, n in (("triad", 500), ("product", 20), ("solve", 50), ("stencil", 40), ("exponential", 64)):
         given = _kernel(name)

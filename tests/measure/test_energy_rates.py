@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,8 +59,14 @@ class MadeUp:
         self.spent_j += sum(moved * LAW[p.name] for p in PLACES[: level + 1])
 
 
-@pytest.fixture
-def processor(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
+@pytest.fixture(scope="module")
+def patch() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def processor(patch: pytest.MonkeyPatch) -> MadeUp:
     made = MadeUp()
 
     class Loop:
@@ -69,10 +76,10 @@ def processor(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
         def __call__(self, *arguments: object) -> None:
             pass
 
-    monkeypatch.setattr(energy_rates, "polynomial", Loop)
-    monkeypatch.setattr(energy_rates, "together", made.together)
-    monkeypatch.setattr(energy_rates, "count_for", lambda *_: 7)
-    monkeypatch.setattr(energy_rates, "clock", made.clock)
+    patch.setattr(energy_rates, "polynomial", Loop)
+    patch.setattr(energy_rates, "together", made.together)
+    patch.setattr(energy_rates, "count_for", lambda *_: 7)
+    patch.setattr(energy_rates, "clock", made.clock)
     return made
 
 
@@ -83,8 +90,12 @@ def measured(processor: MadeUp, types: tuple[str, ...] = ("f64", "f32")) -> Mach
     )
 
 
-def test_the_law_comes_back(processor: MadeUp) -> None:
-    found = measured(processor)
+@pytest.fixture(scope="module")
+def found(processor: MadeUp) -> MachineEnergy:
+    return measured(processor)
+
+
+def test_the_law_comes_back(found: MachineEnergy) -> None:
     assert found.fit.constant_w == pytest.approx(CONSTANT_W, rel=1e-6)
     assert dict(found.fit.energies_j) == pytest.approx(LAW, rel=1e-4)
     assert found.idle_w == pytest.approx(12) and found.fit.greatest_error < 1e-6
@@ -112,26 +123,25 @@ def test_the_loop_does_what_is_counted(pairs: int) -> None:
     assert polynomial(pairs)(a, 0.5, 0.25, 2) == pytest.approx(2 * wanted.sum())
 
 
-def with_energies(processor: MadeUp) -> Characterization:
-    found = measured(processor)
+def with_energies(found: MachineEnergy) -> Characterization:
     energies = {**found.fit.energies_j, "L3": 0.0}
     return replace(characterized(), energy=replace(found, fit=replace(found.fit, energies_j=energies)))
 
 
-def test_the_file_states_them(processor: MadeUp) -> None:
-    found = with_energies(processor)
-    machine = machine_of(load_file(Source("m.roof", machine_text(found))), None)
+def test_the_file_states_them(found: MachineEnergy) -> None:
+    stating = with_energies(found)
+    machine = machine_of(load_file(Source("m.roof", machine_text(stating))), None)
     assert machine.constant_power_w is not None and float(machine.constant_power_w) == pytest.approx(CONSTANT_W)
     assert "idle 12 W" in machine.constant_power_source and "mean error 0.0%" in machine.constant_power_source
     stated = {p.type: float(p.energy_j) for p in machine.peaks if p.energy_j is not None}
     assert stated == pytest.approx({"f64": 30e-12, "f32": 14e-12})
     assert {c.name: c.energy_j_per_byte is not None for c in machine.caches} == {"L1": True, "L2": True, "L3": False}
     assert float(machine.main_memory.energy_j_per_byte or 0) == pytest.approx(300e-12)
-    assert to_machine(found.alone()).constant_power_w is None
+    assert to_machine(stating.alone()).constant_power_w is None
     assert "energy" not in machine_text(characterized())
 
 
-def test_the_summary_has_the_error_of_the_fit(processor: MadeUp) -> None:
-    shown = "\n".join(to_text(of_cpu(with_energies(processor))))
+def test_the_summary_has_the_error_of_the_fit(found: MachineEnergy) -> None:
+    shown = "\n".join(to_text(of_cpu(with_energies(found))))
     assert "constant power" in shown and "300 pJ/B" in shown and "30 pJ/FLOP" in shown
     assert "mean error 0.0%, greatest 0.0%, 24 loops; made up" in shown

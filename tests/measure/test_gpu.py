@@ -220,6 +220,7 @@ def test_a_known_gpu_is_characterized() -> None:
     assert "# Latency of dependent loads: L1 30 ns, L2 250 ns, HBM 600 ns." in text
 
 
+@pytest.mark.thorough
 def test_the_cuda_of_the_characterization_compiles(tmp_path: Path) -> None:
     if shutil.which("nvcc") is None:
         pytest.skip("there is no nvcc")

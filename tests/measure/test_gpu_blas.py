@@ -33,7 +33,7 @@ kernel product(m, n, l):
 """
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2, 8)
 @pytest.mark.parametrize("order_a", ["", " col"])
 @pytest.mark.parametrize("order_b", ["", " col"])
 @pytest.mark.parametrize("order_c", ["", " col"])

@@ -130,7 +130,7 @@ def test_ordinary_kernels_are_verified(text: str) -> None:
     assert found.unverified == 0
 
 
-@pytest.mark.spread(3, 40)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", sorted(shipped()))
 def test_every_shipped_kernel_can_be_verified(name: str) -> None:
     kernel = shipped()[name]

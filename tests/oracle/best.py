@@ -54,9 +54,9 @@ def trace(kernel: Kernel, params: Mapping[str, int], line_bytes: int) -> list[Ac
 
 
 def belady(accesses: Sequence[Access], ways: int, *, sets: int = 1, bypass: bool = False) -> Counts:
-    """In each set, the line whose next use is latest leaves; of those without one, the one used longest ago.
+    """In each set, the line whose next use is latest leaves; of those without one, the one used last.
 
-    With `bypass`, the line of the access itself may be that one.
+    With `bypass`, the line of the access itself may be the one that leaves, after all others that are not used again.
     """
     times: dict[int, list[int]] = {}
     for t, a in enumerate(accesses):
@@ -64,9 +64,9 @@ def belady(accesses: Sequence[Access], ways: int, *, sets: int = 1, bypass: bool
     held: list[dict[int, tuple[bool, int, bool]]] = [{} for _ in range(sets)]  # line -> dirty, last use, dropped
     misses = begun_by_write = stored = 0
 
-    def latest(line: int, last: int) -> tuple[bool, int]:
-        later = bisect_right(times[line], last)
-        return (False, times[line][later]) if later < len(times[line]) else (True, -last)
+    def latest(line: int, now: int, rank: int) -> tuple[bool, int]:
+        later = bisect_right(times[line], now)
+        return (False, times[line][later]) if later < len(times[line]) else (True, rank)
 
     for t, a in enumerate(accesses):
         own = held[a.line % sets]
@@ -78,7 +78,7 @@ def belady(accesses: Sequence[Access], ways: int, *, sets: int = 1, bypass: bool
         own[a.line] = (a.is_write, t, a.dropped)
         if len(own) > ways:
             victims = own if bypass else own.keys() - {a.line}
-            victim = max(victims, key=lambda line: latest(line, own[line][1]))
+            victim = max(victims, key=lambda line: latest(line, t, 0 if line == a.line else own[line][1] + 1))
             stored += own.pop(victim)[0]
     stored += sum(dirty and not dropped for own in held for dirty, _, dropped in own.values())
     return Counts(len(accesses), misses, begun_by_write, stored)

@@ -249,6 +249,7 @@ def test_a_link_shows_the_same_again(page: Browser, guide: Path) -> None:
     assert page.run(SETTLED) == link
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     "fragment",
     ["machine=%00&type=__proto__&unit=constructor&kernel=toString", "matmul_bf16.n=-5&dot_bf16.n=1e99&step=77&Z=-3",
@@ -263,6 +264,7 @@ def test_a_broken_link_shows_the_page_as_it_begins(page: Browser, guide: Path, f
 # ---- for everybody ----
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_fits_every_screen(page: Browser, guide: Path, cached: Path, name: str, dark: bool) -> None:
@@ -352,6 +354,7 @@ def test_axe_finds_nothing(page: Browser, guide: Path, cached: Path, one: Path, 
 # ---- what is typed, what a phone shows, what lines mean ----
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("typed", ["0", "-5", "2.5", "", "9007199254740993", "1e30"])
 def test_a_number_that_cannot_be_taken_is_told(page: Browser, guide: Path, typed: str) -> None:
     page.open(guide)

@@ -30,22 +30,22 @@ SHOWN = (
 )
 
 
-def gemv() -> Kernel:
-    return kernel_of("gemv")
+def dot() -> Kernel:
+    return kernel_of("dot")
 
 
 @pytest.fixture(scope="module")
 def content() -> Content:
-    """gemv on a CPU that states its instructions, on a GPU, and on a machine without instructions; measured at 300."""
-    point = replace(EXAMPLE, kernel="gemv", parameters=tuple(MEASURED.items()))
-    asked = Asked("", ((gemv(), FIRST),), MACHINES, types=("f32",), measurements=(point,))
+    """dot on a CPU that states its instructions, on a GPU, and on a machine without instructions; measured at 300."""
+    point = replace(EXAMPLE, kernel="dot", parameters=tuple(MEASURED.items()))
+    asked = Asked("", ((dot(), FIRST),), MACHINES, types=("f32",), measurements=(point,))
     return content_of(asked)
 
 
 @pytest.mark.parametrize("values", [FIRST, MEASURED], ids=["first", "measured"])
 def test_it_is_that_of_predict(content: Content, values: dict[str, int]) -> None:
     (found,) = evaluate(content.functions, SHOWN, DATA=content.document, ASKED=[(0, "f64", values, LAST_CACHE)])
-    said = predict(gemv(), values, HASWELL, Options(code=Code()))
+    said = predict(dot(), values, HASWELL, Options(code=Code()))
     assert said.expected is not None
     assert found["seconds"] == float(said.expected.expected_s) and found["bound"] == float(said.bound_s)
     assert found["model"] == "stated: relaxed compiler"
@@ -83,18 +83,18 @@ def test_the_page_shows_it_and_says_what_to_run_elsewhere(content: Content, tmp_
     path, program = tmp_path / "page.html", chromium()
     path.write_text(to_page(content), encoding="utf-8")
     assert program is not None
-    said = predict(gemv(), FIRST, HASWELL, Options(code=Code())).expected
+    said = predict(dot(), FIRST, HASWELL, Options(code=Code())).expected
     assert said is not None
     shown = "document.querySelector('.bars .expected')"
     with browser(program) as page:
         page.open(path)
         assert float(page.run(f"{shown}.dataset.seconds")) == float(said.expected_s)
         assert page.run(f"{shown}.textContent").startswith("Expected: ")
-        page.run("document.querySelector('[aria-label=\"n of gemv\"]').focus()")
+        page.run("document.querySelector('[aria-label=\"n of dot\"]').focus()")
         page.press("ArrowRight", 1)
-        n = int(page.run("document.querySelector('[aria-label=\"n of gemv, as a number\"]').value"))
+        n = int(page.run("document.querySelector('[aria-label=\"n of dot, as a number\"]').value"))
         assert n != FIRST["n"]
         text = page.run(f"{shown}.textContent")
         assert "has no closed form; the page has it for n = 2\u202f000; n = 300." in text
-        assert f"roofdsl predict FILE:gemv --machine haswell_e5_2695v3 --set n={n}" in text
+        assert f"roofdsl predict FILE:dot --machine haswell_e5_2695v3 --set n={n}" in text
         assert page.messages == []

@@ -227,6 +227,7 @@ def test_products_on_a_v100_are_bound_as_predict_says() -> None:
             agrees(found, predict(matmul, values, own, Options(levels="memory")), values)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", [("matmul", "lined"), ("triangle", "cached")], ids=" on ".join)
 def test_plateaus_say_nothing_wrong_at_small_sizes(where: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the form for every cache, what is told by plateaus holds at all sizes and caches, or there is less."""

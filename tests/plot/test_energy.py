@@ -32,7 +32,7 @@ def spots(count: int, arch: Arch, quantity: Quantity) -> list[Spot]:
     return found
 
 
-@pytest.mark.spread(1)
+@pytest.mark.spread(1, 8)
 @pytest.mark.parametrize("count", [0, 5, 20])
 @pytest.mark.parametrize("series", SERIES)
 @pytest.mark.parametrize("quantity", ["efficiency", "power"])
@@ -44,6 +44,7 @@ def test_texts_neither_overlap_nor_leave_the_figure(quantity: Quantity, series: 
     assert beyond(figure) == []
 
 
+@pytest.mark.thorough
 def test_names_are_shortened() -> None:
     long = [Spot(f"kernel_{k} with a name {'and more ' * 20}", 0.1 * k + 0.1, 1e9) for k in range(20)]
     figure = draw_energy("efficiency", SERIES["one"], long)

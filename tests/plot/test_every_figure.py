@@ -142,7 +142,7 @@ KINDS: dict[str, Draw] = {
 LOOKS = {"usual": USUAL, "large letters": Look(font_scale=1.3, dark=True), "wide": Look(size_in=(11, 5.5))}
 
 
-@pytest.mark.spread(1, 30)
+@pytest.mark.spread(1, 16)
 @pytest.mark.parametrize("count", [1, 5, 9, 20])
 @pytest.mark.parametrize("kind", KINDS)
 def test_texts_neither_overlap_nor_leave_the_figure(kind: str, count: int) -> None:

@@ -43,7 +43,7 @@ TWINS = WIDE.replace("c: f64[n, m],", "c: f64[n, m], d: f64[n, m], e: f64[n, m],
 """With arrays that are touched alike, and one that is not."""
 
 
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", [WIDE, TWINS], ids=["wide", "twins"])
 def test_misses_of_a_wide_stencil_are_what_a_cache_sees(text: str) -> None:
     """At caches on both sides of every distance there is at this size."""
@@ -57,7 +57,7 @@ def test_misses_of_a_wide_stencil_are_what_a_cache_sees(text: str) -> None:
             assert found == curve.bytes(cache, convention), (cache, convention)
 
 
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", [WIDE, TWINS], ids=["wide", "twins"])
 def test_distances_in_symbols_are_those_counted_access_by_access(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what iterations, and arrays, have in common, on every point of every array's accesses."""

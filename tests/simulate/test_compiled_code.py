@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
@@ -16,6 +18,7 @@ print(stays(0, 1, 8, 3), len(stays.stats.cache_hits))
 """
 
 
+@pytest.mark.thorough
 def test_a_change_elsewhere_is_seen(tmp_path: Path) -> None:
     """`stays` is in walk.py, which does not change; a second process takes it from disk, a third compiles it anew."""
     shutil.copytree(ROOT / "roofdsl", tmp_path / "roofdsl", ignore=shutil.ignore_patterns("__pycache__"))
@@ -33,3 +36,20 @@ def test_a_change_elsewhere_is_seen(tmp_path: Path) -> None:
     stack = tmp_path / "roofdsl" / "simulate" / "stack.py"
     stack.write_text(stack.read_text() + "\n# changed\n")
     assert hits() == "8 0"
+
+
+TOGETHER = """
+from roofdsl.simulate.walk import first_call, stays
+with first_call(stays):
+    stays(0, 1, 8, 3)
+print(len(stays.stats.cache_hits))
+"""
+
+
+def test_processes_that_need_the_same_code_compile_it_once(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    started = [
+        subprocess.Popen([sys.executable, "-c", TOGETHER], stdout=subprocess.PIPE, text=True, env=environment)
+        for _ in range(2)
+    ]
+    assert sorted(process.communicate(timeout=120)[0].strip() for process in started) == ["0", "1"]

@@ -48,7 +48,7 @@ def agree(kernel: Kernel, size: dict[str, int], line: int | None, most: int) -> 
             assert curve.bytes(int(start), convention) == value  # type: ignore[arg-type]
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(4, 40)
 @pytest.mark.parametrize("seed", range(80))
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)

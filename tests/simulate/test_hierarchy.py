@@ -105,7 +105,7 @@ def test_every_kind_is_drawn() -> None:
     assert all(seen[k] > 50 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), seen
 
 
-@pytest.mark.spread(9)
+@pytest.mark.spread(9, 45)
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru"])
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families_in_caches_of_many_ways(family: Family, policy: str) -> None:
@@ -180,7 +180,7 @@ def test_plain_hierarchies(seed: int) -> None:
     agree(strided, {"n": rng.randint(1, 9), "m": rng.randint(1, 30)}, plain_levels(rng, rng.choice((8, 32, 64))))
 
 
-@pytest.mark.spread(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "n"), [("triad", 90_000), ("jacobi2d", 300), ("stencil27", 40), ("matmul", 70)])
 def test_plain_hierarchies_at_size(name: str, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same counts as by the code for all hierarchies, with real caches, some of 8 ways for 28 references."""

@@ -40,7 +40,7 @@ def caches(kernel: Kernel, size: dict[str, int], rng: Random) -> list[tuple[int 
     return choices
 
 
-@pytest.mark.spread(2, 120)
+@pytest.mark.spread(2, 60)
 @pytest.mark.parametrize("seed", range(250))
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)

@@ -54,7 +54,7 @@ def agree(  # noqa: PLR0917
     return True
 
 
-@pytest.mark.spread(10, 40)
+@pytest.mark.spread(8, 20)
 @pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
 @GROWING
 def test_polybench(name: str, growing: bool) -> None:

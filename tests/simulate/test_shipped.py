@@ -50,7 +50,7 @@ def random_size(kernel: Kernel, rng: Random) -> dict[str, int]:
     raise AssertionError(f"no small size of {kernel.name} found")
 
 
-@pytest.mark.spread(1, 40)
+@pytest.mark.spread(1, 20)
 @pytest.mark.parametrize("name", SHIPPED)
 def test_fully_associative_equals_derive(name: str) -> None:
     """At ten random (size, Z, line), to the last byte; Q(Z) by stack distances too, and some by integer sets."""

@@ -105,6 +105,7 @@ def test_fused_compute_runs_on_both_units_side_by_side() -> None:
     assert next(t.time_s for t in found.floor.terms if t.name == "compute") == max(apart)
 
 
+@pytest.mark.thorough
 def test_the_fused_floor_is_below_every_order_of_its_launches() -> None:
     """A program has no more to do than its launches have, on any machine."""
     small = {"attention_naive": {"new": 32, "context": 48, "kv": 2}, "conv2d_im2col": {"batch": 2, "h": 9, "w": 9}}

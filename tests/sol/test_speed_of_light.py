@@ -66,7 +66,7 @@ machine tiny:
     return machine_of(check(Source("<test>", text)), None)
 
 
-@pytest.mark.spread(4, 24)
+@pytest.mark.spread(2, 16)
 @pytest.mark.parametrize("name", sorted(shipped_models())[::4])
 def test_the_floor_is_below_the_kernel_as_written(name: str) -> None:
     """On several machines, at sizes of no special form."""
@@ -254,6 +254,19 @@ def test_half_precision_products_are_found_near_the_floor() -> None:
     assert found["best_found_s"] < 1.3 * found["floor_s"] < found["as_written_s"]
     assert "unit tensor" in found["best_found"] and found["claim"]["verdict"] == "possible"
     assert {t["name"] for t in found["terms"]} == {"compute", "L1", "L2", "HBM", "launch"}
+
+
+@pytest.mark.parametrize(("name", "machine"), [("gemm_tf32", "h100_sxm"), ("gemm_f16", "mi250x_gcd")])
+def test_types_that_run_on_matrix_units_only_are_tried_there_as_written(name: str, machine: str) -> None:
+    """There is no time as written, on the ordinary pipes. On the units it is compute, as without caches every datum
+    moves once.
+    """
+    kernel = pick(load_file(shipped_models()[name].path), name)
+    sizes = dict.fromkeys((p.name for p in kernel.parameters), 16384)
+    found = speed_of_light(kernel, sizes, load_machine(machine))
+    assert found.written is None and "on its matrix units only" in found.why_not
+    assert found.best is not None and found.best.time_s == found.floor.time_s
+    assert found.best.what == "as written, on tensor units" and found.best.lines == ("unit tensor",)
 
 
 def test_the_lines_of_the_best_order_make_a_legal_kernel() -> None:

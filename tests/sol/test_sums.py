@@ -73,6 +73,7 @@ def test_extents_multiply_to_the_executions(name: str) -> None:
         assert name == "attention_products" or product.executions == extents
 
 
+@pytest.mark.thorough
 def test_a_convolution_with_its_relu_runs_on_matrix_units() -> None:
     """cuDNN fuses them. The ReLU and what starts the sums stay on the ordinary pipes, beside the units."""
     machine = load_machine("a100_80")

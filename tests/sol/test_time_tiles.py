@@ -63,7 +63,7 @@ TILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(4, 20)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("tiles", TILES)
 def test_the_tiled_kernel_leaves_the_same_values(name: str, tiles: tuple[Tile, ...]) -> None:
@@ -74,7 +74,7 @@ def test_the_tiled_kernel_leaves_the_same_values(name: str, tiles: tuple[Tile, .
     assert same_result(kernel, kernel_of(tiled_text(kernel, sweeps, tiles)), SIZES[name])
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("line_bytes", [8, 64])
 def test_a_cache_that_holds_a_tile_moves_no_more_than_said(name: str, line_bytes: int) -> None:
@@ -112,7 +112,7 @@ REACHED = [
 ]
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(("name", "sizes", "machine", "most"), REACHED)
 def test_the_best_order_comes_near_the_floor(name: str, sizes: dict[str, int], machine: str, most: float) -> None:
     kernel, on = shipped(name), load_machine(machine)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from sympy import Symbol, sympify
 
+from roofdsl.cli.suite import subjects_of
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, standard_sizes
 from roofdsl.machine.model import Machine
@@ -162,6 +164,28 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     alone = json.loads(roofdsl("predict", "gemv", "--machine", "skylake_gold_6148", "--set", "n=40", "--json").stdout)
     assert document["kernels"][1]["prediction"] == alone
     assert (tmp_path / "out.csv").read_text().startswith("kernel,parameters,work,")
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_a_kernel_that_is_not_legal_has_no_numbers(symbolic: bool, roofdsl: Run, tmp_path: Path) -> None:
+    text = "kernel k(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n): b[i] = a[i - 1] + 1.0\n"
+    (tmp_path / "k.roof").write_text(text, encoding="utf-8")
+    asked = ("--symbolic",) if symbolic else ("--set", "n=10")
+    line = ("suite", str(tmp_path / "k.roof"), "--machine", "v100", *asked, "--json")
+    (found,) = json.loads(roofdsl(*line).stdout)["kernels"]
+    assert "`a[i - 1]` leaves `a`" in " ".join(found["notes"])
+    given = ("kernel", "parameters", "notes", "traffic")
+    assert not any(value for key, value in found.items() if key not in given), found
+
+
+@pytest.mark.parametrize("group", ["kernels", "polybench"])
+def test_a_group_is_all_its_kernels(group: str) -> None:
+    """Some of its files have only programs, which run kernels of other files."""
+    texts = [path.read_text(encoding="utf-8") for path in shipped(group).values()]
+    named = [name for text in texts for name in re.findall(r"^kernel (\w+)", text, re.MULTILINE)]
+    found = subjects_of(group, None, {})
+    assert sorted(s.name for s in found) == sorted(named)
+    assert all(s.kernel is not None for s in found)
 
 
 @pytest.mark.spread(1)

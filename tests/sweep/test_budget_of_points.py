@@ -60,6 +60,7 @@ def test_a_point_has_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) ->
     assert found.row is None and found.final and "0.2 s of processor time" in found.failure
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_points_in_vain_share_the_budget(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten points without an end spend one budget, and each a little more, not ten budgets; so do they in processes."""

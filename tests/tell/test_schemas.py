@@ -120,6 +120,7 @@ def named(line: str) -> str:
     return max((name for name in COMMANDS if f"{line} ".startswith(f"{name} ")), key=len)
 
 
+@pytest.mark.spread(24)
 @pytest.mark.parametrize("line", PRINTED)
 def test_what_is_printed_is_what_the_schema_says(
     line: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]

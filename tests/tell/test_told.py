@@ -80,7 +80,7 @@ def _symbol(name: str) -> sympy.Symbol:
     return sympy.Symbol(name, integer=True, positive=True)
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("width", [60, 80, 100])
 @pytest.mark.parametrize("name", [*KERNELS, "matmul_lines", "steps"])
 def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:

@@ -219,7 +219,9 @@ class Values:
             a, b = self.value(node.left), self.value(node.right)
             if node.op == "<<" and a.poly is not None and b.poly is not None and b.poly.value is not None:
                 return self._checked(Value(promoted(a.type), None, None, a.poly * 2 ** min(b.poly.value, 62)), node)
-            raise Refused("c-integer", "bit operations are not supported", node, "write `*`, `/` and `%`")
+            is_data = a.poly is None or b.poly is None
+            help = "integer data may be added, subtracted and multiplied" if is_data else "write `*`, `/` and `%`"
+            raise Refused("c-integer", "bit operations are not supported", node, help)
         if self.pointers.is_pointer(node.left) or self.pointers.is_pointer(node.right):
             raise Refused("c-pointer", "arithmetic with pointers does not give a number", node)
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)
@@ -230,7 +232,7 @@ class Values:
         if a.poly is not None and b.poly is not None:
             return self._checked(Value(type_, None, None, self._integers(op, a.poly, b.poly, node)), node)
         if is_integer(type_) and op in "/%":
-            message = f"`{op}` of integer data rounds towards zero, which the language does not do"
+            message = f"`{op}` of integer data is not supported"
             raise Refused("c-integer", message, node, "compute it in floating point")
         if op == "%":
             raise Refused("c-type", "`%` needs integers", node)
