@@ -23,12 +23,12 @@ from typing import Any
 
 from roofdsl.checks.dependences import Earlier, Use, uses, ways_before
 from roofdsl.checks.parallel import LoopId, members_of_loops, outermost, outside_of, parallel_loops, proven
-from roofdsl.codegen.private_loops import Copied, PrivateLoop
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import For, Kernel
+from roofdsl.loops.private_loops import Copied, PrivateLoop
 from roofdsl.loops.transform import apply
 from roofdsl.sets.instances import Encoder, variable
 from roofdsl.sets.library import LibraryFailure, TooHard, limited

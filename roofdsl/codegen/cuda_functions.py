@@ -27,12 +27,12 @@ from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.independent import mentioned
 from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.private_copies import Copies, private_copies
-from roofdsl.codegen.private_loops import PrivateLoop
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Assign, Count, For, If, Kernel, Let, Node, ScalarRef
+from roofdsl.loops.private_loops import PrivateLoop
 
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from roofdsl.codegen.function_parts import LoopId, positions
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.math_mode import Math
-from roofdsl.codegen.private_loops import PrivateLoop
 from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel, Node
+from roofdsl.loops.private_loops import PrivateLoop
 from roofdsl.loops.streams import has_streams, ordinary, require_lines
 from roofdsl.loops.transform import apply
 

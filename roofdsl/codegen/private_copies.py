@@ -16,7 +16,6 @@ from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.function_parts import positions
 from roofdsl.codegen.identifiers import all_names
 from roofdsl.codegen.launch_grids import Step, launches_at_most, trips_at_most
-from roofdsl.codegen.private_loops import PrivateLoop
 from roofdsl.codegen.threads import LoopId, Nest, Spread, loops_of_threads, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
@@ -24,6 +23,7 @@ from roofdsl.lang.types import ElementType
 from roofdsl.loops.affine import NotAffineError, Range, at_least, at_most
 from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Sym, add, mul, sub
 from roofdsl.loops.model import Array, Assign, Element, For, If, IntValue, Kernel, Let, Node, ScalarRef
+from roofdsl.loops.private_loops import PrivateLoop
 
 OWN_BYTES = 512
 """The largest local arrays of a thread, all together: half of the 255 registers that it can have."""

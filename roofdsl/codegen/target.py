@@ -13,11 +13,11 @@ from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.grouped_sums import Grouped, grouped
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.math_mode import Math
-from roofdsl.codegen.private_loops import PrivateLoop
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import For, Kernel, Node
+from roofdsl.loops.private_loops import PrivateLoop
 
 
 class Target(Syntax):

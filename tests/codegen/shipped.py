@@ -8,11 +8,11 @@ from random import Random
 
 from roofdsl.checks.parallel import parallel_loops
 from roofdsl.checks.private_copies import private_loops
-from roofdsl.codegen.private_loops import PrivateLoop
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.integers import Compare, Sym
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.private_loops import PrivateLoop
 
 FOLDER = Path(__file__).parents[2] / "models" / "kernels"
 RAGGED = {"n": 13, "b": 5, "m": 11, "k": 9, "steps": 3, "batch": 2, "h": 9, "w": 11, "c": 3, "f": 5, "r": 3}
