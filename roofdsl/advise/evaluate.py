@@ -122,7 +122,10 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         return None
     memory = behind.pop(machine.main_memory.name)
     first = replace(machine, caches=machine.caches[:1])
-    nearer = nearer_levels(Orders(kernel), case.values, first, options.traffic, accesses=options.accesses).levels
+    launches = launches_of_kernel(kernel, case.values, machine)
+    launched = launches.each[0].kernel if launches.count == 1 else None
+    seen = Orders(launched or kernel)
+    nearer = nearer_levels(seen, case.values, first, options.traffic, accesses=options.accesses).levels
     every = options.levels == "all"
     found = predict_counts(
         kernel.name,
@@ -133,7 +136,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         unit=options.unit or kernel.unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
-        launches=launches_of_kernel(kernel, case.values, machine).count,
+        launches=launches.count,
         nearer=(*nearer, *behind.values()) if every else (),
     )
     return Estimate(found, (*behind, memory.name) if every else (memory.name,))

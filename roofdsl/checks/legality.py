@@ -7,7 +7,7 @@ parallel loop are independent where no such pair is in different iterations of o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import partial
 from typing import Any
 
@@ -294,16 +294,24 @@ def _parallel(kernel: Kernel, span: Span | None, *, lines: bool) -> list[Diagnos
 
 
 def find_carried(
-    kernel: Kernel, placed: tuple[PlacedStatement, ...], members: list[int], depth: int, outside: int | None = None
+    kernel: Kernel,
+    placed: tuple[PlacedStatement, ...],
+    members: list[int],
+    depth: int,
+    outside: int | None = None,
+    *,
+    among: Container[str] | None = None,
 ) -> tuple[Reversed | None, tuple[str, ...] | None]:
     """A dependence among the statements `members` between different iterations of their common loop at `depth`.
 
-    outside: how many outer loops are in the same iteration (all `depth` of them if None). The second value names the
-    parameters that kept a pair from being decided; (None, None) is a proof that there is no dependence.
+    outside: how many outer loops are in the same iteration (all `depth` of them if None). among: the arrays and scalars
+    to look at, all if None. The second value names the parameters that kept a pair from being decided; (None, None) is
+    a proof that there is no dependence.
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None
-    pairs = _distinct(_pairs(placed, members), placed)
+    looked_at = [pair for pair in _pairs(placed, members) if among is None or pair.first.array.name in among]
+    pairs = _distinct(looked_at, placed)
     for pair in pairs[:MOST]:
         loops = placed[pair.a].loops
         answer = decide(

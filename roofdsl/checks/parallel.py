@@ -6,7 +6,8 @@ inside one thread, except where `codegen.block_sums` adds up scalars in CUDA.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
+from functools import partial
 
 from roofdsl.checks.legality import find_carried
 from roofdsl.lang.diagnostics import InputError
@@ -44,26 +45,53 @@ def _parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None) -> dict[Loo
     if sizes:
         plain = with_numbers(plain, sizes)
     placed = tuple(statements(plain.body))
+    members = members_of_loops(placed)
+    found: dict[LoopId, int] = {}
+    for loop, inside in members.items():
+        outside = outside_of(loop, members, partial(proven, plain, placed, inside, len(loop) - 1))
+        if outside is not None:
+            found[loop] = outside
+    return found
+
+
+def members_of_loops(placed: tuple[PlacedStatement, ...]) -> dict[LoopId, list[int]]:
+    """The statements in each loop, as places among all of them."""
     members: dict[LoopId, list[int]] = {}
     for i, statement in enumerate(placed):
         for depth in range(len(statement.loops)):
             members.setdefault(statement.position[: depth + 1], []).append(i)
-    found: dict[LoopId, int] = {}
-    for loop, inside in members.items():
-        depth = len(loop) - 1
-        outermost = next(d for d in range(depth + 1) if members[loop[: d + 1]] == inside)
-        for outside in [depth, *range(outermost, depth)]:
-            independent = _proven(plain, placed, inside, depth, outside)
-            if independent:
-                found[loop] = outside
-            if independent == (outside < depth):  # not even within one execution of it; or the strongest is found
-                break
-    return found
+    return members
 
 
-def _proven(kernel: Kernel, placed: tuple[PlacedStatement, ...], members: list[int], depth: int, outside: int) -> bool:
+def outside_of(loop: LoopId, members: Mapping[LoopId, list[int]], independent: Callable[[int], bool]) -> int | None:
+    """The least depth d for which the iterations of a loop are independent where the d outermost loops agree; None if
+    they are not even independent within one execution of it.
+
+    independent: whether they are, of a depth.
+    """
+    depth = len(loop) - 1
+    if not independent(depth):
+        return None
+    return next((d for d in range(outermost(loop, members), depth) if independent(d)), depth)
+
+
+def outermost(loop: LoopId, members: Mapping[LoopId, list[int]]) -> int:
+    """The depth of the outermost loop that has all its statements in this one."""
+    return next(d for d in range(len(loop)) if members[loop[: d + 1]] == members[loop])
+
+
+def proven(
+    kernel: Kernel,
+    placed: tuple[PlacedStatement, ...],
+    members: list[int],
+    depth: int,
+    outside: int,
+    *,
+    among: Container[str] | None = None,
+) -> bool:
+    """Whether no dependence is found by `find_carried`, and that is certain."""
     try:
         with limited(f"the loops of kernel {kernel.name}", OPERATIONS):
-            return find_carried(kernel, placed, members, depth, outside) == (None, None)
+            return find_carried(kernel, placed, members, depth, outside, among=among) == (None, None)
     except (LibraryFailure, TooHard, RecursionError, InputError):
         return False

@@ -78,12 +78,14 @@ def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[
     """The code of a kernel whose directives the dependences allow. Raises InputError if they do not."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.generate import generate
 
     require_legal(kernel)
     chosen = variant or target_of(target).variants[0]
     free = {} if chosen == "loops" else parallel_loops(kernel)
-    return generate(kernel, target, chosen, free=free, sizes=sizes)
+    private = private_loops(kernel) if chosen == "naive" else {}
+    return generate(kernel, target, chosen, free=free, private=private, sizes=sizes)
 
 
 def document(code: Generated, sizes: dict[str, int]) -> dict[str, Any]:
@@ -121,4 +123,5 @@ def _argument(a: Argument) -> dict[str, Any]:
     layout = "column-major" if a.column_major else "row-major"
     order = {"order": layout} if a.role == "array" else {}
     type_ = a.type.name if a.type else "i64"
-    return {"name": a.name, "role": a.role, "type": type_, "shape": shape, **order, "written": a.written}
+    work = {} if a.work_bytes is None else {"work_bytes": a.work_bytes}
+    return {"name": a.name, "role": a.role, "type": type_, "shape": shape, **order, "written": a.written, **work}

@@ -21,16 +21,20 @@ from roofdsl.codegen.block_sums import (
 )
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.data_threads import DataThreads, data_threads, updated_together
-from roofdsl.codegen.emitter import Emitter, LoopHeader
+from roofdsl.codegen.emitter import Emitter, LoopHeader, chain_of
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.independent import mentioned
 from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
+from roofdsl.codegen.private_copies import Copies, private_copies
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
 from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.model import Assign, Count, For, If, Kernel, Let, Node, ScalarRef
+from roofdsl.loops.model import Array, Assign, Count, For, If, Kernel, Let, Node, ScalarRef
+from roofdsl.loops.private_loops import PrivateLoop
+
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Launched(Record):
@@ -51,14 +55,21 @@ class Launched(Record):
         return list(_calls(self.steps))
 
 
-def launched(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> Launched:
+def launched(
+    syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int], private: Mapping[LoopId, PrivateLoop] = NOTHING
+) -> Launched:
     """The variant `naive` of a kernel with its directives applied."""
-    builder = _Builder(syntax, kernel, free)
+    draft = _Builder(syntax, kernel, free, private)
+    draft.steps(kernel.body, (), ())
+    builder = _Builder(syntax, kernel, free, private, draft)
     steps = builder.steps(kernel.body, (), ())
+    kernel = builder.kernel
     count = len(list(_calls(steps)))
     what = f"{count} launch{'' if count == 1 else 'es'}"
     if any(isinstance(s, HostLoop) for s in steps):
         what += " in each iteration of what the host loops over"
+    if any(isinstance(s, HostIf) for s in steps):
+        what += ", of which the host chooses"
     return Launched(kernel, tuple(builder.functions), steps, what, tuple(builder.notes))
 
 
@@ -101,15 +112,13 @@ def header_of(spread: Spread, syntax: CLike, once: bool = True) -> LoopHeader:
     return opened
 
 
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
-
-
 class Around(Record):
     """The frame of a function's statements: comments above it, headers of loops that are spread, and a thread's
     numbers.
 
     makes: scalars of which it stores parts instead; joins: the function that stored parts, and the scalars. atomic: the
-    updates, by identity, that threads make of the same elements.
+    updates, by identity, that threads make of the same elements. own: arrays that each thread declares; scalars: those
+    that each thread has for itself.
     """
 
     comments: Sequence[str] = ()
@@ -118,13 +127,27 @@ class Around(Record):
     makes: Sums = NOTHING
     joins: tuple[str, Sums] | None = None
     atomic: frozenset[int] = frozenset()
+    own: Sequence[Array] = ()
+    scalars: frozenset[str] = frozenset()
 
 
 class _Builder:
-    """Splits a kernel into functions and the host's steps between them."""
+    """Splits a kernel into functions and the host's steps between them.
 
-    def __init__(self, syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int]) -> None:
-        self.kernel = kernel
+    draft: has done so before, so that it is known how many functions there are and which buffers they need.
+    """
+
+    def __init__(
+        self,
+        syntax: CLike,
+        kernel: Kernel,
+        free: Mapping[LoopId, int],
+        private: Mapping[LoopId, PrivateLoop],
+        draft: _Builder | None = None,
+    ) -> None:
+        self.plain, self.private_loops = kernel, private
+        self.several = draft is None or len(draft.functions) > 1
+        self.kernel = kernel if draft is None else replace(kernel, arrays=(*kernel.arrays, *draft.buffers))
         over_data = data_threads(kernel) if is_indirect(kernel) else DataThreads(NOTHING, frozenset())
         self.free = {**over_data.free, **free}
         self.private, self.by_data = over_data.private, is_indirect(kernel)
@@ -133,7 +156,10 @@ class _Builder:
         self.names = renamed(kernel, self.syntax)
         self.functions: list[list[str]] = []
         self.notes: list[str] = []
-        self.several = self._count(kernel.body) > 1
+        self.buffers: list[Array] = []
+        self.copies: dict[int, Copies | None] = {}
+        self.taken: set[str] = set()
+        self.without: set[int] = set()
 
     def steps(self, nodes: Sequence[Node], variables: tuple[str, ...], outer: LoopId) -> tuple[Step, ...]:
         """The host's steps for a block; `variables` are those of the host's loops around it."""
@@ -165,11 +191,16 @@ class _Builder:
                 nest = plan_nest(self.kernel, node, self.place_of[id(node)], self.free)
                 if nest is not None:
                     steps.append(self._spread(nest, node, variables))
+                elif (copies := self._copies(node)) is not None:
+                    steps.append(self._copied(copies, node, variables))
                 else:
-                    body = self.steps(node.body, (*variables, node.var), self.place_of[id(node)])
-                    steps.append(HostLoop(node.var, node.start, node.stop, node.step, body))
+                    steps.append(self._host_loop(node, variables))
         flush()
         return tuple(steps)
+
+    def _host_loop(self, node: For, variables: tuple[str, ...]) -> HostLoop:
+        body = self.steps(node.body, (*variables, node.var), self.place_of[id(node)])
+        return HostLoop(node.var, node.start, node.stop, node.step, body)
 
     def _is_launched(self, block: Sequence[Node], node: Node) -> bool:
         """Whether a node is more than work for one thread. A `let` in the same block keeps the whole block in one
@@ -178,8 +209,8 @@ class _Builder:
         if any(isinstance(other, Let) for other in block):
             return False
         if isinstance(node, For):
-            alone = self._is_free(node) or sums_of(node) is not None
-            return alone or any(self._is_launched(node.body, inner) for inner in node.body)
+            alone = self._is_free(node) or sums_of(node) is not None or self._copies(node) is not None
+            return alone or self._is_launched_inside(node)
         if isinstance(node, If):
             return any(self._is_launched(part, inner) for part in (node.then, node.orelse) for inner in part)
         return False
@@ -187,19 +218,19 @@ class _Builder:
     def _is_free(self, node: For) -> bool:
         return plan_nest(self.kernel, node, self.place_of[id(node)], self.free) is not None
 
-    def _count(self, nodes: Sequence[Node]) -> int:
-        """The number of functions that a block becomes."""
-        count, pending = 0, False
-        for node in nodes:
-            launched = self._is_launched(nodes, node)
-            count += pending and launched
-            pending = not launched and (pending or not _is_nothing(node))
-            if isinstance(node, If) and launched:
-                count += self._count(node.then) + self._count(node.orelse)
-            elif isinstance(node, For) and launched:
-                joined = 1 if self._is_free(node) else 2 if sums_of(node) else 0
-                count += joined or self._count(node.body)
-        return count + pending
+    def _is_launched_inside(self, node: For) -> bool:
+        return any(self._is_launched(node.body, inner) for inner in node.body)
+
+    def _copies(self, node: For) -> Copies | None:
+        """The nest with copies of `temp` arrays and scalars for each thread, where it has threads only with these."""
+        if not self.private_loops or id(node) in self.without:
+            return None
+        if id(node) not in self.copies:
+            place = self.place_of[id(node)]
+            copies = private_copies(self.plain, node, place, self.free, self.private_loops, taken=self.taken)
+            self.copies[id(node)] = copies
+            self.taken |= {buffer.name for buffer in copies.buffers} if copies else set()
+        return self.copies[id(node)]
 
     def _function(self) -> str:
         name = self.names.get(self.kernel.name, self.kernel.name)
@@ -221,6 +252,27 @@ class _Builder:
         atomic = updated_together(nest.root, spread) if self.by_data else frozenset[int]()
         self._write(name, variables, (nest.root,), Around((), headers, self._ranks(nest), atomic=atomic))
         return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), nodes=(root,))
+
+    def _copied(self, copies: Copies, root: For, variables: tuple[str, ...]) -> Step:
+        """One launch with copies; where that may not be better, the host chooses between it and launches without."""
+        name = self._function()
+        comments = [f"// Each thread has its own {_listed(copies.names)}."]
+        comments += [f"// {buffer.name} has one for each thread." for buffer in copies.buffers]
+        headers = {id(s.loop): header_of(s, self.syntax) for s in copies.nest.spread}
+        spread = tuple(s.loop.var for s in copies.nest.spread)
+        around = Around(comments, headers, self._ranks(copies.nest), own=copies.own, scalars=copies.scalars)
+        self.buffers += copies.buffers
+        self._write(name, variables, (copies.nest.root,), around)
+        call = Call(name, variables, copies.nest.dims, spread, copied=copies.names, nodes=(copies.counted,))
+        written = len(self.functions)
+        self.without |= {id(loop) for loop in chain_of(root)}  # copies for fewer of these loops are not better
+        inside = self._is_launched_inside(root)
+        otherwise = self._host_loop(root, variables) if inside else self._alone((root,), variables)
+        condition = copies.is_better((otherwise,))
+        if condition is None:
+            del self.functions[written:]
+            return call
+        return HostIf(condition, (call,), (otherwise,))
 
     @staticmethod
     def _ranks(nest: Nest) -> list[str]:
@@ -257,6 +309,7 @@ class _Builder:
         parameters = [p.name for p in self.kernel.parameters]
         emitter = Emitter(self.syntax, out, self.names, self.kernel.source, parameters)
         emitter.headers, emitter.atomic = dict(around.headers), around.atomic
+        private = self.private | around.scalars
         extra = [f"index_t {emitter.name(v)}" for v in variables]
         extra += ["index_t parts"] if around.joins else []
         parameters = [*signature(self.kernel, self.syntax, self.names, temp=True), *extra]
@@ -273,8 +326,10 @@ class _Builder:
             self.syntax.condition(out, "thread == 0")
         used, assigned = scalars(nodes)
         summed = around.joins[1] if around.joins else NOTHING
-        load_scalars(self.kernel, emitter, "", used & self.private)  # each thread has its own
-        kept = around.makes.keys() | self.private
+        load_scalars(self.kernel, emitter, "", used & private)  # each thread has its own
+        for array in around.own:
+            out.add(f"{self.syntax.storage[array.type.name]} {array.name}[{' * '.join(map(str, array.dims))}];")
+        kept = around.makes.keys() | private
         load_scalars(self.kernel, emitter, "*{}", (used | summed.keys()) - kept, temp=True)
         start_parts(emitter, around.makes)
         emitter.block(nodes)
@@ -303,6 +358,10 @@ def scalars(nodes: Sequence[Node]) -> tuple[set[str], set[str]]:
             case Assign(ScalarRef(array)):
                 assigned.add(array.name)
     return used | assigned, assigned
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _is_nothing(node: Node) -> bool:

@@ -12,6 +12,7 @@ from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel, Node
+from roofdsl.loops.private_loops import PrivateLoop
 from roofdsl.loops.streams import has_streams, ordinary, require_lines
 from roofdsl.loops.transform import apply
 
@@ -21,6 +22,9 @@ executions that agree in all loops at depths below the given number: they never 
 writes it. The number d means independence within one execution of the loop, 0 independence of all its iterations.
 """
 
+PRIVATE = Mapping[LoopId, PrivateLoop]
+"""Loops without carried dependences but for those of `temp` arrays that each iteration can have for itself."""
+
 
 def generate(
     kernel: Kernel,
@@ -28,16 +32,18 @@ def generate(
     variant: str | None = None,
     *,
     free: FREE | None = None,
+    private: PRIVATE | None = None,
     sizes: Mapping[str, int] | None = None,
     math: Math = "relaxed",
 ) -> Generated:
     """The source of `kernel`, with its directives applied, for one target.
 
     free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it,
-    only loops that the kernel itself declares parallel are parallel. sizes: numbers for tile sizes, which the variant
-    `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums, where the text says so
-    (for C, the compiler's flags do). Raises CommandError for an unknown target and for a variant that the target or
-    the kernel does not have, InputError if the directives do not fit the loops.
+    only loops that the kernel itself declares parallel are parallel. private: which loops become independent if threads
+    have copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them). sizes: numbers for tile
+    sizes, which the variant `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums,
+    where the text says so (for C, the compiler's flags do). Raises CommandError for an unknown target and for a variant
+    that the target or the kernel does not have, InputError if the directives do not fit the loops.
     """
     syntax = target_of(target)()
     if has_streams(kernel):
@@ -45,9 +51,9 @@ def generate(
             message = f"kernel {kernel.name} has stores that bypass the caches, which {target} cannot make"
             raise CommandError(message, "use C (`--to c`, `--compiler cc`), or write `A[i] = ...` without `stream`")
         if syntax.streams == "as usual":
-            made = generate(ordinary(kernel), target, variant, free=free, sizes=sizes, math=math)
+            made = generate(ordinary(kernel), target, variant, free=free, private=private, sizes=sizes, math=math)
             return replace(made, notes=(*made.notes, f"{target}: `stream` stores are made as usual"))
-    syntax.math = math
+    syntax.math, syntax.private = math, private or {}
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
         raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(syntax.variants)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Literal
 
 from roofdsl.codegen.launch_grids import Launch, Step, launches_of
@@ -21,6 +22,8 @@ class Argument:
     address of one element (read as well as written), a scalar_in and a parameter are passed by value. `written` says
     whether the kernel may change it. `type` is None for a parameter, a 64-bit signed integer. Elements are stored in
     memory as `storage.STORAGE[type.name]`; a scalar_in of a reduced type (f16, bf16, f8, tf32) is passed as f32.
+    work_bytes: None for an argument that the kernel declares. Otherwise the array is memory for copies that the caller
+    provides; if it would take more than these bytes, the launches do without it, and one element is enough.
     """
 
     name: str
@@ -29,12 +32,17 @@ class Argument:
     dims: tuple[IntExpr, ...] = ()
     column_major: bool = False
     written: bool = False
+    work_bytes: int | None = None
 
     def shape(self, params: Mapping[str, int]) -> tuple[int, ...]:
         """The numbers of elements; (1,) for a scalar that is written, () for arguments passed by value."""
         if self.role == "scalar_out":
             return (1,)
-        return tuple(d.evaluate(params) for d in self.dims)
+        found = tuple(d.evaluate(params) for d in self.dims)
+        if self.work_bytes is not None and self.type is not None:
+            fits = min(found) > 0 and prod(found) * self.type.bytes <= self.work_bytes
+            return found if fits else (1,) * len(found)
+        return found
 
 
 @dataclass(frozen=True)

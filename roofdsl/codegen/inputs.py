@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.storage import STORAGE, encode, poison
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import FUNCTIONS
@@ -163,6 +164,12 @@ def poisoned(kernel: Kernel, arrays: Mapping[str, NDArray[Any]]) -> dict[str, ND
         if a.intent in ("out", "temp"):
             copies[a.name].fill(poison(a.type.name))
     return copies
+
+
+def work_space(argument: Argument, params: Mapping[str, int]) -> NDArray[Any]:
+    """Memory for the copies that threads make of an array (`Argument.work_bytes`)."""
+    assert argument.type is not None
+    return np.full(argument.shape(params), poison(argument.type.name), STORAGE[argument.type.name])
 
 
 def _filled(

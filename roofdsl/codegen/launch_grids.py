@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from roofdsl.loops.integers import Condition, IntExpr
-from roofdsl.loops.model import Node
+from roofdsl.loops.affine import NotAffineError, Range, at_least, at_most, maximum
+from roofdsl.loops.integers import Condition, Const, FloorDiv, IntExpr, add, mul, sub
+from roofdsl.loops.model import For, Node
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,9 @@ class Call:
     dims: x, y, z; none for a single block of `threads`. shared_bytes: dynamic shared memory, in addition to what the
     text declares. parallel: the loops whose iterations are spread over threads. most_blocks: of all dimensions
     together; threads of a smaller grid take several iterations. parts: the launch whose blocks each stored a part of a
-    sum; their number is the last argument, 0 if that launch has no iterations. nodes: the statements of the kernel that
-    it executes, without the host's loops around them.
+    sum; their number is the last argument, 0 if that launch has no iterations. copied: the arrays and scalars of which
+    each thread has its own copy. nodes: the statements of the kernel that it executes, without the host's loops around
+    them, and without accesses to copies in registers.
     """
 
     function: str
@@ -44,6 +46,7 @@ class Call:
     threads: int = 1
     most_blocks: int | None = None
     parts: Call | None = None
+    copied: tuple[str, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), compare=False, repr=False)
 
 
@@ -68,6 +71,45 @@ class HostIf:
 
 
 Step = Call | HostLoop | HostIf
+
+
+def launches_at_most(steps: Sequence[Step]) -> IntExpr | None:
+    """A number of launches that the steps do not exceed, from the parameters and the host's loops around them; None if
+    the bounds of loops give none.
+    """
+    try:
+        return _launches(steps, {})
+    except NotAffineError:
+        return None
+
+
+def _launches(steps: Sequence[Step], ranges: Mapping[str, Range]) -> IntExpr:
+    total: list[IntExpr] = []
+    for step in steps:
+        match step:
+            case HostLoop(var, start, stop, _, body):
+                inner = _launches(body, {**ranges, var: Range(start, stop)})
+                total.append(mul(trips_at_most(step, ranges), inner))
+            case HostIf(_, then, orelse):
+                total.append(maximum(_launches(then, ranges), _launches(orelse, ranges)))
+            case Call():
+                total.append(Const(1))
+    return add(*total)
+
+
+def trips_at_most(loop: HostLoop | For, ranges: Mapping[str, Range]) -> IntExpr:
+    """A number of iterations that a loop does not exceed where the variables of loops around it are in `ranges`.
+
+    Raises NotAffineError if its bounds give none.
+    """
+    known = dict(ranges)
+    length = sub(at_most(loop.stop, known), at_least(loop.start, known))
+    if loop.step != Const(1):
+        if loop.step.symbols() & ranges.keys():
+            raise NotAffineError
+        length = FloorDiv(add(length, loop.step, Const(-1)), loop.step)
+    return maximum(length, Const(0))
+
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """The largest grid of a launch, x, y and z."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from roofdsl.codegen.emitter import Emitter
@@ -16,17 +17,20 @@ from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import For, Kernel, Node
+from roofdsl.loops.private_loops import PrivateLoop
 
 
 class Target(Syntax):
     """A language in which kernels can be generated.
 
-    math: what the text allows its compiler to do, in a language that states it in the text.
+    math: what the text allows its compiler to do, in a language that states it in the text. private: the loops that
+    copies of `temp` arrays make independent.
 
     Each file of `roofdsl/codegen/targets/` defines one of them as TARGET and has the target's name.
     """
 
     math: Math = "relaxed"
+    private: Mapping[LoopId, PrivateLoop] = MappingProxyType({})
     streams: ClassVar[Literal["lines", "as usual", "not at all"]] = "not at all"
     """How it makes stores that bypass the caches: in whole lines, as usual stores, or not at all."""
 

@@ -30,16 +30,21 @@ class Spread(Record):
 
 class Nest(Record):
     """A nest as one thread runs it: `root` begins with the loops over threads, outermost; `dims` are those of the
-    launch.
+    launch. moved: the variables of the independent loops, of which at most three are spread.
     """
 
     root: For
     spread: tuple[Spread, ...]
     dims: tuple[GridDimension, ...]
+    moved: tuple[str, ...] = ()
 
 
-def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId, int]) -> Nest | None:
+def plan_nest(
+    kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId, int], near: Sequence[Node] | None = None
+) -> Nest | None:
     """The nest that begins with `root` (at `position`), spread over threads; None if none of its loops may be spread.
+
+    near: the statements whose accesses decide which loop runs along x, those of the nest if None.
 
     Loops whose iterations are independent in all executions within the nest are moved outside the other loops. If their
     bounds depend on those other loops, they run over all values that may be needed, and a condition inside enforces the
@@ -68,13 +73,30 @@ def plan_nest(kernel: Kernel, root: For, position: LoopId, free: Mapping[LoopId,
         body = (If(And(tuple(guards)), body, (), chain[-1].span),)
     for loop in reversed(serial):
         body = (replace(loop, body=body),)
-    chosen = _dimensions(kernel, hoisted, chain[-1].body)
+    chosen = _dimensions(hoisted, chain[-1].body if near is None else near)
     nest: list[For] = []
     for loop in reversed(hoisted):
         nest.insert(0, replace(loop, body=body))
         body = (nest[0],)
     spread = tuple(Spread(nest[hoisted.index(s.loop)], s.dimension, s.level) for s in chosen)
-    return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial))
+    variables = tuple(loop.var for loop in hoisted)
+    return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial), variables)
+
+
+def loops_of_threads(nest: Nest) -> For:
+    """The nest with the loops over threads outermost, the one along x last, and marked parallel."""
+    spread = {id(s.loop) for s in nest.spread}
+    chain = list(chain_of(nest.root))
+    body = chain[-1].body
+    # z, y, x: loops over blocks outside all loops over threads, as their tiles' loops need them
+    band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
+    for loop in reversed([loop for loop in chain if id(loop) not in spread]):
+        body = (replace(loop, body=body),)
+    for s in reversed(band):
+        body = (replace(s.loop, parallel=True, body=body),)
+    root = body[0]
+    assert isinstance(root, For)
+    return root
 
 
 def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
@@ -90,7 +112,7 @@ def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
         return None
 
 
-def _dimensions(kernel: Kernel, loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
+def _dimensions(loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
     """Dimensions for at most three loops; x goes to the loop along which the most accesses are contiguous.
 
     Of a loop over tiles and the loop inside its tile, the first is distributed over blocks, the second over their

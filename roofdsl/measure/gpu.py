@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.generated import Argument, Generated
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
@@ -177,20 +177,32 @@ def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mappi
 def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str, int]) -> GpuCode:
     """CUDA from codegen. The text of `tiled` contains tile sizes; a verification with others generates it anew."""
     from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.generate import generate
+    from roofdsl.codegen.inputs import work_space
 
-    free = parallel_loops(kernel)
+    free, private = parallel_loops(kernel), private_loops(kernel)
+    work: dict[tuple[str, tuple[int, ...]], Any] = {}
     compiled: dict[str, Callable[[str], Any]] = {}
 
     def at(sizes: Mapping[str, int]) -> tuple[Generated, Callable[[str], Any]]:
-        found = generate(kernel, "cuda", variant, free=free, sizes=sizes)
+        found = generate(kernel, "cuda", variant, free=free, private=private, sizes=sizes)
         if found.source not in compiled:
             compiled[found.source] = driver.compile(found.source)
         return found, compiled[found.source]
 
+    def copies(argument: Argument, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Memory for the threads' copies of an array, once for all launches of these sizes."""
+        key = argument.name, argument.shape(sizes)
+        if key not in work:
+            work[key] = driver.put(work_space(argument, sizes))
+        return {argument.name: work[key]}
+
     def bind(arrays: Mapping[str, Any], sizes: Mapping[str, int]) -> Call:
         found, function = at(sizes)
-        fixed = [_value(a, arrays, sizes, driver) for a in found.arguments]
+        fixed = [
+            _value(a, arrays if a.work_bytes is None else copies(a, sizes), sizes, driver) for a in found.arguments
+        ]
         launches = [(function(x.function), x, [*fixed, *_integers(x.values)]) for x in found.launches(sizes)]
 
         def run() -> None:

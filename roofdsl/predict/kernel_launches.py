@@ -24,7 +24,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.launch_plan import as_launched
 
 if TYPE_CHECKING:
-    from roofdsl.codegen.launch_grids import Step
+    from roofdsl.codegen.launch_grids import Call, Step
 
 MOST_SIZES = 64
 """The most launches of different sizes, made by a loop of the host, that are predicted one by one."""
@@ -65,18 +65,20 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
     plain = apply(kernel)
     found: list[Launched] = []
     written: set[str] = set()
+    has_copies = False
     try:
-        for nodes, outer, times in _walked(steps, env, {}):
-            if nodes is None:
+        for call, outer, times in _walked(steps, env, {}):
+            if call.parts is not None:
                 found.append(Launched(None, times))
                 continue
-            stores = set(_written(nodes))
-            own = _alone(plain, nodes, outer, written if times == 1 else written | stores)
+            stores = set(_written(call.nodes))
+            own = _alone(plain, call.nodes, outer, written if times == 1 else written | stores)
             found.append(Launched(own, times))
+            has_copies = has_copies or bool(call.copied)
             written |= stores
     except _TooMany as error:
         return replace(whole, count=_count(steps, env), why=str(error))
-    if sum(launch.times for launch in found) <= 1:
+    if sum(launch.times for launch in found) <= 1 and not has_copies:
         return whole
     return KernelLaunches(tuple(found), sum(launch.times for launch in found))
 
@@ -97,7 +99,7 @@ def is_spread(kernel: Kernel) -> bool:
     if _is_one(kernel):
         return True
     steps = _steps(kernel)
-    return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call))
+    return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call) and not steps[0].dims)
 
 
 def _is_one(kernel: Kernel) -> bool:
@@ -119,29 +121,31 @@ class _TooMany(Exception):
 def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     """The host's steps of the generated CUDA, or why there is none."""
     from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.cuda_functions import launched
     from roofdsl.codegen.generate import declared_parallel
     from roofdsl.codegen.targets.cuda import Cuda
 
     plain = apply(kernel)
     try:
-        return launched(Cuda(), plain, parallel_loops(kernel) | declared_parallel(plain.body)).steps
+        free = parallel_loops(kernel) | declared_parallel(plain.body)
+        return launched(Cuda(), plain, free, private_loops(kernel)).steps
     except InputError as error:
         return f"no CUDA is generated for it: {error.diagnostics[0].message}"
 
 
-_Walk = Iterator[tuple[tuple[Node, ...] | None, dict[str, int], int]]
+_Walk = Iterator[tuple["Call", dict[str, int], int]]
 
 
 def _walked(steps: Sequence[Step], env: Mapping[str, int], outer: dict[str, int]) -> _Walk:
-    """(statements, the values of the host's loops, how often) of each launch; launches of equal sizes are one."""
+    """(launch, the values of the host's loops, how often) of each launch; launches of equal sizes are one."""
     from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
 
     for step in steps:
         at = {**env, **outer}
         match step:
-            case Call(parts=made, nodes=nodes):
-                yield (nodes if made is None else None), outer, 1
+            case Call():
+                yield step, outer, 1
             case HostIf(condition, then, orelse):
                 yield from _walked(then if condition.holds(at) else orelse, env, outer)
             case HostLoop(var, start, stop, stride, body):
@@ -221,10 +225,11 @@ def _bounds(nodes: Sequence[Node]) -> frozenset[str]:
 def _alone(plain: Kernel, nodes: tuple[Node, ...], outer: Mapping[str, int], before: Set[str]) -> Kernel:
     """A kernel of these statements only. before: the arrays that launches before it have written."""
     reads, stores = set(_read(nodes)), set(_written(nodes))
+    known = {a.name: a for a in (*_arrays(nodes), *plain.arrays)}  # buffers of copies too
     arrays = {
-        a.name: replace(a, intent=_intent(a, a.name in reads, a.name in stores, a.name in before))
-        for a in plain.arrays
-        if a.name in reads | stores
+        name: replace(a, intent=_intent(a, name in reads, name in stores, name in before))
+        for name, a in known.items()
+        if name in reads | stores
     }
     body = _with_arrays(nodes, arrays)
     return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
@@ -270,7 +275,12 @@ def _read(nodes: Sequence[Node]) -> Iterator[str]:
 
 def _written(nodes: Sequence[Node]) -> Iterator[str]:
     """The arrays and scalars that statements write."""
-    return (node.target.array.name for node in _statements(nodes) if isinstance(node, Assign))
+    return (array.name for array in _arrays(nodes))
+
+
+def _arrays(nodes: Sequence[Node]) -> Iterator[Array]:
+    """The arrays and scalars that statements write."""
+    return (node.target.array for node in _statements(nodes) if isinstance(node, Assign))
 
 
 def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:

@@ -30,28 +30,11 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     from roofdsl.checks.parallel import parallel_loops
     from roofdsl.codegen.block_sums import may_be_spread, sums_of
     from roofdsl.codegen.generate import declared_parallel
-    from roofdsl.codegen.threads import plan_nest
+    from roofdsl.codegen.threads import loops_of_threads, plan_nest
 
     nest = plan_nest(plain, root, (0,), parallel_loops(kernel) | declared_parallel(plain.body))
     if nest is None and sums_of(root):
         nest = plan_nest(plain, root, (0,), may_be_spread((0,), root))
     if nest is None:
         return "no loop of the nest has independent iterations, so one thread runs it"
-    spread = {id(s.loop) for s in nest.spread}
-    inner: list[For] = []
-    node: For = nest.root
-    body = node.body
-    while True:
-        if id(node) not in spread:
-            inner.append(node)
-        body = node.body
-        if len(body) != 1 or not isinstance(body[0], For):
-            break
-        node = body[0]
-    # z, y, x: loops over blocks outside all loops over threads, as their tiles' loops need them
-    band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
-    for loop in reversed(inner):
-        body = (replace(loop, body=body),)
-    for s in reversed(band):
-        body = (replace(s.loop, parallel=True, body=body),)
-    return replace(plain, body=body)
+    return replace(plain, body=(loops_of_threads(nest),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
@@ -20,8 +22,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("seed", range(metafunc.config.getoption("--kernels") // 5))
 
 
-def conflict(kernel: Kernel, sizes: dict[str, int], loop: tuple[int, ...], outside: int) -> bool:
-    """Whether executions equal in the `outside` outermost loops, and not in this one, share what one of them writes."""
+def conflict(
+    kernel: Kernel, sizes: dict[str, int], loop: tuple[int, ...], outside: int, but: Set[str] = frozenset()
+) -> bool:
+    """Whether executions equal in the `outside` outermost loops, and not in this one, share what one of them writes.
+
+    but: arrays and scalars that do not count.
+    """
     placed = {id(p.statement): p for p in statements(kernel.body)}
     depth = len(loop) - 1
     touched: dict[object, dict[object, set[int]]] = {}
@@ -32,9 +39,12 @@ def conflict(kernel: Kernel, sizes: dict[str, int], loop: tuple[int, ...], outsi
             continue
         around = tuple(execution.env[other.var] for other in p.loops[:outside])
         mine = execution.env[p.loops[depth].var]
-        places: list[tuple[object, bool]] = [((a.array, a.index), a.is_write) for a in execution.accesses]
+        places: list[tuple[object, bool]] = [
+            ((a.array, a.index), a.is_write) for a in execution.accesses if a.array not in but
+        ]
         if isinstance(execution.statement, Assign) and isinstance(execution.statement.target, ScalarRef):
-            places.append((execution.statement.target.array.name, True))
+            name = execution.statement.target.array.name
+            places += [] if name in but else [(name, True)]
         for place, is_write in places:
             touched.setdefault((around, place), {}).setdefault("values", set()).add(mine)
             if is_write:

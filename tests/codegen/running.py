@@ -16,7 +16,7 @@ import numpy as np
 from roofdsl.codegen.compare_results import Comparison, compare
 from roofdsl.codegen.computed_types import computed
 from roofdsl.codegen.generated import Argument, Generated
-from roofdsl.codegen.inputs import all_parameters, poisoned, random_inputs
+from roofdsl.codegen.inputs import all_parameters, poisoned, random_inputs, work_space
 from roofdsl.codegen.reference import Outcome, reference
 from roofdsl.codegen.storage import decode
 from roofdsl.loops.model import Kernel
@@ -180,19 +180,22 @@ class CudaLibrary:
             "-Wno-tautological-compare",
             "-Werror",
             "-Wno-sign-compare",
+            "-Wno-maybe-uninitialized",  # that a thread's own array is written first takes a proof
         ]
         _compile(["g++", *flags, f"-I{HOST}", "-shared", "-fPIC", "-pthread", str(source), "-o", str(library)])
         self.library = ctypes.CDLL(str(library))
 
     def __call__(self, generated: Generated, arrays: Arrays, params: Mapping[str, int]) -> None:
+        extra = {a.name: work_space(a, params) for a in generated.arguments if a.work_bytes is not None}
+        arrays = {**arrays, **extra}
         values = [_value(a, arrays, params) for a in generated.arguments]
         for k, a in enumerate(generated.arguments):
             if a.role in ("array", "scalar_out"):
                 values[k] = _Checked(values[k].value, arrays[a.name].size)
         for launch in generated.launches(params):
-            extra = [ctypes.c_longlong(v) for v in launch.values]
+            numbers = [ctypes.c_longlong(v) for v in launch.values]
             shape = [ctypes.c_uint(v) for v in (*launch.grid, *launch.block)]
-            fault = getattr(self.library, f"launch_{launch.function}")(*shape, *values, *extra)
+            fault = getattr(self.library, f"launch_{launch.function}")(*shape, *values, *numbers)
             assert fault != 1, f"threads of {launch.function} passed different numbers of barriers"
             assert fault == 0, f"{launch.function} reads or writes outside an array"
 

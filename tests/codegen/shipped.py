@@ -7,10 +7,12 @@ from pathlib import Path
 from random import Random
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.integers import Compare, Sym
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.private_loops import PrivateLoop
 
 FOLDER = Path(__file__).parents[2] / "models" / "kernels"
 RAGGED = {"n": 13, "b": 5, "m": 11, "k": 9, "steps": 3, "batch": 2, "h": 9, "w": 11, "c": 3, "f": 5, "r": 3}
@@ -46,3 +48,9 @@ def ragged(kernel: Kernel) -> dict[str, int]:
 def free(name: str) -> dict[tuple[int, ...], int]:
     """Which loops of a shipped kernel have independent iterations."""
     return parallel_loops(shipped()[name])
+
+
+@cache
+def private(name: str) -> dict[tuple[int, ...], PrivateLoop]:
+    """Which loops of a shipped kernel copies of temps make independent."""
+    return private_loops(shipped()[name])

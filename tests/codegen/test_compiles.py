@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from tests.codegen.features import FEATURES, TILED
-from tests.codegen.shipped import free, ragged, shipped
+from tests.codegen.shipped import free, private, ragged, shipped
 from tests.oracle.loading import kernel_of
 
 Compile = Callable[[str], str]
@@ -91,7 +92,7 @@ def together(codes: list[Generated]) -> str:
 
 
 def shipped_codes() -> list[Generated]:
-    return [generate(kernel, "cuda", free=free(name)) for name, kernel in shipped().items()]
+    return [generate(kernel, "cuda", free=free(name), private=private(name)) for name, kernel in shipped().items()]
 
 
 @pytest.mark.thorough
@@ -115,11 +116,11 @@ def test_tiled(compiler: Compile) -> None:
 @pytest.mark.thorough
 def test_features(compiler: Compile) -> None:
     kernels = [kernel_of(text) for text, _ in FEATURES.values()]
-    codes = [generate(kernel, "cuda", free=parallel_loops(kernel)) for kernel in kernels]
+    codes = [generate(kernel, "cuda", free=parallel_loops(kernel), private=private_loops(kernel)) for kernel in kernels]
     assert compiler(together(codes)) == ""
 
 
 def test_each_alone(compiler: Compile) -> None:
     """With its own headers and nothing before it."""
-    for name in ("gemm_f16", "zaxpy", "floyd_warshall"):
-        assert compiler(generate(shipped()[name], "cuda", free=free(name)).source) == ""
+    for name in ("gemm_f16", "zaxpy", "floyd_warshall", "attention_products", "fft_rows"):
+        assert compiler(generate(shipped()[name], "cuda", free=free(name), private=private(name)).source) == ""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
@@ -31,7 +32,8 @@ def case(name: str) -> Case:
 
 def code(name: str, target: str, variant: str) -> Generated:
     kernel = case(name).kernel
-    return generate(kernel, target, variant, free=parallel_loops(kernel), sizes=case(name).params)
+    private = private_loops(kernel)
+    return generate(kernel, target, variant, free=parallel_loops(kernel), private=private, sizes=case(name).params)
 
 
 @pytest.mark.spread(7)

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.c_compiler import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
@@ -61,7 +62,8 @@ def test_c(seeds: range, tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 def test_cuda(seeds: range, tmp_path: Path) -> None:
-    codes = [generate(case(seed).kernel, "cuda", free=parallel_loops(case(seed).kernel)) for seed in seeds]
+    kernels = [case(seed).kernel for seed in seeds]
+    codes = [generate(k, "cuda", free=parallel_loops(k), private=private_loops(k)) for k in kernels]
     library = CudaLibrary(codes, tmp_path)
     for seed, code in zip(seeds, codes, strict=True):
         case(seed).check(library, code, told=False)

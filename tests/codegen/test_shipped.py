@@ -15,7 +15,7 @@ from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.launch_grids import Call
 from roofdsl.lang.diagnostics import CommandError
 from tests.codegen.running import Case, CLibrary, CudaLibrary, Interpreted
-from tests.codegen.shipped import free, ragged, shipped
+from tests.codegen.shipped import free, private, ragged, shipped
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc to compile generated C with")
 needs_gxx = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
@@ -32,7 +32,7 @@ def case(name: str) -> Case:
 def generated(name: str, target: str, variant: str) -> Generated | None:
     kernel = shipped()[name]
     try:
-        return generate(kernel, target, variant, free=free(name), sizes=ragged(kernel))
+        return generate(kernel, target, variant, free=free(name), private=private(name), sizes=ragged(kernel))
     except CommandError:
         return None
 

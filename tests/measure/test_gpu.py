@@ -31,6 +31,8 @@ from roofdsl.measure.measurement import load, save
 from roofdsl.measure.timing import Plan
 from roofdsl.measure.verify import WrongResult, verify
 from tests.measure.fake_gpu import L2_BYTES, RATES, UNITS, FakeGpu, peak_of
+from tests.measure.host_gpu import HostGpu
+from tests.oracle.loading import kernel_of
 
 MODELS = Path(__file__).parents[2] / "models" / "kernels"
 BRIEF = Plan(repeats=5, budget_s=1, sample_s=1e-4, warm_s=0)
@@ -69,6 +71,20 @@ def test_generated_code_is_verified_timed_and_recorded(tmp_path: Path) -> None:
     assert "__global__" in device.sources[0] and measured.compiler == "nvrtc 13.0"
     save(tmp_path / "r.json", [measured])
     assert load(tmp_path / "r.json")[0].times_s == measured.times_s
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
+def test_threads_have_memory_for_their_copies() -> None:
+    """Verified with the results of the generated code; the launches of all copies of the arguments share the memory."""
+    found = kernel_of(
+        "kernel rows(m, n):\n    in A: f64[m, n]\n    out B: f64[m, n]\n    temp T: f64[n]\n    for i in range(m):\n"
+        "        for j in range(n):\n            T[j] = 2 * A[i, j]\n"
+        "        for j in range(n):\n            B[i, j] = T[n - 1 - j]\n"
+    )
+    device = HostGpu()
+    measured = measure_gpu(found, {"m": 37, "n": 5}, GpuOptions(plan=BRIEF), driver=device)
+    assert measured.details["launches"] == 1 and measured.details["parallel_loops"][0] == "i"
+    assert "T_each" in device.sources[0] and device.executed == ["rows_1"]
 
 
 def test_a_graph_has_every_buffer_and_a_refused_one_is_done_without() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.launch_grids import launches_of
 from roofdsl.loops.load import kernel, load_file
@@ -52,7 +53,7 @@ def shipped(file: str, name: str) -> Kernel:
 
 def made(of: Kernel, sizes: Mapping[str, int]) -> int:
     """Launches of the generated code."""
-    text = generate(of, "cuda", "naive", free=parallel_loops(of))
+    text = generate(of, "cuda", "naive", free=parallel_loops(of), private=private_loops(of))
     return sum(1 for _ in launches_of(text.steps, dict(sizes)))
 
 
@@ -82,20 +83,47 @@ def test_time_steps_are_launches_of_the_host() -> None:
     assert bytes_of(ten) == {name: 10 * moved for name, moved in bytes_of(one).items()}
 
 
-def test_many_launches_are_explained() -> None:
-    """A row that all iterations share leaves no loop to the threads but the innermost ones."""
-    text = (
-        "kernel rows(m, n):\n    in A: f64[m, n]\n    out B: f64[m, n]\n    temp S: f64[{row}]\n"
-        "    for i in range(m):\n        for j in range(n):\n            S[{at}] = 2 * A[i, j]\n"
-        "        for j in range(n):\n            B[i, j] = S[{at}]\n"
-    )
-    shared, own = (kernel_of(text.format(row=row, at=at)) for row, at in (("n", "j"), ("m, n", "i, j")))
+ROWS = (
+    "kernel rows(m, n):\n    in A: f64[m, n]\n    out B: f64[m, n]\n    temp S: f64[{row}]\n"
+    "    for i in range(m):\n        for j in range(n):\n            S[{at}] = 2 * A[i, j]\n"
+    "        for j in range(n):\n            B[i, j] = S[{at}]\n"
+)
+
+
+def test_many_launches_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row that all iterations share, without memory for copies, leaves only the innermost loops to the threads."""
+    monkeypatch.setattr("roofdsl.codegen.private_copies.MOST_BYTES", 0)
+    shared, own = (kernel_of(ROWS.format(row=row, at=at)) for row, at in (("n", "j"), ("m, n", "i, j")))
     of_rows, in_one = (predict(of, {"m": 100, "n": 8}, SMALL) for of in (shared, own))
     assert of_rows.launches == made(shared, {"m": 100, "n": 8}) == 200 and of_rows.bound == "launch"
     assert [w for w in of_rows.warnings if "launches rows 200 times" in w and "share `S`" in w]
     assert in_one.launches == made(own, {"m": 100, "n": 8}) < 3 and not in_one.warnings
     few = predict(SWEEPS, {"n": 8, "t": 10}, SMALL)
     assert few.bound == "launch" and not few.warnings
+
+
+def test_copies_are_one_launch_of_their_own_traffic() -> None:
+    """Rows of a buffer that stays behind, as if the kernel declared it, one beside the other along the threads; sums in
+    registers move nothing.
+    """
+    sizes = {"m": 96, "n": 8}
+    shared = kernel_of(ROWS.format(row="n", at="j").replace("kernel rows", "kernel copied"))
+    declared = ROWS.format(row="n, m", at="j, i").replace("    temp S", "    out S")
+    declared = kernel_of(declared.replace("    for i", "    parallel for i"))
+    copied, by_hand = (predict(of, sizes, SMALL) for of in (shared, declared))
+    assert copied.launches == by_hand.launches == made(shared, sizes) == 1 and copied.work == by_hand.work
+    assert is_spread(shared)
+    assert bytes_of(copied) == bytes_of(by_hand)
+    in_rows, beside = 2 * 96 * 8 * 32, 2 * 96 * 8 * 8  # A and B, a sector for each thread; S, whole sectors
+    assert bytes_of(copied)["L1"] == in_rows + beside
+
+    sums = kernel_of(
+        "kernel sums(m, n):\n    in A: f64[n, m]\n    out x: f64[m]\n    temp s: f64[1]\n    for i in range(m):\n"
+        "        s[0] = 0\n        for j in range(n):\n            s[0] += A[j, i]\n        x[i] = s[0]\n"
+    )
+    p = predict(sums, sizes, SMALL)
+    assert p.launches == made(sums, sizes) == 1
+    assert bytes_of(p) == dict.fromkeys(("L1", "L2", "HBM"), 8 * (96 * 8 + 96))
 
 
 @pytest.mark.parametrize("n", [20, 90])

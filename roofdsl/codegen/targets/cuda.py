@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 from roofdsl.codegen.clike import CLike
@@ -11,6 +12,7 @@ from roofdsl.codegen.cuda_functions import launched
 from roofdsl.codegen.data_threads import ATOMIC
 from roofdsl.codegen.function_parts import LoopId, arguments, described, heading
 from roofdsl.codegen.generated import Generated
+from roofdsl.codegen.private_copies import MOST_BYTES
 from roofdsl.codegen.syntax import Text, words
 from roofdsl.codegen.target import Target
 from roofdsl.codegen.tiled import tiled
@@ -74,12 +76,16 @@ class Cuda(CLike, Target):
     def generated(
         self, kernel: Kernel, variant: str, free: Mapping[LoopId, int], sizes: Mapping[str, int]
     ) -> Generated:
-        made = tiled(self, kernel, free, sizes) if variant == "tiled" else launched(self, kernel, free)
+        made = tiled(self, kernel, free, sizes) if variant == "tiled" else launched(self, kernel, free, self.private)
         calls = made.calls()
         source = self._source(made.kernel, f"CUDA, variant {variant}, {made.what}", made.functions)
         spread = tuple(dict.fromkeys(v for call in calls for v in call.parallel))
         first = calls[0].function if calls else ""
-        given = arguments(made.kernel, temp=True)
+        declared = {array.name for array in kernel.arrays}
+        given = tuple(
+            replace(a, work_bytes=MOST_BYTES) if a.role == "array" and a.name not in declared else a
+            for a in arguments(made.kernel, temp=True)
+        )
         return Generated(
             kernel.name, self.name, variant, source, first, given, spread, made.steps, made.sizes, made.notes
         )
