@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.indirect_groups import Counted
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.operations import work_at as weigh
 from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.work_at import work_at as weigh
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, scalar_bytes

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.work_at import Statement, StatementOperations
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES, ElementType, widest
@@ -49,24 +49,6 @@ from roofdsl.loops.model import (
     Unary,
 )
 
-Statement = Assign | Let | Count
-
-
-class StatementOperations(Record):
-    """The cost of one execution of `statement`; the fields have the meaning of those of `work_at.WorkAt`."""
-
-    statement: Statement
-    operations: Mapping[tuple[str, str], int]
-    fused_pairs: Mapping[str, int]
-    cmp: int = 0
-    casts: int = 0
-    functions: Mapping[tuple[str, str], int] = {}
-
-    @property
-    def total(self) -> int:
-        """Operations of one execution, those in fused pairs included."""
-        return sum(self.operations.values())
-
 
 def operation_counts(kernel: Kernel) -> tuple[StatementOperations, ...]:
     """The cost of every statement, in textual order (depth first, the `then` branch before the `else`)."""
@@ -81,27 +63,6 @@ def tally(body: Sequence[Node], renamed: Mapping[str, str] | None = None) -> tup
     counter = _Counter(uses.counts, dict(renamed or {}))
     counter.block(body, {})
     return tuple(counter.done)
-
-
-def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]) -> WorkAt:
-    """The total if statement k runs `executions[k]` times; statements that never run are omitted.
-
-    Raises ValueError if the lengths differ.
-    """
-    totals: dict[tuple[str, str], int] = {}
-    functions: dict[tuple[str, str], int] = {}
-    pairs: dict[str, int] = {}
-    cmp = casts = 0
-    for statement, times in zip(operations, executions, strict=True):
-        for sums, counts in ((totals, statement.operations), (functions, statement.functions)):
-            for key, n in counts.items():
-                sums[key] = sums.get(key, 0) + n * times
-        for name, n in statement.fused_pairs.items():
-            pairs[name] = pairs.get(name, 0) + n * times
-        cmp += statement.cmp * times
-        casts += statement.casts * times
-    present = {k: n for k, n in functions.items() if n}
-    return WorkAt({k: n for k, n in totals.items() if n}, {k: n for k, n in pairs.items() if n}, cmp, casts, present)
 
 
 class _Product(Record):

@@ -15,9 +15,9 @@ from roofdsl import budget
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.operations import work_at as weigh
 from roofdsl.counts.streamed import streamed_at
 from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.work_at import work_at as weigh
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes

@@ -1,10 +1,11 @@
-"""The numbers that an analysis returns: exact operation counts at given sizes."""
+"""Exact operation counts: of one execution of a statement, and of a kernel at given sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from roofdsl.lang.record import Record
+from roofdsl.loops.model import Assign, Count, Let
 
 
 class WorkAt(Record):
@@ -42,3 +43,43 @@ class WorkAt(Record):
         pairs = sum(self.fused_pairs.values())
         rest = self.total - 2 * pairs
         return pairs / (pairs + rest) if self.total else None
+
+
+Statement = Assign | Let | Count
+
+
+class StatementOperations(Record):
+    """The cost of one execution of `statement`; the fields have the meaning of those of `WorkAt`."""
+
+    statement: Statement
+    operations: Mapping[tuple[str, str], int]
+    fused_pairs: Mapping[str, int]
+    cmp: int = 0
+    casts: int = 0
+    functions: Mapping[tuple[str, str], int] = {}
+
+    @property
+    def total(self) -> int:
+        """Operations of one execution, those in fused pairs included."""
+        return sum(self.operations.values())
+
+
+def work_at(operations: Sequence[StatementOperations], executions: Sequence[int]) -> WorkAt:
+    """The total if statement k runs `executions[k]` times; statements that never run are omitted.
+
+    Raises ValueError if the lengths differ.
+    """
+    totals: dict[tuple[str, str], int] = {}
+    functions: dict[tuple[str, str], int] = {}
+    pairs: dict[str, int] = {}
+    cmp = casts = 0
+    for statement, times in zip(operations, executions, strict=True):
+        for sums, counts in ((totals, statement.operations), (functions, statement.functions)):
+            for key, n in counts.items():
+                sums[key] = sums.get(key, 0) + n * times
+        for name, n in statement.fused_pairs.items():
+            pairs[name] = pairs.get(name, 0) + n * times
+        cmp += statement.cmp * times
+        casts += statement.casts * times
+    present = {k: n for k, n in functions.items() if n}
+    return WorkAt({k: n for k, n in totals.items() if n}, {k: n for k, n in pairs.items() if n}, cmp, casts, present)

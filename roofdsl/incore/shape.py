@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal
 
-from roofdsl.counts.operations import StatementOperations, operation_counts
+from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.registers import Kept, alone, kept_at
+from roofdsl.counts.work_at import StatementOperations
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.affine import affine

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.counts.operations import StatementOperations, work_at
-from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.work_at import StatementOperations, WorkAt, work_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record

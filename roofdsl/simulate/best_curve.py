@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from roofdsl.budget import processor_s
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.simulate.distances import MissCurve, curve_of
@@ -123,9 +123,9 @@ def _parts(first: int, end: int) -> Iterator[tuple[int, int]]:
     size = LEAST_PART
     while first < end:
         stop = min(first + size, end)
-        begun = processor_s()
+        begun = budget.processor_s()
         yield first, stop
-        size = max(LEAST_PART, size // 2) if processor_s() - begun > PART_S else min(2 * size, CHUNK)
+        size = max(LEAST_PART, size // 2) if budget.processor_s() - begun > PART_S else min(2 * size, CHUNK)
         first = stop
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.executions import statement_executions
-from roofdsl.counts.operations import StatementOperations, operation_counts
-from roofdsl.counts.operations import work_at as weighed
-from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.operations import operation_counts
+from roofdsl.counts.work_at import StatementOperations, WorkAt
+from roofdsl.counts.work_at import work_at as weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel

@@ -74,7 +74,7 @@ def test_random_kernel(seed: int) -> None:
 
 def test_most_are_decided() -> None:
     """What is not proven independent mostly is dependent."""
-    if FOUND["loops"]:
+    if FOUND["loops"] > 20:  # in this process, of the loops above
         assert FOUND["free"] > 0.1 * FOUND["loops"], FOUND
         assert FOUND["free"] + FOUND["conflicts"] > 0.9 * FOUND["loops"], FOUND
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.codegen.computed_types import kind_of, settled
-from roofdsl.counts.operations import StatementOperations, operation_counts, work_at
-from roofdsl.counts.work_at import WorkAt
+from roofdsl.counts.operations import operation_counts
+from roofdsl.counts.work_at import StatementOperations, WorkAt, work_at
 from roofdsl.loops.model import Assign, Count, Let
 from tests.oracle.enumerate import executions
 from tests.oracle.families import families
