@@ -60,6 +60,11 @@ class Reversed(Record):
     later: dict[str, int]
 
 
+def _around(placed: PlacedStatement) -> tuple[object, ...]:
+    """What surrounds a statement: equal for statements in the same loops under the same guards."""
+    return tuple(id(loop) for loop in placed.loops), placed.guards
+
+
 def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]:
     """Pairs of conflicting uses of the statements `among`, in both orders; reductions come last.
 
@@ -69,8 +74,7 @@ def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]
     by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}
     for i in among:
         kind = reduction(placed[i].statement)
-        around = (tuple(id(loop) for loop in placed[i].loops), placed[i].guards)
-        number = surroundings.setdefault(around, len(surroundings))
+        number = surroundings.setdefault(_around(placed[i]), len(surroundings))
         for use in conflicting(placed[i].statement):
             key = (number, use.place, use.is_write, kind if use.is_write else "")
             by_array.setdefault(use.array.name, {}).setdefault(key, (i, use, kind))
@@ -90,14 +94,11 @@ def _distinct(pairs: list[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[
     """The first of all pairs with the same answer: in the same loops and under the same guards in all of the `orders`,
     with the same subscripts. Of which array does not matter.
     """
-
-    def around(i: int) -> tuple[object, ...]:
-        return tuple((tuple(id(loop) for loop in placed[i].loops), placed[i].guards) for placed in orders)
-
     found: dict[object, _Pair] = {}
     for pair in pairs:
         a, b = pair.a, pair.b
-        found.setdefault((around(a), around(b), a < b, a == b, pair.first.subscripts, pair.second.subscripts), pair)
+        around = tuple(_around(placed[i]) for placed in orders for i in (a, b))
+        found.setdefault((around, a < b, a == b, pair.first.subscripts, pair.second.subscripts), pair)
     return list(found.values())
 
 
