@@ -61,7 +61,7 @@ for name, count in trsv.work.by_class.items():
 # ## Not every operation is equal
 #
 # A processor can fuse a product with the sum that it goes into: one instruction, two operations. The number of
-# fused pairs later decides which part of the peak a kernel can reach. In a matrix product, all operations can be
+# fused pairs later decides what fraction of the peak a kernel can reach. In a matrix product, all operations can be
 # fused. The same loops over (min, +) are used to find shortest paths, and there nothing fuses: there is no product,
 # and a minimum does not fuse.
 

@@ -86,7 +86,7 @@ print("assumed:", *p.assumptions, sep="\n  ")
 # %% [markdown]
 # ## Check yourself
 #
-# A loop does one fused multiply-add and one addition for each element. Which part of the peak can it reach?
+# A loop does one fused multiply-add and one addition for each element. What fraction of the peak can it reach?
 #
 # <details>
 # <summary>Answer</summary>
@@ -95,7 +95,7 @@ print("assumed:", *p.assumptions, sep="\n  ")
 #
 # </details>
 #
-# One of 9 instructions belongs to a class with cost 8. Which part of the compute time does it take?
+# One of 9 instructions belongs to a class with cost 8. What fraction of the compute time does it take?
 #
 # <details>
 # <summary>Answer</summary>

@@ -119,7 +119,7 @@ for n in (16, 19, 40):
 #
 # On this processor, transfers between the caches do not overlap, neither with each other nor with loads into
 # registers. That is the machine's own rule (`transfers serial`), and the model built on it is called
-# Execution-Cache-Memory. A stencil out of memory waits for every level:
+# Execution-Cache-Memory. A stencil whose data are in memory waits for every level:
 
 # %%
 cold = Options(code=Code("stated"), accesses="compiled")
@@ -138,7 +138,7 @@ save_figure(Path("course_8_ecm.png"), draw_ecm(panels, haswell.title, "cycles fo
 #
 # ## Check yourself
 #
-# The dot product runs out of memory, with n = 10 000 000 and strict math. Does relaxed math help as much as in L1?
+# The data of the dot product are in memory: n = 10 000 000, strict math. Does relaxed math help as much as in L1?
 #
 # <details>
 # <summary>Answer</summary>
@@ -166,7 +166,7 @@ far = [
     for math in ("strict", "relaxed")
 ]
 gain = far[0] / far[1]
-print(f"a gain of {float(gain):.2f} out of memory")
+print(f"a gain of {float(gain):.2f} with data in memory")
 assert 1 < gain < 2
 
 # %% [markdown]

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # Hierarchical Roofline Analysis for GPUs, statement by statement
+# # Hierarchical Roofline Analysis for GPUs, claim by claim
 #
 # Yang, Kurth and Williams (NERSC, 2019) draw a kernel with one symbol for each memory level of a V100. This
 # tutorial does the same with exact models of two of their applications, GPP and HPGMG's smoother, and checks each

@@ -148,7 +148,7 @@ Path("mlp.roof").write_text(program)
 shell("predict mlp.roof --machine v100")
 
 # %% [markdown]
-# The planes show work over bytes and compute time over bandwidth time: how far the program is from balance, and
+# The planes show work against bytes and compute time against bandwidth time: how far the program is from balance, and
 # what its launches add.
 
 # %%

@@ -29,10 +29,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fmt": ("roofdsl.cli.fmt:fmt", "Rewrite files in the canonical layout."),
     "convert": ("roofdsl.cli.convert:convert", "Translate C or Python code into kernels."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
-    "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any order, and tiles."),
+    "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any loop order, and tiles close to it."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank legal transformations by their predicted gain."),
-    "sol": ("roofdsl.cli.sol:sol", "Find the minimum time of any code, and judge a measured one."),
+    "sol": ("roofdsl.cli.sol:sol", "Find the shortest time any code could take, and judge a measured time."),
     "suite": ("roofdsl.cli.suite:command", "Compare many kernels on a machine: W, Q, lower bound, rate."),
     "sweep": ("roofdsl.cli.sweep:sweep", "Predict over ranges of parameters, machines and cache sizes."),
     "shard": ("roofdsl.cli.devices:shard_command", "Split a contraction over devices: compute and communication."),
@@ -57,8 +57,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "machines": ("roofdsl.cli.machines:machines", "List and show the shipped machines."),
     "models": ("roofdsl.cli.models:models", "List and show the shipped kernels."),
     "schema": ("roofdsl.cli.schema:schema", "Print the JSON Schemas of what --json prints."),
-    "mcp": ("roofdsl.cli.serve:mcp", "Serve agents by the Model Context Protocol."),
-    "serve": ("roofdsl.cli.serve:serve", "Answer JSON lines, for editors."),
+    "mcp": ("roofdsl.cli.serve:mcp", "Serve agents over the Model Context Protocol."),
+    "serve": ("roofdsl.cli.serve:serve", "Answer requests in JSON lines, for editors."),
     "cache": ("roofdsl.cli.cache:cache", "Show or clear the on-disk cache of derivations."),
 }
 
@@ -79,7 +79,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "--shape",
     metavar="NAME=SIZES:TYPE",
     expose_value=False,
-    help="State an argument of a Python function, as in A=n,m:f64 (repeatable).",
+    help="State the shape and type of a Python function's argument, as in A=n,m:f64 (repeatable).",
 )
 @click.option("--fused", is_flag=True, expose_value=False, help="Fuse loops of Python functions and tensor programs.")
 def cli() -> None:
