@@ -71,10 +71,11 @@ def touched_boxes(references: Sequence[Reference], images: Images) -> Any:
     together: list[tuple[Any, Any, list[Offset]]] = []
     parts = []
     for r in references:
-        location, iterations, offset = without_place(r.location), without_places(r.domain), _offset(r, images)
+        location, offset = without_place(r.location), _offset(r, images)
         if offset is None:
             parts.append(location)
             continue
+        iterations = without_places(r.domain)
         known = next((offsets for here, _, offsets in together if here.is_equal(iterations)), None)
         if known is None:
             together.append((iterations, location, [offset]))
@@ -87,7 +88,11 @@ def touched_boxes(references: Sequence[Reference], images: Images) -> Any:
 
 
 def _offset(reference: Reference, images: Images) -> Offset | None:
-    """Where the reference touches its array relative to the iteration; None if that is not always the same."""
+    """Where the reference touches its array relative to the iteration; None if that is not always the same, or if only
+    some remainders are executed: comparing such iterations takes long.
+    """
+    if any(basic.dim(isl.dim_type.div) for basic in reference.location.get_basic_maps()):
+        return None
     return point(images.relative(without_place(reference.location)).range())
 
 
