@@ -154,9 +154,7 @@ class Touched:
         if self.touch.keys() <= set(known):
             return {}
         space = previous.get_space().range()
-        windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space))
-        if not self._many or _floors(windows):  # otherwise, merging what they touch before it is counted is enough
-            windows = windows.coalesce()
+        windows = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space)).coalesce()
         if self._boxes is None:
             return {name: windows.apply_range(touch) for name, touch in self.touch.items() if name not in known}
         outer = space.dim(isl.dim_type.set) - 1
