@@ -27,7 +27,8 @@ MEMORY = (
     "    strided_stores_bytes_per_s: Fraction | None = None\n"
     "    random_bytes_per_s: Fraction | None = None\n    random_stores_bytes_per_s: Fraction | None = None\n"
     "    restart_s: Fraction | None = None\n"
-    "    energy_j_per_byte: Fraction | None = None\n    streamed_bytes_per_s: Fraction | None = None\n    source"
+    "    energy_j_per_byte: Fraction | None = None\n    one_stream_bytes_per_s: Fraction | None = None\n"
+    "    streams: int = 0\n    streamed_bytes_per_s: Fraction | None = None\n    source"
 )
 MACHINE = "    clock_hz: Fraction | None = None\n"
 CHANGES = {
@@ -117,7 +118,8 @@ def test_four_more_attributes(tmp_path: Path) -> None:
         [
             "machine-option",
             "a memory has no `banks`",
-            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `strided`, `strided_stores`, "
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `one_stream`, `streams`, `strided`, "
+            "`strided_stores`, "
             "`random`, `random_stores`, `restart` and `energy`",
         ]
     ]

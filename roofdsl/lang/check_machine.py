@@ -252,6 +252,9 @@ class _Resolver:
         return int(value) if kind == "size" else value
 
     def _fit(self, line: tree.MachineLine, size: int, values: Fields) -> None:
+        if "one_stream_bytes_per_s" in values and "streams" not in values:
+            message = "`one_stream` does not tell how many streams reach the bandwidth"
+            self.report.error("machine-option", message, line.span, "add `streams 6`")
         length = values.get("line_bytes")
         if length is None:
             return

@@ -151,7 +151,7 @@ class Bandwidth:
     allocated: float | None = None
     update_per_s: float | None = None
     one_stream_per_s: float | None = None
-    streams: int = 0
+    streams: int | None = None
     working_set_bytes: int = 0
     spread: float = 0.0
 
@@ -187,7 +187,7 @@ def bandwidth(
         allocated=allocated,
         update_per_s=max(updates, default=None),
         one_stream_per_s=one if several else None,
-        streams=round(at.pattern.elements("write_allocate")) if several else 0,
+        streams=round(at.pattern.elements("write_allocate")) if several else None,
         working_set_bytes=at.working_set_bytes,
         spread=at.spread,
     )  # fmt: skip

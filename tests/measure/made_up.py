@@ -7,7 +7,19 @@ from dataclasses import replace
 from itertools import product
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
-from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, UPDATE, Beside, Pattern, Point, Sweep
+from roofdsl.measure.bandwidth_curve import (
+    COPY,
+    LOAD,
+    LOADS,
+    PATTERNS,
+    TRIAD,
+    UPDATE,
+    UPDATES,
+    Beside,
+    Pattern,
+    Point,
+    Sweep,
+)
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.device import Cpu, ReportedCache
 from roofdsl.measure.levels_found import Level, find_levels
@@ -30,6 +42,8 @@ ONE_CORE: Mapping[Pattern, tuple[float, ...]] = {
     TRIAD: (300, 99, 78, 22.5),
     UPDATE: (290, 150, 120, 30),
 }
+MANY = {LOADS: 36, UPDATES: 40}
+"""GB/s of one core with many streams in memory, if a test asks for them."""
 _RATES = {
     "fma": 50.0, "add": 25.0, "mul": 30.0, "add and mul": 28.0, "min": 26.0, "div": 2.5, "sqrt": 1.5, "rsqrt": 1.0,
     "rcp": 2.0, "exp": 0.25, "log": 0.3, "tanh": 0.1, "sigmoid": 0.2, "sin": 0.16, "cos": 0.15,
@@ -37,10 +51,17 @@ _RATES = {
 PEAKS = _RATES | {f: 0.5 for f in SPECIAL_FUNCTIONS if f not in _RATES}
 """GFLOP/s of one core in f64."""
 
+NO_MORE: Mapping[Pattern, float] = {}
+
 SIZES = [round(4 * KIB * 2 ** (k / 2)) for k in range(33)]
 
 
-def sweep(cores: int, rates: Mapping[Pattern, tuple[float, ...]] = ONE_CORE, spread: float = 0.01) -> Sweep:
+def sweep(
+    cores: int,
+    rates: Mapping[Pattern, tuple[float, ...]] = ONE_CORE,
+    spread: float = 0.01,
+    many: Mapping[Pattern, float] = NO_MORE,
+) -> Sweep:
     """Private L1 and L2, shared L3 and memory; memory is no faster for two cores than 1.5 times for one."""
     ends = (32 * KIB, 1024 * KIB, 32768 * KIB / cores, float("inf"))
     scale = (cores, cores, cores, 1.5 if cores > 1 else 1)
@@ -48,6 +69,8 @@ def sweep(cores: int, rates: Mapping[Pattern, tuple[float, ...]] = ONE_CORE, spr
     for size in SIZES:
         level = next(k for k, end in enumerate(ends) if size <= end)
         points += [Point(p, size, rates[p][level] * scale[level] * 1e9, spread) for p in PATTERNS]
+        if level == 3:
+            points += [Point(p, size, many[p] * scale[level] * 1e9, spread) for p in many]
     return Sweep(cores, tuple(points))
 
 

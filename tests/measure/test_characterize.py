@@ -20,9 +20,21 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.measure import characterize_cpu
-from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, STREAMS, TRIAD, UPDATE, Counts, Point, bandwidth
+from roofdsl.measure.bandwidth_curve import (
+    COPY,
+    LOAD,
+    PATTERNS,
+    STREAMS,
+    TRIAD,
+    UPDATE,
+    Counts,
+    Point,
+    bandwidth,
+    stores_per_s,
+)
 from roofdsl.measure.characterize_cpu import run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu, software
+from roofdsl.measure.levels_found import find_levels
 from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
 from roofdsl.measure.microkernels import ARITHMETIC, DIVIDE_EVERY, INTEGER, arithmetic, operands, shapes
 from roofdsl.measure.multicore_timing import Effort, Rate
@@ -31,7 +43,7 @@ from roofdsl.measure.timing import usable_cores
 from roofdsl.plot.bandwidth_curve import draw_sweep
 from roofdsl.plot.board import save_figure
 from roofdsl.predict.kernel import Options, predict
-from tests.measure.made_up import CPU, KIB, ONE_CORE, PEAKS, characterized, sweep
+from tests.measure.made_up import CPU, KIB, MANY, ONE_CORE, PEAKS, characterized, sweep
 
 GOLDEN = Path(__file__).parent / "golden"
 BRIEF = Effort(3, 2e-4, 0.01)
@@ -128,6 +140,38 @@ def test_what_takes_time_shows_in_the_streams(rates: tuple[float, ...], counted:
     assert found.counts == counted
     streams = points(*(rates if counted == "duplex" else rates[:3]))
     assert found.bytes_per_s == pytest.approx(max(p.rate(counted) for p in streams))
+
+
+def test_many_streams_show_what_memory_delivers() -> None:
+    """Its bandwidth is that of the fastest; one stream gets less. Loads of four arrays, not of one, show that a store
+    loads its line first.
+    """
+    slow = {LOAD: 30, COPY: 22, TRIAD: 29, UPDATE: 34}
+    rates = {p: (*ONE_CORE[p][:3], slow[p]) for p in ONE_CORE}
+    seen = sweep(1, rates)
+    memory = find_levels(CPU, 1, seen, seen)[0][-1].all_cores
+    assert memory.counts == "no_write_allocate" and memory.one_stream_per_s == pytest.approx(30e9)
+    assert memory.bytes_per_s == 34e9 and memory.streams == 3
+    seen = sweep(1, rates, many=MANY)
+    memory = find_levels(CPU, 1, seen, seen)[0][-1].all_cores
+    assert memory.counts == "write_allocate" and memory.one_stream_per_s == pytest.approx(30e9)
+    assert memory.bytes_per_s == pytest.approx(40e9) and memory.fastest == "update of three arrays"
+    assert memory.streams == 6 and stores_per_s(memory) is None
+
+
+def test_the_typical_rate_of_a_cache_is_the_median_over_working_sets() -> None:
+    seen = sweep(1)
+    better = [p.working_set_bytes for p in seen.points if 2 << 20 <= p.working_set_bytes < 3 << 20]
+    best = tuple(
+        replace(p, bytes_per_s=1.1 * p.bytes_per_s) if p.working_set_bytes in better else p for p in seen.points
+    )
+    seen = replace(seen, points=best)
+    level = find_levels(CPU, 1, seen, seen)[0][2]
+    assert level.name == "L3" and level.typical is not None and level.typical == level.typical_alone
+    assert level.typical.bytes_per_s == pytest.approx(level.all_cores.bytes_per_s / 1.1)
+    machine = to_machine(replace(characterized(cores=1), levels=find_levels(CPU, 1, seen, seen)[0]))
+    assert float(machine.caches[2].typical_bytes_per_s or 0) == 80e9 and machine.caches[2].bandwidth_bytes_per_s > 80e9
+    assert to_machine(characterized(cores=1)).caches[2].typical_bytes_per_s is None
 
 
 def test_bytes_of_patterns() -> None:
