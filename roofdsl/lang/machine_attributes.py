@@ -8,7 +8,7 @@ lines of their own: see `check_machine.py`.
 
 from __future__ import annotations
 
-from roofdsl.lang.machine_attribute import Attribute, Place
+from roofdsl.lang.attribute_row import Attribute, Place
 
 _MACHINE: tuple[Place, ...] = ("machine",)
 _PEAK: tuple[Place, ...] = ("peak",)

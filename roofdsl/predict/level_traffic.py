@@ -17,8 +17,8 @@ from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.launch_orders import Orders
 from roofdsl.predict.links import stream_rate
-from roofdsl.predict.orders import Orders
 from roofdsl.predict.prediction import LevelTime
 from roofdsl.predict.thread_block_traffic import NEARER_ACCESSES
 from roofdsl.predict.time_model import larger_direction
