@@ -96,7 +96,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
-        "the rate at which loaded lines add to the time of stored ones; a line that a store begins counts as both",
+        "the rate at which loaded lines add to the time of stored ones; a line whose first access is a store "
+        "counts as both",
         example="200 GB/s", shown="loads beside them {text}",
     ),
     Attribute(

@@ -39,7 +39,6 @@ from roofdsl.predict.with_energy import with_energy
 if TYPE_CHECKING:
     from roofdsl.counts.data_traffic import DataTraffic
     from roofdsl.counts.traffic_at import TrafficAt
-    from roofdsl.predict.launch_orders import Orders
 
 Accesses = Literal["written", "compiled"]
 
