@@ -151,7 +151,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "random", _LEVELS, "bandwidth", "random_bytes_per_s",
-        "the rate of random accesses: loads in no order, each from another line, as data choose them",
+        "the rate of randomly accessed lines: each load from another line, as data choose them",
         example="40 GB/s", shown="random {text}",
     ),
     Attribute(

@@ -60,8 +60,8 @@ class Cache(Record):
     lines adds to the time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an
     odd number of lines apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if
     all lines fall into one set of the nearer cache. `buffers`: the lines that loads find on their way into it.
-    `random_bytes_per_s`, `random_stores_bytes_per_s`: as the strided ones, for lines in no order. `restart_s`: what a
-    stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    `random_bytes_per_s`, `random_stores_bytes_per_s`: as the strided ones, for randomly accessed lines. `restart_s`:
+    what a stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str
