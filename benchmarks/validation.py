@@ -37,7 +37,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.processor import processor_name
-from roofdsl.measure.bandwidth_curve import Counts, bandwidth
+from roofdsl.measure.bandwidth_curve import MANY, PATTERNS, Counts, bandwidth
 from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine
@@ -316,11 +316,15 @@ class MemoryStreams:
 
     def bytes_per_s(self) -> float:
         """The fastest of them, as the characterization counts."""
-        sweep = run_sweep(self.core, [self.size], self.buffers, FULL, lambda part, what: None)
+        patterns = (*PATTERNS, *MANY)
+        sweep = run_sweep(self.core, [self.size], self.buffers, FULL, lambda part, what: None, patterns=patterns)
         return bandwidth(sweep.points, self.counts, with_updates=True, allocated=self.allocated).bytes_per_s
 
 
 def with_memory(machine: Machine, bytes_per_s: float) -> Machine:
     """The machine with another bandwidth of its main memory."""
-    main = replace(machine.main_memory, bandwidth_bytes_per_s=Fraction(bytes_per_s))
+    main, rate = machine.main_memory, Fraction(bytes_per_s)
+    one = main.one_stream_bytes_per_s
+    one = None if one is None else one * rate / main.bandwidth_bytes_per_s
+    main = replace(main, bandwidth_bytes_per_s=rate, one_stream_bytes_per_s=one)
     return replace(machine, memories=(main, *machine.memories[1:]))

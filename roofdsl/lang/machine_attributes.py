@@ -90,6 +90,15 @@ ATTRIBUTES = (
         example="100 GB/s", shown="stores past the caches {text}",
     ),
     Attribute(
+        "one_stream", _MEMORY, "bandwidth", "one_stream_bytes_per_s",
+        "the rate of a single stream, if several streams at once are faster",
+        example="12 GB/s", shown="one stream {text}",
+    ),
+    Attribute(
+        "streams", _MEMORY, "count", "streams", "the number of streams that reach the bandwidth",
+        example="6", shown="{number} streams",
+    ),
+    Attribute(
         "written", _CACHE, "bandwidth", "written_bytes_per_s",
         "the highest rate of stored lines, even if little else is loaded",
         example="30 GB/s", shown="written lines at {text}",

@@ -107,7 +107,8 @@ class Cache(Record):
 class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    Its rates are as for caches; `streamed_bytes_per_s` is that of stores that bypass the caches.
+    Its rates are as for caches; `streamed_bytes_per_s` is that of stores that bypass the caches, and
+    `one_stream_bytes_per_s` that of a single stream, where only `streams` of them reach the bandwidth.
     """
 
     name: str
@@ -123,6 +124,8 @@ class Memory(Record):
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
     streamed_bytes_per_s: Fraction | None = None
+    one_stream_bytes_per_s: Fraction | None = None
+    streams: int = 0
     source: str = ""
 
 

@@ -44,6 +44,13 @@ PATTERNS = (LOAD, COPY, TRIAD, UPDATE)
 STREAMS = (LOAD, COPY, TRIAD)
 """The patterns that determine a level's bandwidth. An update in place is measured as well (see `Bandwidth`)."""
 
+LOADS = Pattern("load of four arrays", 4, 0)
+UPDATES = Pattern("update of three arrays", 0, 0, 3)
+MANY = (LOADS, UPDATES)
+"""Patterns of many streams, for the memory: a core fetches only a few lines of each stream ahead, so that several
+streams together may get more from it than one.
+"""
+
 
 @dataclass(frozen=True)
 class Point:
@@ -128,8 +135,10 @@ class Bandwidth:
     its rate while lines from farther levels pass through, None if that is as high as alone; `beside_far`: the same for
     levels behind the next one, if it was measured separately. allocated: the share of the written lines that are loaded
     first, if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: the rate of an
-    update in place, counted the same way; None if there is none. working_set_bytes, spread: of the point at which
-    `fastest` was measured, per core.
+    update in place, counted the same way; None if there is none. one_stream_per_s: the rate of a load of one array if
+    many streams were measured and are clearly faster; `streams`: the number of streams of the fastest pattern, a load
+    and a store of an array being one each. working_set_bytes, spread: of the point at which `fastest` was measured, per
+    core.
     """
 
     bytes_per_s: float
@@ -141,6 +150,8 @@ class Bandwidth:
     beside_far: Beside | None = None
     allocated: float | None = None
     update_per_s: float | None = None
+    one_stream_per_s: float | None = None
+    streams: int = 0
     working_set_bytes: int = 0
     spread: float = 0.0
 
@@ -168,11 +179,22 @@ def bandwidth(
     }
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
     at = next(p for p in points if p.pattern.name == fastest)
-    update = next((p.rate(counts, share) for p in points if p.pattern == UPDATE), None)
+    updates = [p.rate(counts, share) for p in points if p.pattern in (UPDATE, UPDATES)]
+    one = rates.get(LOAD.name, rates[fastest]) if any(p.pattern in MANY for p in points) else rates[fastest]
+    several = one < FEWER * rates[fastest]
     return Bandwidth(
         rates[fastest], fastest, slowest, counts, tuple(rates.items()),
-        allocated=allocated, update_per_s=update, working_set_bytes=at.working_set_bytes, spread=at.spread,
+        allocated=allocated,
+        update_per_s=max(updates, default=None),
+        one_stream_per_s=one if several else None,
+        streams=round(at.pattern.elements("write_allocate")) if several else 0,
+        working_set_bytes=at.working_set_bytes,
+        spread=at.spread,
     )  # fmt: skip
+
+
+FEWER = 0.95
+"""One stream counts as slower than many if it has at most this part of their bandwidth."""
 
 
 NO_SLOWER = 0.9
@@ -278,7 +300,7 @@ def allocated_share(points: Sequence[Point]) -> float | None:
     times = {p.pattern: p.pattern.elements() / p.bytes_per_s for p in points if p.bytes_per_s}
     if not times.keys() >= {LOAD, COPY, TRIAD, UPDATE}:
         return None
-    one = times[LOAD]
+    one = 1 / _loads_per_s(points)
     by_triad = (times[TRIAD] - times[UPDATE]) / one
     by_copy = (times[COPY] - times[UPDATE]) / one + 1
     share = (by_triad + by_copy) / 2
@@ -299,7 +321,13 @@ def counts_of(points: Sequence[Point]) -> Counts:
     if not rates.keys() >= {LOAD, COPY, TRIAD}:
         return "no_write_allocate"
     shares = {p: (1 + p.elements() / p.elements("write_allocate")) / 2 for p in (COPY, TRIAD)}
-    if all(rates[p] / rates[LOAD] < share for p, share in shares.items()):
+    loads = _loads_per_s(points)
+    if all(rates[p] / loads < share for p, share in shares.items()):
         return "write_allocate"
     fastest = max(rates[p] for p in STREAMS)
     return "duplex" if rates.get(UPDATE, 0.0) > (1 + 1.5) / 2 * fastest else "no_write_allocate"
+
+
+def _loads_per_s(points: Sequence[Point]) -> float:
+    """Bytes per second of loads alone, of one array or of several at once, whichever are faster."""
+    return max(p.bytes_per_s for p in points if p.pattern in (LOAD, LOADS))

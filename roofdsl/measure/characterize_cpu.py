@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
-from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, Pattern, Point, Sweep
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, MANY, PATTERNS, Pattern, Point, Sweep
 from roofdsl.measure.core_facts import CoreFacts, core_facts
 from roofdsl.measure.device import Cpu, describe_cpu, software
 from roofdsl.measure.energy_rates import MachineEnergy, energy_or_reason
@@ -100,6 +100,8 @@ def characterize_cpu(
     together = alone
     if len(team) > 1:
         together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.27 * p, w))
+    alone = alone.merged(many_streams(cpu, team[:1], sizes, buffers, effort))
+    together = together.merged(many_streams(cpu, team, sizes, buffers, effort)) if len(team) > 1 else alone
     tell(0.94, "repeating doubtful measurements")
     settle_s = AGAIN_S[quick]
     peaks = list(confirmed(peaks, lambda key: measure_peak(key, team, QUICK), settle_s))
@@ -251,6 +253,13 @@ def run_sweep(
                 found = rate(stream(pattern), arguments, moved, team, effort)
             points.append(Point(pattern, size, found.per_s, found.spread))
     return Sweep(len(team), tuple(points))
+
+
+def many_streams(cpu: Cpu, team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
+    """The patterns of many streams from memory."""
+    last = cpu.last_cache_bytes or sizes[-1] * len(team)
+    far = [size for size in sizes if size >= BEYOND * last / len(team)] or sizes[-1:]
+    return run_sweep(team, far, buffers, effort, lambda part, what: None, patterns=MANY)
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:

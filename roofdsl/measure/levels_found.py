@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
 
-from roofdsl.measure.bandwidth_curve import PATTERNS, Bandwidth, Point, Sweep, bandwidth
+from roofdsl.measure.bandwidth_curve import MANY, PATTERNS, Bandwidth, Point, Sweep, bandwidth
 from roofdsl.measure.device import Cpu, ReportedCache
 from roofdsl.measure.held import held_bytes
 from roofdsl.measure.levels_of_curve import Plateau, plateaus
@@ -144,10 +144,14 @@ def _distance(plateau: Plateau, cache: ReportedCache) -> float:
 
 
 def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
-    """The best point of each pattern within these working sets; if there is none, the nearest point."""
+    """The best point of each pattern within these working sets; if there is none, the nearest point, except for those
+    of many streams.
+    """
     found = []
-    for pattern in PATTERNS:
+    for pattern in (*PATTERNS, *MANY):
         best = sweep.best(pattern, low, high)
+        if best is None and pattern in MANY:
+            continue
         if best is None:
             middle = (max(low, SMALLEST) * min(max(high, low, SMALLEST), 1 << 50)) ** 0.5
             best = min(sweep.of(pattern), key=lambda p: abs(p.working_set_bytes / middle - 1))

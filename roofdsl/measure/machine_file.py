@@ -226,6 +226,8 @@ def _levels(found: Characterization) -> Iterator[str]:
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
     options |= _strided(found, memory) | _random(found, memory)
     options["streamed_bytes_per_s"] = _past_caches(found, memory)
+    options["one_stream_bytes_per_s"] = memory.all_cores.one_stream_per_s
+    options["streams"] = memory.all_cores.streams
     options["energy_j_per_byte"] = _energy_per_byte(found, memory)
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"

@@ -15,7 +15,7 @@ from typing import Any
 
 from roofdsl.lang.functions import FUNCTIONS, repeated
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
-from roofdsl.measure.bandwidth_curve import COPY, LOAD, TRIAD, UPDATE, Pattern
+from roofdsl.measure.bandwidth_curve import COPY, LOAD, LOADS, TRIAD, UPDATE, UPDATES, Pattern
 
 Shape = tuple[int, int]
 """The number of accumulators, and the steps that each of them makes between a load and a store."""
@@ -133,6 +133,8 @@ _STREAMS = {
     COPY: ("", "a[i] = q * b[i]", "", set()),  # with a factor, because a plain copy would become a call to memcpy
     TRIAD: ("", "a[i] = b[i] + q * c[i]", "", {"contract"}),
     UPDATE: ("", "a[i] += q * b[i]", "", {"contract"}),
+    LOADS: ("s = a.dtype.type(0)", "s += a[i] + b[i] + c[i] + d[i]", "total += s", {"reassoc", "contract"}),
+    UPDATES: ("", "a[i] += q; b[i] += q; c[i] += q", "", set()),
 }
 
 _STREAM = """
@@ -151,7 +153,7 @@ def loop({arrays}, q, sweeps):
 def stream(pattern: Pattern) -> Callable[..., float]:
     """`loop(a, ..., q, sweeps)` of a pattern: passes over arrays of equal length; `q` is a factor of their type."""
     before, body, after, flags = _STREAMS[pattern]
-    arrays = ", ".join("abc"[: pattern.arrays])
+    arrays = ", ".join("abcd"[: pattern.arrays])
     text = _STREAM.format(arrays=arrays, before=before or "pass", body=body, after=after or "pass")
     return _compiled(text, flags)
 

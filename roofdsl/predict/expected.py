@@ -23,6 +23,9 @@ from roofdsl.predict.ecm import (
     transfer_s,
     turns_s,
 )
+from roofdsl.predict.few_streams import CAUSE as FEW_STREAMS
+from roofdsl.predict.few_streams import REMEDY as MORE_STREAMS
+from roofdsl.predict.few_streams import with_few_streams
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moved, Moving, delays, restarts_s
 from roofdsl.predict.unchanged import CAUSE, without_stores
@@ -154,6 +157,7 @@ def expected(
         levels = [without_stores(level) for level in levels]
         moving = replace(moving, more=tuple(_without_stores(more) for more in moving.more))
     counted = nearest_first(moving.more[-1].levels, machine) if moving.more else levels
+    counted = [with_few_streams(level, moving.streams, machine) for level in counted]
     moved = [level.with_allocated() for level in counted]
     farther = [level for level in moved if not is_nearest(level)]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
@@ -175,7 +179,9 @@ def expected(
     if unchanged:
         ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
     ladder += _moving_rungs(moving, ladder[-1].reached_s)
-    behind, reached_s = [level for level in counted if not is_nearest(level)], ladder[-1].reached_s
+    behind = [level for level in counted if not is_nearest(level)]
+    reached_s = max([ladder[-1].reached_s, *(level.time_s for level in behind)])
+    ladder.append(Rung(FEW_STREAMS.format(machine.main_memory.name), MORE_STREAMS, reached_s))
     ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=machine)
     if lost_s:
         ladder.append(Rung(_LOST.format(lost_at), NEARER, max(ladder[-1].reached_s, core_s, data_s) + lost_s))

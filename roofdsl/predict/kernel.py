@@ -21,6 +21,7 @@ from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.few_streams import streams_of
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
@@ -186,11 +187,8 @@ def _moving(case: _Case, found: Prediction) -> Moving:
         rates = {level.name: level.bandwidth_bytes_per_s for level in found.levels}  # under ceilings
         with suppress(CommandError):  # if counting takes too long, the bound's count is used
             crossing = _crossing(case, own, machine, options, memory_boundary(own, machine))
-            levels = tuple(
-                level.at_bandwidth(rates[level.name])
-                for level in (*crossing.nearer, crossing.memory)
-                if level.name in rates
-            )
+            every = (*crossing.nearer, crossing.memory)
+            levels = tuple(level.at_bandwidth(rates[level.name]) for level in every if level.name in rates)
             more.append(Moved(WRITTEN, "", levels))
 
     def memory_behind(other: Machine) -> LevelTime:
@@ -206,8 +204,8 @@ def _moving(case: _Case, found: Prediction) -> Moving:
     levels = more[-1].levels if more else levels
     if is_indirect(kernel):
         return Moving(tuple(more), scattered=scattered_of(case.counted, kernel, machine, levels))
-    walks = walks_of(kernel, values, machine, levels, warm=options.warm)
-    return Moving(tuple(more), walks, unchanged=options.warm and changes_nothing_again(kernel))
+    walks, streams = walks_of(kernel, values, machine, levels, warm=options.warm), streams_of(own, values, machine)
+    return Moving(tuple(more), walks, unchanged=options.warm and changes_nothing_again(kernel), streams=streams)
 
 
 def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:

@@ -35,13 +35,15 @@ class Moved(Record):
 class Moving(Record):
     """What the hardware moves. more: the causes of traffic beyond the bytes of the bound; the last has all of it.
     walks: the strided walks, scattered: the randomly accessed lines; None without any. unchanged: whether no
-    line is written back, provided that the code's stores are masked.
+    line is written back, provided that the code's stores are masked. streams: the number of streams from memory, None
+    if it is unknown or does not matter.
     """
 
     more: tuple[Moved, ...] = ()
     walks: Walks | None = None
     scattered: Scattered | None = None
     unchanged: bool = False
+    streams: Fraction | None = None
 
     @property
     def assumptions(self) -> tuple[str, ...]:

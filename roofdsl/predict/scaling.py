@@ -232,6 +232,7 @@ def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
         strided_bytes_per_s=_times(memory.strided_bytes_per_s, part),
         strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),
         streamed_bytes_per_s=_times(memory.streamed_bytes_per_s, part),
+        one_stream_bytes_per_s=_times(memory.one_stream_bytes_per_s, part),
         random_bytes_per_s=_times(memory.random_bytes_per_s, part),
         random_stores_bytes_per_s=_times(memory.random_stores_bytes_per_s, part),
     )
