@@ -80,6 +80,11 @@ ATTRIBUTES = (
         value=True, shown="duplex",
     ),
     Attribute(
+        "typical", _CACHE, "bandwidth", "typical_bytes_per_s",
+        "the bandwidth to be expected, if it is lower than the best",
+        example="100 GB/s", shown="typical {text}",
+    ),
+    Attribute(
         "stores", _LEVELS, "bandwidth", "stores_bytes_per_s",
         "the bandwidth of stores, if it is lower than that of loads",
         example="100 GB/s", shown="stores {text}",
@@ -90,12 +95,12 @@ ATTRIBUTES = (
         example="100 GB/s", shown="stores past the caches {text}",
     ),
     Attribute(
-        "one_stream", _MEMORY, "bandwidth", "one_stream_bytes_per_s",
+        "one_stream", _LEVELS, "bandwidth", "one_stream_bytes_per_s",
         "the rate of a single stream, if several streams at once are faster",
         example="12 GB/s", shown="one stream {text}",
     ),
     Attribute(
-        "streams", _MEMORY, "count", "streams", "the number of streams that reach the bandwidth",
+        "streams", _LEVELS, "count", "streams", "the number of streams that reach the bandwidth",
         example="6", shown="{number} streams",
     ),
     Attribute(

@@ -51,17 +51,19 @@ class Cache(Record):
     that are loaded and stored again. `beside_far_bytes_per_s`: the same beside lines from farther than the next level.
     `energy_j_per_byte`: of a byte across the boundary to the nearer level, in addition to the constant power.
 
-    Only expected times use what follows. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of
-    loads. `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded lines,
+    Only expected times use what follows. `typical_bytes_per_s`: the bandwidth in the median over working sets; the
+    bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads.
+    `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded lines,
     including the lines whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what code
     keeps of it beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in
-    while the core's loads and stores wait. `strided_bytes_per_s`: the rate of its lines where every load takes another
-    one, too far from the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these
-    lines adds to the time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an
-    odd number of lines apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if
-    all lines fall into one set of the nearer cache. `buffers`: the lines that loads find on their way into it.
-    `random_bytes_per_s`, `random_stores_bytes_per_s`: as the strided ones, for randomly accessed lines. `restart_s`:
-    what a stream from it loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    while the core's loads and stores wait. `one_stream_bytes_per_s`: the rate of a single stream, where only `streams`
+    of them reach the bandwidth. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too
+    far from the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds
+    to the time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of
+    lines apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall
+    into one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `random_bytes_per_s`,
+    `random_stores_bytes_per_s`: as the strided ones, for randomly accessed lines. `restart_s`: what a stream from it
+    loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Cache(Record):
     copies: int = 1
     write_allocate: bool | Fraction | None = None
     duplex: bool = False
+    typical_bytes_per_s: Fraction | None = None
     stores_bytes_per_s: Fraction | None = None
     written_bytes_per_s: Fraction | None = None
     written_loads_bytes_per_s: Fraction | None = None
@@ -80,6 +83,8 @@ class Cache(Record):
     beside_updates_bytes_per_s: Fraction | None = None
     beside_far_bytes_per_s: Fraction | None = None
     holds_bytes: int | None = None
+    one_stream_bytes_per_s: Fraction | None = None
+    streams: int = 0
     fill_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
@@ -107,8 +112,7 @@ class Cache(Record):
 class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    Its rates are as for caches; `streamed_bytes_per_s` is that of stores that bypass the caches, and
-    `one_stream_bytes_per_s` that of a single stream, where only `streams` of them reach the bandwidth.
+    Its rates are as for caches; `streamed_bytes_per_s` is that of stores that bypass the caches.
     """
 
     name: str
@@ -123,9 +127,9 @@ class Memory(Record):
     random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
     energy_j_per_byte: Fraction | None = None
-    streamed_bytes_per_s: Fraction | None = None
     one_stream_bytes_per_s: Fraction | None = None
     streams: int = 0
+    streamed_bytes_per_s: Fraction | None = None
     source: str = ""
 
 

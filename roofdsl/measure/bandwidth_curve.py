@@ -136,8 +136,8 @@ class Bandwidth:
     levels behind the next one, if it was measured separately. allocated: the share of the written lines that are loaded
     first, if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: the rate of an
     update in place, counted the same way; None if there is none. one_stream_per_s: the rate of a load of one array if
-    many streams were measured and are clearly faster; `streams`: the number of streams of the fastest pattern, a load
-    and a store of an array being one each. working_set_bytes, spread: of the point at which `fastest` was measured, per
+    more streams are clearly faster; `streams`: the number of streams of the fastest pattern, a load and a store of an
+    array being one each. working_set_bytes, spread: of the point at which `fastest` was measured, per
     core.
     """
 
@@ -180,7 +180,7 @@ def bandwidth(
     fastest, slowest = max(rates, key=lambda n: rates[n]), min(rates, key=lambda n: rates[n])
     at = next(p for p in points if p.pattern.name == fastest)
     updates = [p.rate(counts, share) for p in points if p.pattern in (UPDATE, UPDATES)]
-    one = rates.get(LOAD.name, rates[fastest]) if any(p.pattern in MANY for p in points) else rates[fastest]
+    one = rates.get(LOAD.name, rates[fastest])
     several = one < FEWER * rates[fastest]
     return Bandwidth(
         rates[fastest], fastest, slowest, counts, tuple(rates.items()),

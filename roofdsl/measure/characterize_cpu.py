@@ -69,7 +69,10 @@ class Characterization:
     def alone(self) -> Characterization:
         """The results for one core alone, from the same run, for single-threaded code."""
         peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
-        levels = tuple(replace(level, all_cores=level.one_core, holds_bytes=level.holds_alone) for level in self.levels)
+        levels = tuple(
+            replace(level, all_cores=level.one_core, holds_bytes=level.holds_alone, typical=level.typical_alone)
+            for level in self.levels
+        )
         return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core, energy=None)
 
 

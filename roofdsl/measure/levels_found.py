@@ -24,8 +24,9 @@ class Level:
 
     capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
     agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
-    one_core: the bandwidth of one core alone; `all_cores` that of all together. holds_bytes: the part of the last cache
-    that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None if that is all of it.
+    one_core: the bandwidth of one core alone; `all_cores` that of all together. Both are the best of all working sets
+    in the level; `typical` and `typical_alone` are the median. holds_bytes: the part of the last cache that all cores
+    keep if others use it too; `holds_alone`: the part that one core keeps; None if that is all of it.
     """
 
     name: str
@@ -37,6 +38,8 @@ class Level:
     one_core: Bandwidth
     holds_bytes: int | None = None
     holds_alone: int | None = None
+    typical: Bandwidth | None = None
+    typical_alone: Bandwidth | None = None
 
     def kept_bytes(self, cores: int) -> int:
         """The capacity that remains for one core, or for all of several."""
@@ -76,9 +79,9 @@ def find_levels(
     below = below_share = 0.0  # the capacity of the level before, for one core and for all
     for c in caches:
         share = c.capacity_bytes * min(c.copies, cores) / cores
-        alone_there = _inside(alone, below * 1.5, c.capacity_bytes * 0.75)
-        together_there = _inside(together, below_share * 1.5, share * 0.75)
-        widths = _bandwidths(alone_there, together_there, first=not levels)
+        ranges = (alone, below * 1.5, c.capacity_bytes * 0.75), (together, below_share * 1.5, share * 0.75)
+        widths = _bandwidths(*(_inside(*there) for there in ranges), first=not levels)
+        typical = [_typical(_middle(*there), widths[0]) for there in ranges] if levels else [None, None]
         holds: tuple[int | None, int | None] = (None, None)
         if c is caches[-1] and levels and c.reported is not None:
             far = BEYOND * c.capacity_bytes
@@ -88,7 +91,9 @@ def find_levels(
             if one is not None:
                 whole = c.reported.size_bytes >> 10
                 notes.append(f"{c.name}: {whole} KiB reported, of which a core keeps {one >> 10} KiB beside others")
-        levels.append(Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths, *holds))
+        levels.append(
+            Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths, *holds, *reversed(typical))
+        )
         below, below_share = c.capacity_bytes, share
     last = max((c.capacity_bytes for c in caches), default=0)
     far_alone, far_together = (_inside(s, BEYOND * last / n, float("inf")) for s, n in ((alone, 1), (together, cores)))
@@ -157,6 +162,23 @@ def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
             best = min(sweep.of(pattern), key=lambda p: abs(p.working_set_bytes / middle - 1))
         found.append(best)
     return found
+
+
+def _middle(sweep: Sweep, low: float, high: float) -> list[Point]:
+    """The point of median rate of each pattern within these working sets; none of patterns without a point there."""
+    found = []
+    for pattern in PATTERNS:
+        inside = sorted(sweep.of(pattern), key=lambda p: p.bytes_per_s)
+        inside = [p for p in inside if low <= p.working_set_bytes <= high]
+        found += inside[(len(inside) - 1) // 2 : (len(inside) + 1) // 2]
+    return found
+
+
+def _typical(points: Sequence[Point], best: Bandwidth) -> Bandwidth | None:
+    """The bandwidth of such points, with bytes counted as for the best ones; None if they are too few."""
+    if len(points) < len(PATTERNS):
+        return None
+    return bandwidth(points, best.counts, with_updates=True, allocated=best.allocated)
 
 
 def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:

@@ -209,8 +209,13 @@ def _levels(found: Characterization) -> Iterator[str]:
             options["copies"] = copies if copies > 1 else None
         options["holds_bytes"] = level.holds_bytes
         options["duplex"] = level.all_cores.counts == "duplex"
-        options["stores_bytes_per_s"] = stores_per_s(level.all_cores) if k else None  # L1's are the core's own
-        written_s, loads_s = written_rates(level.all_cores) if k else (None, None)
+        typical = level.typical or level.all_cores
+        if typical.bytes_per_s < TYPICAL * level.all_cores.bytes_per_s:
+            options["typical_bytes_per_s"] = typical.bytes_per_s
+        if k:
+            options |= {"one_stream_bytes_per_s": typical.one_stream_per_s, "streams": typical.streams}
+        options["stores_bytes_per_s"] = stores_per_s(typical) if k else None  # L1's are the core's own
+        written_s, loads_s = written_rates(typical) if k else (None, None)
         options |= {"written_bytes_per_s": written_s, "written_loads_bytes_per_s": loads_s}
         options |= _besides(found, k, beside, beside_far)
         options |= _strided(found, level, first=not k) | _random(found, level)
@@ -232,6 +237,10 @@ def _levels(found: Characterization) -> Iterator[str]:
     rate = show_bandwidth(memory.all_cores.bytes_per_s)
     head = f"memory DRAM {show_size(memory.capacity_bytes)}, {rate}"
     yield f'{head}{written("memory", options)} source "{about_bandwidth(memory.all_cores)}"'
+
+
+TYPICAL = 0.97
+"""A typical rate at this part of a cache's bandwidth, or higher, counts as the bandwidth."""
 
 
 def _besides(found: Characterization, place: int, near: Beside | None, far: Beside | None) -> dict[str, object]:

@@ -23,11 +23,9 @@ from roofdsl.predict.ecm import (
     transfer_s,
     turns_s,
 )
-from roofdsl.predict.few_streams import CAUSE as FEW_STREAMS
-from roofdsl.predict.few_streams import REMEDY as MORE_STREAMS
-from roofdsl.predict.few_streams import with_few_streams
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moved, Moving, delays, restarts_s
+from roofdsl.predict.own_rates import at_own_rates, with_typical_rates
 from roofdsl.predict.unchanged import CAUSE, without_stores
 
 
@@ -157,16 +155,17 @@ def expected(
         levels = [without_stores(level) for level in levels]
         moving = replace(moving, more=tuple(_without_stores(more) for more in moving.more))
     counted = nearest_first(moving.more[-1].levels, machine) if moving.more else levels
-    counted = [with_few_streams(level, moving.streams, machine) for level in counted]
+    moving = replace(moving, more=(*moving.more, *at_own_rates(counted, moving.streams, machine)))
+    counted, usual = list(moving.more[-1].levels) if moving.more else counted, with_typical_rates(machine)
     moved = [level.with_allocated() for level in counted]
     farther = [level for level in moved if not is_nearest(level)]
     called = launch_s if core.launch_s is None else Fraction(core.launch_s)
     last = core.steps[-1]
     core_s, loads_s = Fraction(last.overlapping_s), Fraction(last.loads_s)
-    transfers = tuple((level.name, transfer_s(level, machine)) for level in farther)
-    slower = delays(moving, farther, transfers, loads_s, machine)
+    transfers = tuple((level.name, transfer_s(level, usual)) for level in farther)
+    slower = delays(moving, farther, transfers, loads_s, usual)
     data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
-    data_s = max([data_s, measured_turns_s(moved, machine), *(delay.seconds_s for delay in slower)])
+    data_s = max([data_s, measured_turns_s(moved, usual), *(delay.seconds_s for delay in slower)])
     lost_s, lost_at = restarts_s(farther, machine)
     lost_s = min(core_s, data_s, lost_s)
     # a launch precedes the work, and does not overlap with it
@@ -179,10 +178,8 @@ def expected(
     if unchanged:
         ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
     ladder += _moving_rungs(moving, ladder[-1].reached_s)
-    behind = [level for level in counted if not is_nearest(level)]
-    reached_s = max([ladder[-1].reached_s, *(level.time_s for level in behind)])
-    ladder.append(Rung(FEW_STREAMS.format(machine.main_memory.name), MORE_STREAMS, reached_s))
-    ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=machine)
+    behind, reached_s = [level for level in counted if not is_nearest(level)], ladder[-1].reached_s
+    ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=usual)
     if lost_s:
         ladder.append(Rung(_LOST.format(lost_at), NEARER, max(ladder[-1].reached_s, core_s, data_s) + lost_s))
     ladder.append(_launch_rung(ladder[-1].reached_s, work_s + called))

@@ -33,10 +33,10 @@ class Moved(Record):
 
 
 class Moving(Record):
-    """What the hardware moves. more: the causes of traffic beyond the bytes of the bound; the last has all of it.
-    walks: the strided walks, scattered: the randomly accessed lines; None without any. unchanged: whether no
-    line is written back, provided that the code's stores are masked. streams: the number of streams from memory, None
-    if it is unknown or does not matter.
+    """What the hardware moves, and how fast. more: the causes of traffic beyond the bytes of the bound, and of lower
+    rates; the last has all of them. walks: the strided walks, scattered: the randomly accessed lines; None
+    without any. unchanged: whether no line is written back, provided that the code's stores are masked. streams: the
+    number of streams, None if it is unknown or does not matter.
     """
 
     more: tuple[Moved, ...] = ()

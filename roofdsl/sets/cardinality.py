@@ -34,6 +34,22 @@ def cardinality(counted: Any, share: float = 1) -> Any:
 
     share: of the limit, for this count alone. Raises TooHard.
     """
+    if isinstance(counted, isl.Map):  # seldom the same
+        return _counted(counted, share)
+    with unlimited():  # the library crashes if it reaches the limit while writing
+        key = str(counted)
+    if key not in _sets:
+        if len(_sets) >= MOST_KNOWN:
+            _sets.clear()
+        _sets[key] = _counted(counted, share)
+    return _sets[key]
+
+
+_sets: dict[str, Any] = {}
+"""The counts of sets: W, the compulsory traffic of several conventions and the plateaus ask for many of them again."""
+
+
+def _counted(counted: Any, share: float) -> Any:
     parts = _basics(counted)
     is_map = isinstance(counted, isl.Map)
     floors = max((p.dim(_DIV) for p in parts), default=0)

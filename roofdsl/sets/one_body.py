@@ -22,10 +22,9 @@ import islpy as isl
 from roofdsl.sets.cardinality import added
 from roofdsl.sets.images import Images
 from roofdsl.sets.stream import Reference
+from roofdsl.sets.whole_iterations import Offset, point, touched_boxes, without_place, without_places
 
-Offset = tuple[int, ...]
-
-_IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
+_OUT, _SET = isl.dim_type.out, isl.dim_type.set
 
 
 @dataclass
@@ -56,7 +55,7 @@ class OneBody:
         map.
         """
         after, before = _place(previous.range()), _place(previous.domain())
-        back = _point(without_place(without_place(previous).reverse()).deltas())
+        back = point(without_place(without_place(previous).reverse()).deltas())
         if after is None or before is None or back is None:
             return None
         if back not in self._windows:
@@ -66,7 +65,7 @@ class OneBody:
 
 def one_body(
     groups: Mapping[str, Sequence[Reference]],
-    boxes: Mapping[str, Any],
+    boxes: Mapping[str, Any] | None,
     images: Mapping[str, Images],
     alike: Mapping[str, str],
     line_bytes: Mapping[str, int],
@@ -81,12 +80,12 @@ def one_body(
     for name, references in groups.items():
         own, lines = list[tuple[int, Offset]](), list[tuple[int, Any]]()
         for r in references:
-            place, here = _place(r.domain), _loops(r.domain)
+            place, here = _place(r.domain), without_places(r.domain)
             iterations = here if iterations is None else iterations
             if place is None or not here.is_equal(iterations):
                 return None
             lines.append((place, without_place(r.location)))
-            offset = _point(images[name].relative(lines[-1][1]).range())
+            offset = point(images[name].relative(lines[-1][1]).range())
             if offset is not None:
                 own.append((place, offset))
         if len(own) == len(references):
@@ -94,7 +93,10 @@ def one_body(
         else:
             others[name] = lines
     first = {name: without_place(groups[name][0].location) for name in offsets}
-    whole = {name: without_place(box) for name, box in boxes.items()}
+    if boxes is None:
+        whole = {name: touched_boxes(references, images[name]) for name, references in groups.items()}
+    else:
+        whole = {name: without_place(box) for name, box in boxes.items()}
     return OneBody(iterations, whole, images, offsets, others, first, alike, line_bytes) if offsets else None
 
 
@@ -144,7 +146,7 @@ class _Windows:
         found = {}
         for name, references in self.body.offsets.items():
             earlier = self.body.images[name].relative(self.shift.apply_range(self.body.first[name]))
-            here, there = references[0][1], _point(earlier.range())
+            here, there = references[0][1], point(earlier.range())
             assert there is not None  # all references move along
             found[name] = tuple(a - b for a, b in zip(here, there, strict=True))
         return found
@@ -230,25 +232,7 @@ class _Windows:
         return {name: self.body.images[name].relative(relation) for name, relation in self._relations.items()}
 
 
-def without_place(relation: Any) -> Any:
-    """An isl.Map from accesses as one from iterations: without the last dimension, which is a place in the text."""
-    last = relation.dim(_IN) - 1
-    name = relation.get_tuple_name(_IN)
-    return relation.project_out(_IN, last, 1).set_tuple_name(_IN, name)
-
-
-def _loops(accesses: Any) -> Any:
-    last = accesses.dim(_SET) - 1
-    return accesses.project_out(_SET, last, 1).set_tuple_name(accesses.get_tuple_name()).coalesce()
-
-
 def _place(accesses: Any) -> int | None:
     """The place in the text of all `accesses`; None if they are at several places."""
     value = accesses.plain_get_val_if_fixed(_SET, accesses.dim(_SET) - 1)
     return int(value.to_python()) if value.is_int() else None
-
-
-def _point(values: Any) -> Offset | None:
-    """The only point of a set, in numbers; None if there are more."""
-    found = [values.plain_get_val_if_fixed(_SET, k) for k in range(values.dim(_SET))]
-    return tuple(int(v.to_python()) for v in found) if all(v.is_int() for v in found) else None

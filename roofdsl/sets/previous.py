@@ -11,7 +11,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
-from roofdsl.sets.library import last_images
+from roofdsl.sets.library import last_images, unlimited
 
 
 class NotCertified(Exception):
@@ -38,10 +38,12 @@ def certify_previous(previous: Any, candidates: Any) -> None:
         raise NotCertified("it misses accesses that have an earlier one")
     if not previous.is_single_valued():
         raise NotCertified("it names several accesses for one")
-    # access -> everything after its claimed previous access
-    later = previous.apply_range(isl.Map.lex_lt(previous.get_space().range()))
-    if not later.is_disjoint(candidates):
-        raise NotCertified("a later candidate lies between")
+    after = isl.Map.lex_lt(previous.get_space().range())
+    # Every part of the map is compared with the candidates of its own accesses only, instead of every part with all.
+    for basic in previous.get_basic_maps():
+        part = isl.Map.from_basic_map(basic)
+        if not part.apply_range(after).is_disjoint(candidates.intersect_domain(part.domain())):
+            raise NotCertified("a later candidate lies between")
 
 
 class Claim(Record):
@@ -58,6 +60,7 @@ class Claim(Record):
         """`latest` in as few parts as possible: the certificate looks at every pair of parts."""
         return self.latest.coalesce()
 
+    @cached_property
     def certified(self) -> Any:
         """The certified map: `merged`, or where that is wrong, what other methods find, which avoid known errors of the
         library.
@@ -76,18 +79,31 @@ class Claim(Record):
         raise failure
 
 
+_claims: dict[str, Claim] = {}
+"""Claims by the text of what is touched. Attempts with more and more operations begin with the same question."""
+
+MOST_CLAIMS = 64
+
+
 def claimed_previous(touch: Any) -> Claim:
     """The library's answer, before its certificate, which may take seconds: a caller may have no use for the map.
 
     Raises TooHard.
     """
-    candidates = earlier_on_same_line(touch)
-    return Claim(candidates, last_images(candidates))
+    with unlimited():  # the library crashes if it reaches the limit while writing
+        key = str(touch)
+    if key not in _claims:
+        candidates = earlier_on_same_line(touch)
+        claim = Claim(candidates, last_images(candidates))
+        if len(_claims) >= MOST_CLAIMS:
+            _claims.clear()
+        _claims[key] = claim
+    return _claims[key]
 
 
 def previous_access(touch: Any) -> Any:
     """The certified map from each access to the previous one on its line. Raises NotCertified."""
-    return claimed_previous(touch).certified()
+    return claimed_previous(touch).certified
 
 
 def _coalesced(candidates: Any) -> Any:

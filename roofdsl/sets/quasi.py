@@ -43,6 +43,16 @@ class Quasi:
 
     terms: tuple[tuple[Monomial, Fraction], ...]
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((Quasi, self.terms))
+
+    def __hash__(self) -> int:  # as for floors
+        return self._hash
+
+    def __getstate__(self) -> dict[str, tuple[tuple[Monomial, Fraction], ...]]:
+        return {"terms": self.terms}
+
     @staticmethod
     def of(terms: Mapping[Monomial, Rational]) -> Quasi:
         kept = [(m, c if isinstance(c, Fraction) else Fraction(c)) for m, c in terms.items() if c]

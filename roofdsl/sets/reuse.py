@@ -18,12 +18,13 @@ from roofdsl.sets.cardinality import added, cardinality, joined, require_few_flo
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import ONE_OF_MANY, on_all_cores, pieces, unlimited
-from roofdsl.sets.one_body import one_body, without_place
+from roofdsl.sets.one_body import one_body
 from roofdsl.sets.previous import Claim, claimed_previous, previous_access
 from roofdsl.sets.previous_by_pairs import MANY_PAIRS, previous_by_pairs
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
 from roofdsl.sets.stream import Reference, Stream
+from roofdsl.sets.whole_iterations import in_few_boxes, in_one_box, without_place
 
 
 class ArrayReuse(Record):
@@ -124,10 +125,10 @@ MANY_REFERENCES = 16
 class Touched:
     """The bytes of the distinct lines that windows of instances touch, by array.
 
-    If the accesses of every whole iteration of the innermost loops form one box, whole iterations are counted as boxes,
-    and only the partial iterations at both ends of a window access by access. Lines that many references touch are
-    counted by `Images`, once for all windows that touch the same lines. Lines of few references are counted directly,
-    which leaves fewer pieces.
+    If the accesses of every whole iteration of the innermost loops form one box, or few if there are many references,
+    whole iterations are counted as boxes, and only the partial iterations at both ends of a window access by access.
+    Lines that many references touch are counted by `Images`, once for all windows that touch the same lines. Lines of
+    few references are counted directly, which leaves fewer pieces.
     """
 
     def __init__(self, groups: Mapping[str, Sequence[Reference]], line_bytes: Mapping[str, int]) -> None:
@@ -140,31 +141,10 @@ class Touched:
         firsts = {name: Images(self.touch[name]) for name in dict.fromkeys(self._alike.values())}
         self._images = {name: firsts[first] for name, first in self._alike.items()}
         self._known: dict[tuple[str, str], Any] = {}
-        self._boxes = self._whole_iterations()
-        self._body = (
-            one_body(groups, self._boxes or self.touch, self._images, self._alike, line_bytes) if self._many else None
-        )
-
-    def _whole_iterations(self) -> Mapping[str, Any] | None:
-        """array -> isl.Map from an iteration, at place 0, to its lines; None if these are not boxes."""
-        boxes = {}
-        for name, location in self.touch.items():
-            last = location.dim(isl.dim_type.in_) - 1
-            if last < 0:  # one statement, outside any loop
-                return None
-            # The last dimension is the place in the text. Projecting it out and putting it back as 0 gives an iteration
-            # with everything that its statements touch.
-            spread = location.project_out(isl.dim_type.in_, last, 1).insert_dims(isl.dim_type.in_, last, 1)
-            spread = spread.fix_val(isl.dim_type.in_, last, isl.Val(0))
-            spread = spread.set_tuple_name(isl.dim_type.in_, location.get_tuple_name(isl.dim_type.in_))
-            # A hull that contains nothing else is the touched set in one piece, so lines that several references share
-            # need not be distinguished in the count.
-            hull = isl.Map.from_basic_map(spread.simple_hull())
-            if not hull.is_subset(spread):
-                return None
-            boxes[name] = hull
-        # One box for each reference would be as many as before.
-        return boxes if len(boxes) < sum(len(t.get_basic_maps()) for t in self.touch.values()) else None
+        self._boxes = in_one_box(self.touch)
+        if self._boxes is None and self._many:
+            self._boxes = in_few_boxes(groups, self._images)
+        self._body = one_body(groups, self._boxes, self._images, self._alike, line_bytes) if self._many else None
 
     def since(self, previous: Any, known: Collection[str] = ()) -> dict[str, Any]:
         """array -> isl.Map from an access to what is touched from the previous access (included) to it (excluded).
@@ -263,14 +243,13 @@ class Touched:
         return [self._added(row) for row in rows]
 
     def _added(self, row: Iterable[tuple[str, tuple[str, str], int | None, Any]]) -> Any:
-        total: Any = None
+        counts = []
         for name, key, place, domain in row:
             count = self._known[key]
             if count is not None:
                 count = restored(count, [] if place is None else [place], domain)
-                count = count.scale_val(isl.Val(self.line_bytes[name]))
-                total = count if total is None else total.add(count).coalesce()
-        return total
+                counts.append(count.scale_val(isl.Val(self.line_bytes[name])))
+        return added(counts) if counts else None
 
 
 def _floors(part: Any) -> int:
@@ -337,7 +316,7 @@ def _with_distance(claim: Any, touched: Touched) -> tuple[Any, Any]:
     # Windows with many floors are too hard to count, which is seen in less time than a certificate takes. The distances
     # are used only if the certificate is for the map that they were counted for.
     distance = reuse_distance(claim.merged, touched)
-    previous = claim.certified()
+    previous = claim.certified
     if previous is not claim.merged:  # counted anew, with nothing that is remembered of the wrong map
         distance = reuse_distance(previous, Touched(touched.groups, touched.line_bytes))
     return previous, distance
@@ -379,7 +358,14 @@ def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ..
 
 
 def _joined(domains: Sequence[Any]) -> Any:
-    return domains[0] if len(domains) == 1 else reduce(isl.Set.union, domains).coalesce()
+    if len(domains) == 1:
+        return domains[0]
+    whole = reduce(isl.Set.union, domains).coalesce()
+    if len(whole.get_basic_sets()) == 1:
+        return whole
+    # The library may cut a box along lines across it, and leave the parts as they are. Their counts have floors.
+    hull = isl.Set.from_basic_set(whole.simple_hull())
+    return hull if hull.is_subset(whole) else whole
 
 
 def _end_distances(own: Any, touched: Touched) -> tuple[tuple[Any, Quasi], ...]:

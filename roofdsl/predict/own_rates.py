@@ -1,0 +1,99 @@
+"""The rates to be expected of caches and memory, where they are below the best ones, which the bound takes.
+
+Over working sets of different sizes, a cache rarely delivers its bandwidth: others use it too, and pages fall into its
+sets by chance. A machine may state the rate in the median (`typical`).
+
+A core fetches only a few lines of each stream ahead. One stream then gets what these lines hold over the memory's
+latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the rate of one
+stream (`one_stream`) and how many reach the bandwidth (`streams`); in between, the rate rises by the same amount for
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from roofdsl.counts.traffic_at import ArrayLines, first_touches_at
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.predict.level_time import LevelTime
+from roofdsl.predict.moving import Moved
+
+TYPICAL = "bandwidth of {} that is typical, not the best"
+FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at once"
+
+
+def with_typical_rates(machine: Machine) -> Machine:
+    """The machine whose caches have the bandwidth to be expected."""
+    caches = [
+        replace(c, bandwidth_bytes_per_s=c.typical_bytes_per_s or c.bandwidth_bytes_per_s) for c in machine.caches
+    ]
+    return replace(machine, caches=tuple(caches))
+
+
+def at_own_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine: Machine) -> Iterator[Moved]:
+    """The levels at typical rates, and then at the rates of so many streams; each only where the machine states such
+    rates. streams: as `streams_of` counts them.
+    """
+    farther = {part.name: part for part in machine.hierarchy[1:]}
+    typical = {name: _typical_share(part) for name, part in farther.items()}
+    few = {name: Fraction(1) if streams is None else _share_of(streams, part) for name, part in farther.items()}
+    for cause, remedy, shares in ((TYPICAL, "", typical), (FEW, MORE, few)):
+        slow = [level.name for level in levels if shares.get(level.name, 1) < 1 and level.bytes]
+        if slow:
+            levels = [v.at_bandwidth(v.bandwidth_bytes_per_s * shares[v.name]) if v.name in slow else v for v in levels]
+            yield Moved(cause.format(" and ".join(slow)), remedy, tuple(levels))
+
+
+def _typical_share(part: Cache | Memory) -> Fraction:
+    """The part of its bandwidth that a level typically delivers."""
+    return _expected_per_s(part) / part.bandwidth_bytes_per_s
+
+
+def _expected_per_s(part: Cache | Memory) -> Fraction:
+    typical = part.typical_bytes_per_s if isinstance(part, Cache) else None
+    return typical or part.bandwidth_bytes_per_s
+
+
+def _share_of(streams: Fraction, part: Cache | Memory) -> Fraction:
+    """The part of the rate to be expected of a level that so many streams get."""
+    if part.one_stream_bytes_per_s is None or streams >= part.streams:
+        return Fraction(1)
+    one = min(Fraction(1), part.one_stream_bytes_per_s / _expected_per_s(part))
+    return one + (1 - one) * (streams - 1) / (part.streams - 1)
+
+
+def streams_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Fraction | None:
+    """The number of streams of a launch: the mean over its outermost loops, by their bytes. None if no level states a
+    rate of one stream, if nothing moves, and if counting takes too long.
+
+    A loaded array is a stream, and a stored one is another. Streams of different lengths count as fewer: with b bytes
+    each, as (sum of b)^2 / (sum of b^2), which is their number if they are equally long. Each datum counts once.
+    """
+    if all(part.one_stream_bytes_per_s is None for part in machine.hierarchy):
+        return None
+    allocates = machine.last_cache is not None and bool(machine.last_cache.write_allocate)
+    weighed, total = Fraction(0), 0
+    for loop in kernel.body:
+        try:
+            streams = _bytes(first_touches_at(replace(kernel, body=(loop,)), values), allocates)
+        except CommandError:
+            return None
+        moved, squares = sum(streams), sum(b * b for b in streams)
+        if squares:
+            weighed, total = weighed + moved * Fraction(moved * moved, squares), total + moved
+    return weighed / total if total else None
+
+
+def _bytes(arrays: Sequence[ArrayLines], allocates: bool) -> list[int]:
+    """The bytes of each stream: those loaded and those stored of every array. A machine that allocates lines for writes
+    loads what is written first, too.
+    """
+    found = []
+    for a in arrays:
+        loaded = a.begun if allocates else a.begun_by_read
+        found += [loaded * a.line_bytes, a.stored * a.line_bytes]
+    return found
