@@ -12,7 +12,8 @@ from benchmarks.kernels import fresh, shipped
 from benchmarks.measure import Timing, markdown, show_seconds, timed
 from benchmarks.peers import KERNELS, Answer
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
-from roofdsl.counts.traffic_at import access_count, footprint_at, traffic_at, work_at
+from roofdsl.counts.traffic_at import access_count, footprint_at, traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 

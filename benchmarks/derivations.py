@@ -10,7 +10,8 @@ from benchmarks.kernels import fresh, shipped, size_of
 from benchmarks.measure import Timing, markdown, show_seconds, timed
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
-from roofdsl.counts.traffic_at import traffic_at, work_at
+from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel, Traffic

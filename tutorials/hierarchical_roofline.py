@@ -21,7 +21,7 @@
 # %%
 from pathlib import Path
 
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_names

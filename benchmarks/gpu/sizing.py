@@ -19,7 +19,7 @@ from benchmarks.sizes import FIXED, STEP, accesses_at, is_legal
 from roofdsl.checks.parallel import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.integers import Compare, Const, Mod, Sym
 from roofdsl.loops.model import Kernel

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.advise.regions import NoBound, traffic_at_most
 from roofdsl.counts.sector_traffic import Transfers
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
@@ -17,9 +17,9 @@ from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import launches_of_kernel
+from roofdsl.predict.launch_orders import Orders, orders_of
 from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
-from roofdsl.predict.orders import Orders, orders_of
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.time_model import larger_direction
 

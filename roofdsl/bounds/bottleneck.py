@@ -76,8 +76,8 @@ def bottleneck(flow: Flow, size: Any) -> Bottleneck | None:
     return _added(flow, size, (*_turns(depends), *_rounds(depends), *meetings(depends)))
 
 
-def sweep(flow: Flow, size: Any) -> Bottleneck | None:
-    """Like `bottleneck`, for sweeps."""
+def sweep_bottleneck(flow: Flow, size: Any) -> Bottleneck | None:
+    """Like `bottleneck`, for the moments of `sweeps.py`."""
     return _added(flow, size, sweeps(flow, Dependences(flow)))
 
 

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import sympy
 
-from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep
+from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep_bottleneck
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
-from roofdsl.bounds.lower_bound import LowerBound, Stretches
+from roofdsl.bounds.lower_bound import LowerBound, Segments
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil
@@ -92,7 +92,7 @@ class Bound:
         sizes = {a.name: a.type.bytes for a in self.kernel.arrays if not a.is_scalar}
         smallest = min(sizes.values(), default=1)
         parts = [(name, getattr(self, name)) for name in ("partition", "stencil", "bottleneck", "sweep")]
-        in_bytes: tuple[tuple[str, Stretches], ...] = ()
+        in_bytes: tuple[tuple[str, Segments], ...] = ()
         if len(set(sizes.values())) > 1 and self.partition is not None and self.flow is not None:
             from roofdsl.bounds.element_bytes import partition_bytes
 
@@ -138,7 +138,7 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     narrow = swept = None
     if waves is None:
         narrow = _guarded("the bottleneck argument", lambda: bottleneck(found, size), notes, FEW_OPERATIONS)
-        swept = _guarded("the sweep argument", lambda: sweep(found, size), notes, FEW_OPERATIONS)
+        swept = _guarded("the sweep argument", lambda: sweep_bottleneck(found, size), notes, FEW_OPERATIONS)
     others = [once.leading, *([narrow.leading] if narrow is not None else [])]
     # The leading term of this bound falls as S grows, the others' do not: if it gives no more at S = 1, it never does.
     if partitioned is not None and _covered(partitioned.leading, others, size):

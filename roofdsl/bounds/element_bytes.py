@@ -1,8 +1,8 @@
 """The partition argument in bytes, for kernels whose arrays have elements of different sizes.
 
-A stretch of the run has X bytes of objects to work with, and the objects of class c have at least e_c bytes each. With
+A segment of the run has X bytes of objects to work with, and the objects of class c have at least e_c bytes each. With
 x_c objects of class c, the executions are at most prod_c x_c^s_c up to a constant, and sum_c e_c x_c <= X. This is
-largest at x_c = X s_c / (s e_c): in bytes, the constant of `partition.Allowed` is divided by prod_c e_c^s_c. A stretch
+largest at x_c = X s_c / (s e_c): in bytes, the constant of `partition.Allowed` is divided by prod_c e_c^s_c. A segment
 ends with the arrival that completes its T bytes, so it may have one element more. For f16 operands and f32 sums,
 2 m n k / sqrt(S) loads of a product become 8 m n k / sqrt(bytes) bytes, where taking all elements for the smallest ones
 gives 4 sqrt(2) m n k / sqrt(bytes).
@@ -15,7 +15,7 @@ from fractions import Fraction
 import sympy
 
 from roofdsl.bounds.flow import Flow, sets
-from roofdsl.bounds.lower_bound import Power, Share, Stretches, rounded_up
+from roofdsl.bounds.lower_bound import Power, Segments, Share, rounded_up
 from roofdsl.bounds.partition import Partition, rational
 from roofdsl.bounds.pieces import Piece
 
@@ -23,7 +23,7 @@ WIDEST = 16
 """Bytes of the largest element of the language. Values in registers are taken to be as large."""
 
 
-def partition_bytes(flow: Flow, partition: Partition) -> Stretches | None:
+def partition_bytes(flow: Flow, partition: Partition) -> Segments | None:
     """The argument in bytes, for a fast memory of so many bytes; None where nothing is proven.
 
     Interval products are left out: what they count for a value made on chip holds for elements of one size.
@@ -41,7 +41,7 @@ def partition_bytes(flow: Flow, partition: Partition) -> Stretches | None:
         shares.append(Share((allowed.piece.size,), (Power(rounded_up(constant), power),)))
         made += [(largest, m) for m in allowed.piece.made]
     ratio = Fraction(1) / (power - 1)
-    return Stretches(tuple(shares), ratio, False, partition.registers * WIDEST, largest, tuple(made), apart=True)
+    return Segments(tuple(shares), ratio, False, partition.registers * WIDEST, largest, tuple(made), apart=True)
 
 
 def _class_bytes(flow: Flow, piece: Piece) -> dict[int, int]:

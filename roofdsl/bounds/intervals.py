@@ -11,7 +11,7 @@ the set of the pairs (i, j), and x the number of pairs in R that are also the le
 docs/proofs.md has the proof.
 
 If every operand is the last version of its element, and all updates of an element form one chain (`_final`), each of
-the x pairs is finished and used in the same stretch. It is finished once in a run, and counts as FINISHED arrivals.
+the x pairs is finished and used in the same segment. It is finished once in a run, and counts as FINISHED arrivals.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _final(flow: Flow, statement: Statement, place: Read, values: Any) -> bool:
     """Whether each value is the last of its element in one chain of updates by the statement, or the statement never
     updates its element.
 
-    A stretch that updates an element and uses its value as an operand makes that value itself, since all updates come
+    A segment that updates an element and uses its value as an operand makes that value itself, since all updates come
     before the use.
     """
     own = isl.UnionSet.from_set(statement.domain)

@@ -1,7 +1,7 @@
 """A lower bound as numbers: exact arithmetic without sympy, in records that can be kept on disk.
 
-The arguments of a bound (`bound.Bound`) have three forms: counts of input elements; `Stretches`, for arguments that cut
-the run into stretches; and `Live`, for arguments with values that are live at certain moments. Roots are rounded such
+The arguments of a bound (`bound.Bound`) have three forms: counts of input elements; `Segments`, for arguments that cut
+the run into segments; and `Live`, for arguments with values that are live at certain moments. Roots are rounded such
 that a bound may be too low, by less than one part in 10^15, and never too high.
 """
 
@@ -40,13 +40,13 @@ class Power(Record):
 
 
 class Share(Record):
-    """Executions of which a stretch with X objects holds at most the sum of `allowed` at X."""
+    """Executions of which a segment with X objects holds at most the sum of `allowed` at X."""
 
     executions: tuple[Cases, ...]
     allowed: tuple[Power, ...]
 
 
-class Stretches(Record):
+class Segments(Record):
     """loads >= T (sum over shares of |executions| / allowed(X) - 1) - made, with X = room + T + more.
 
     room = S + `registers`; T = `ratio` room, as a whole number if `whole`. made: arrivals that are no loads, each count
@@ -65,20 +65,20 @@ class Stretches(Record):
     def loads(self, sizes: Mapping[str, int], size: int, memories: int = 1) -> Fraction:
         """The loads into `memories` fast memories of `size` each, whatever executions each of them serves.
 
-        A stretch belongs to one memory, and what another one computed arrives in it by a load. Each memory may have one
-        stretch that is not whole: T (sum of |executions| / allowed(X) - memories) - made. If several memories begin
+        A segment belongs to one memory, and what another one computed arrives in it by a load. Each memory may have one
+        segment that is not whole: T (sum of |executions| / allowed(X) - memories) - made. If several memories begin
         partial sums of one result, those of all but one are loaded to be added: what is saved at first is paid then.
         """
         room = Fraction(size + self.registers)
-        stretch = self.ratio * room
+        arrivals = self.ratio * room
         if self.whole:
-            stretch = Fraction(ceil(stretch))
-        held = room + stretch + self.more
+            arrivals = Fraction(ceil(arrivals))
+        held = room + arrivals + self.more
         found = Fraction(-memories)
         for share in self.shares:
             executions = sum((c.evaluate(sizes) for c in share.executions), Fraction(0))
             found += executions / sum((p.at(held) for p in share.allowed), Fraction(0))
-        return stretch * found - sum((n * c.evaluate(sizes) for n, c in self.made), Fraction(0))
+        return arrivals * found - sum((n * c.evaluate(sizes) for n, c in self.made), Fraction(0))
 
 
 class Live(Record):
@@ -110,8 +110,8 @@ class LowerBound(Record):
     """
 
     arrays: tuple[tuple[str, int, Cases], ...]
-    arguments: tuple[tuple[str, Stretches | Live], ...]
-    in_bytes: tuple[tuple[str, Stretches], ...]
+    arguments: tuple[tuple[str, Segments | Live], ...]
+    in_bytes: tuple[tuple[str, Segments], ...]
     element_bytes: int
     notes: tuple[str, ...] = ()
 
@@ -125,7 +125,7 @@ class LowerBound(Record):
         found = [(once, COMPULSORY)]
         for name, argument in self.arguments:
             found.append((argument.loads(sizes, elements * memories), name))
-            if memories > 1 and isinstance(argument, Stretches) and argument.apart:
+            if memories > 1 and isinstance(argument, Segments) and argument.apart:
                 found.append((argument.loads(sizes, elements, memories), name))
         return _largest(found)
 

@@ -1,8 +1,8 @@
 """The partition argument: how many executions S elements of fast memory and T arrivals allow.
 
-Cut any run into stretches of T arrivals each (an arrival is a load, or an object made on chip). What a stretch uses was
+Cut any run into segments of T arrivals each (an arrival is a load, or an object made on chip). What a segment uses was
 in fast memory at its beginning (S elements, and the current operands) or arrives during it: at most X = S + T objects.
-A piece computes at most H(X) = c X^s executions from them. So there are at least |V| / H(X) - 1 whole stretches, and
+A piece computes at most H(X) = c X^s executions from them. So there are at least |V| / H(X) - 1 whole segments, and
 
     loads >= T (|V| / H(S + T) - 1) - made,    T = S / (s - 1) is best.
 
@@ -24,7 +24,7 @@ from roofdsl.bounds.counting import at_large_sizes, top_terms
 from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
-from roofdsl.bounds.lower_bound import Power, Share, Stretches, rounded_up
+from roofdsl.bounds.lower_bound import Power, Segments, Share, rounded_up
 from roofdsl.bounds.pieces import Piece, pieces, together
 from roofdsl.formulas.sympy_forms import expression, polynomial
 
@@ -41,15 +41,15 @@ class Allowed:
 
 @dataclass(frozen=True)
 class Partition:
-    """loads >= value (sympy, in the parameters and S), by stretches of `stretch` arrivals; leading: its main term."""
+    """loads >= value (sympy, in the parameters and S), by segments of T = `arrivals`; leading: its main term."""
 
     parts: tuple[Allowed, ...]
     registers: int
-    stretch: Any
+    arrivals: Any
     value: Any
     leading: Any
 
-    def numbers(self) -> Stretches:
+    def numbers(self) -> Segments:
         """The same in exact arithmetic, for given sizes."""
         power = self.parts[0].power
         shares = tuple(Share((a.piece.size,), (Power(rounded_up(a.constant), power),)) for a in self.parts)
@@ -57,7 +57,7 @@ class Partition:
         made = [(1, m) for a in self.parts for m in a.piece.made] + [(FINISHED, m) for m in finished]
         ratio = 1 / (power - 1)
         # An interval product follows the values that one memory makes until they are done.
-        return Stretches(
+        return Segments(
             shares, ratio, ratio.denominator != 1, self.registers, FINISHED - 1 if finished else 0, tuple(made),
             apart=not finished,
         )  # fmt: skip
@@ -112,7 +112,7 @@ def partition(flow: Flow, size: Any) -> Partition | None:
     for main in candidates[:4]:
         chosen = [main]
         for other in candidates:
-            # Pieces that share neither statement nor object compete for the X of a stretch and are counted together
+            # Pieces that share neither statement nor object compete for the X of a segment and are counted together
             # (`_bound`). With different powers, no single T would be best.
             if other.power == main.power and all(_apart(other.piece, c.piece) for c in chosen):
                 chosen.append(other)
@@ -130,7 +130,7 @@ def _apart(first: Piece, second: Piece) -> bool:
 
 
 def _weight(flow: Flow, a: Allowed) -> float:
-    """The leading number of stretches at large sizes, as a key for comparison."""
+    """The leading number of segments at large sizes, as a key for comparison."""
     value = at_large_sizes(flow, a.piece.size)
     names = dict.fromkeys(value.names(), 1 << 30)
     size = 1 << 20
@@ -142,16 +142,16 @@ def _far(flow: Flow, value: Any) -> float:
 
 
 def _bound(flow: Flow, chosen: Sequence[Allowed], size: Any) -> Partition:
-    """Pieces without common objects share the X of a stretch: since H is convex, sum_p |E_p| / H_p(X) <= 1."""
+    """Pieces without common objects share the X of a segment: since H is convex, sum_p |E_p| / H_p(X) <= 1."""
     power = rational(chosen[0].power)
     room = size + flow.registers
-    stretch = room / (power - 1)
+    arrivals = room / (power - 1)
     if not (1 / (power - 1)).is_integer:
-        stretch = sympy.ceiling(stretch)
+        arrivals = sympy.ceiling(arrivals)
     finished = [a.piece.finished for a in chosen if a.piece.finished is not None]
-    held = room + stretch + (FINISHED - 1 if finished else 0)  # a cut may separate the arrivals of a single value
-    stretches = sum(expression(a.piece.size) / (a.constant * held**power) for a in chosen)
+    held = room + arrivals + (FINISHED - 1 if finished else 0)  # a cut may separate the arrivals of a single value
+    segments = sum(expression(a.piece.size) / (a.constant * held**power) for a in chosen)
     made = sum(expression(m) for a in chosen for m in a.piece.made) + FINISHED * sum(map(expression, finished))
     main = sum(polynomial(at_large_sizes(flow, a.piece.size)) / a.constant for a in chosen)
     top = top_terms(main) * (size / (power - 1)) / (size * power / (power - 1)) ** power
-    return Partition(tuple(chosen), flow.registers, stretch, stretch * (stretches - 1) - made, sympy.powsimp(top))
+    return Partition(tuple(chosen), flow.registers, arrivals, arrivals * (segments - 1) - made, sympy.powsimp(top))

@@ -1,7 +1,7 @@
 """Statements as pieces of a partition argument: executions, and the projections that fast memory limits.
 
-A *slot* is a projection of the executions of a piece whose image, for any stretch of the run, must be held by that
-stretch: every point of the image needs an object of its own in fast memory. Objects are values that are read (one
+A *slot* is a projection of the executions of a piece whose image, for any segment of the run, must be held by that
+segment: every point of the image needs an object of its own in fast memory. Objects are values that are read (one
 object for each value) and running values: a chain of updates of one place, each made from the one before, is one object
 that changes in place. An object gets into fast memory by a load or by being made there. The number made there over the
 whole run has an upper bound (`made`), which is subtracted from the loads. Objects of different classes are different.

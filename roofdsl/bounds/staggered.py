@@ -2,13 +2,13 @@
 
 This is Yee's scheme in the plane (fdtd-2d). A vertex q at time t is made from itself one step before and from the four
 edges that touch it; an edge is made from itself one step before and from its two ends. Any set of N executions in a
-stretch of the run needs at least X values that it does not make, and
+segment of the run needs at least X values that it does not make, and
 
     N <= X^(3/2) / 3 + 4 X.
 
 The proof is in docs/proofs.md. In short, let A be the vertices made at time t, a = |A| and c = sqrt(8). At least
 c sqrt(a) vertices lie beside A (Wang, Wang 1977), and for each of them one value is needed, its own or that of an edge
-to A. Each vertex and each edge needs its initial value when the stretch begins to make it. One value may serve as both
+to A. Each vertex and each edge needs its initial value when the segment begins to make it. One value may serve as both
 only for an edge that begins where its vertex is reached. If u is the largest a,
 X >= c (sum of a) / sqrt(u) + 3/2 u - 2 c sqrt(u).
 
@@ -31,7 +31,7 @@ import sympy
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point
-from roofdsl.bounds.lower_bound import Power, Share, Stretches
+from roofdsl.bounds.lower_bound import Power, Segments, Share
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.sets.cases import Cases
@@ -55,11 +55,11 @@ class Staggered:
     counts: tuple[Cases, ...]
     at_edge: tuple[Cases, ...]
 
-    def numbers(self) -> Stretches:
+    def numbers(self) -> Segments:
         """The same in exact arithmetic, for given sizes, from the counts of executions and of free reads."""
         allowed = Power(Fraction(1, 3), Fraction(3, 2)), Power(Fraction(4), Fraction(1))
         made = tuple((1, c) for c in self.at_edge)
-        return Stretches((Share(self.counts, allowed),), Fraction(2), False, self.registers, 0, made, apart=True)
+        return Segments((Share(self.counts, allowed),), Fraction(2), False, self.registers, 0, made, apart=True)
 
 
 @dataclass
@@ -132,7 +132,7 @@ def _links(statements: tuple[Statement, ...]) -> dict[tuple[str, str, Point], _L
 
 
 def _bound(flow: Flow, vertex: Statement, edges: tuple[Statement, Statement], links: _Links, size: Any) -> Staggered:
-    """Bound by stretches of T = 2 S arrivals, which include the reads at the boundary."""
+    """Bound by segments of T = 2 S arrivals, which include the reads at the boundary."""
     statements = {s.name: s for s in (vertex, *edges)}
     counts = [count(flow, s.domain) for s in statements.values()]
     at_edge = tuple(_free(flow, statements, links))

@@ -1,8 +1,8 @@
 """Lower bounds for stencils in a time loop: they follow from how far the reads of a slice reach beyond the slice.
 
 The executions of one time step form a slice of Z^m. Slice u reads slice u - 1 at its own points moved by the offsets
-K1, and itself at offsets K0. Let E be what a stretch of the run computes, and e_u the size of its slice u. Everything
-that is read but not computed in the stretch is in fast memory at its beginning or arrives: at most X = S + T values.
+K1, and itself at offsets K0. Let E be what a segment of the run computes, and e_u the size of its slice u. Everything
+that is read but not computed in the segment is in fast memory at its beginning or arrives: at most X = S + T values.
 
 - Without K0: sum over u of (|E_u + K1| - e_(u-1)) <= X. With |A + K1| >= |A| + c |A|^((m-1)/m) (`lattice_growth`), the
   potential k z^((m+1)/m), k = m / (c (m+1)), of z = e_u + what may still arrive falls by at least e_u from slice to
@@ -32,7 +32,7 @@ import sympy
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point, growth
-from roofdsl.bounds.lower_bound import Power, Share, Stretches, rounded_up
+from roofdsl.bounds.lower_bound import Power, Segments, Share, rounded_up
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.sets.cases import Cases
@@ -43,7 +43,7 @@ Links = dict[tuple[int, Point], Any]
 
 @dataclass(frozen=True)
 class Stencil:
-    """loads >= value (sympy, in the parameters and S); |E| <= constant * X^power for a stretch.
+    """loads >= value (sympy, in the parameters and S); |E| <= constant * X^power for a segment.
 
     growth: c; shared: how many points one value between slices stands for; inside: whether slices also read themselves.
     """
@@ -64,12 +64,12 @@ class Stencil:
     counts: tuple[Cases, ...]
     free: tuple[Cases, ...]
 
-    def numbers(self) -> Stretches:
+    def numbers(self) -> Segments:
         """The same in exact arithmetic, for given sizes, from the counts of executions and of reads at the edge."""
         m = self.dimensions
         allowed = Power(rounded_up(self.constant), 1 + Fraction(1, m))
         made = tuple((1, c) for c in self.free)
-        return Stretches((Share(self.counts, (allowed,)),), Fraction(m), False, self.registers, 0, made, apart=True)
+        return Segments((Share(self.counts, (allowed,)),), Fraction(m), False, self.registers, 0, made, apart=True)
 
 
 def stencil(flow: Flow, size: Any) -> Stencil | None:
@@ -185,8 +185,8 @@ def _bound(flow: Flow, phases: Sequence[Statement], links: Sequence[Links], shar
     counts, free = _sizes(flow, phases, links)
     total, edge = (sum(map(expression, own), sympy.Integer(0)) for own in (counts, free))
     room = size + flow.registers
-    stretch = m * room
-    value = stretch * (total / (constant * (room + stretch) ** power) - 1) - edge
+    arrivals = m * room
+    value = arrivals * (total / (constant * (room + arrivals) ** power) - 1) - edge
     main = sum(polynomial(at_large_sizes(flow, count(flow, s.domain))) for s in phases)
     leading = top_terms(main) * m * size / (constant * ((m + 1) * size) ** power)
     names = tuple(s.name for s in phases)

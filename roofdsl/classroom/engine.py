@@ -113,7 +113,7 @@ def _work(query: Query) -> Node:
     """W, or its operations of one class (add, mul, div, min, special)."""
     cls = query.which
     if query.settings:
-        from roofdsl.counts.traffic_at import work_at
+        from roofdsl.counts.work_at import work_at
 
         found = work_at(kernel_of(query.source, query.at), query.at)
         return number(sum(n for (_, c), n in found.operations.items() if not cls or c == cls))
@@ -128,7 +128,7 @@ def _work(query: Query) -> Node:
 def _pairs(query: Query) -> Node:
     """Fused pairs."""
     if query.settings:
-        from roofdsl.counts.traffic_at import work_at
+        from roofdsl.counts.work_at import work_at
 
         return number(sum(work_at(kernel_of(query.source, query.at), query.at).fused_pairs.values()))
     forms = _forms(query.source, None)

@@ -128,7 +128,8 @@ def _same_interface(kernel: Kernel, reference: Kernel, at: Mapping[str, int]) ->
 def counted(version: StudentVersion, part: VersionPart, kernel: Kernel, at: Mapping[str, int]) -> dict[str, Node]:
     """The COUNTS of a kernel, at the sizes and cache of the part. Raises _Wrong if it is illegal or runs too long."""
     from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.traffic_at import access_count, traffic_at, work_at
+    from roofdsl.counts.traffic_at import access_count, traffic_at
+    from roofdsl.counts.work_at import work_at
 
     asked = part.part
     convention: Any = asked.traffic or "load_store"
@@ -194,7 +195,7 @@ def prepare(version: StudentVersion) -> None:
 @cache
 def reference_work(reference: Kernel, at: tuple[tuple[str, int], ...]) -> Node:
     """W of the kernel that the student has to improve."""
-    from roofdsl.counts.traffic_at import work_at
+    from roofdsl.counts.work_at import work_at
 
     return number(work_at(reference, dict(at)).total)
 

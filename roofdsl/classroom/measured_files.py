@@ -86,7 +86,7 @@ def _implausible(measurement: Measurement) -> str:
 
 def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
     """Whether W in the file agrees with the kernel's, and the footprint too, except for scalars and padding."""
-    from roofdsl.counts.traffic_at import work_at
+    from roofdsl.counts.work_at import work_at
 
     sizes = dict(measurement.parameters)
     try:

@@ -233,8 +233,8 @@ def _stated_miss(cache: Cache, machine: str) -> WriteMiss:
     """What the machine says of a write that misses. Raises CommandError where it says a share of them."""
     if isinstance(cache.write_allocate, Fraction):
         raise CommandError(
-            f"{machine}'s {cache.name} loads {float(100 * cache.write_allocate):g} % of the lines that stores begin, "
-            "and a simulation needs to know which",
+            f"{machine}'s {cache.name} loads {float(100 * cache.write_allocate):g} % of the lines whose first access "
+            "is a store, and a simulation needs to know which",
             "choose with --traffic write_allocate, --traffic load_store or --around",
         )
     return _WRITE_MISS[cache.write_allocate]

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.indirect_groups import Counted
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work_at import WorkAt
-from roofdsl.counts.work_at import work_at as weigh
+from roofdsl.counts.work import WorkAt, weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, scalar_bytes
@@ -29,7 +28,7 @@ class _Executed(Record):
 
 def work_of_data(at: Sized) -> WorkAt:
     """Operation counts. Raises CommandError for a kernel that runs too long to be gone through."""
-    return weigh(operation_counts(at.kernel), [e.times for e in _executions(at) if not e.is_bound])
+    return weighed(operation_counts(at.kernel), [e.times for e in _executions(at) if not e.is_bound])
 
 
 def accesses_of_data(at: Sized) -> int:

@@ -29,7 +29,7 @@ class Limits(Record):
 class CacheTraffic(Record):
     """What crosses the boundary behind one cache in one execution, and in two in a row (None if that was not counted).
 
-    begun_apart: the residencies of lines that data choose and that came in no order, in the second execution if there
+    begun_apart: the residencies of randomly accessed lines, which data choose, in the second execution if there
     are two; stored_apart: those of them that are stored.
     """
 

@@ -1,4 +1,4 @@
-"""Exact numbers at given sizes: W, the footprint, and the traffic of a cache, without sympy.
+"""Exact numbers at given sizes: the footprint, the number of accesses, and the traffic of a cache, without sympy.
 
 The histogram of stack distances answers first, for kernels that it takes (`counts.lines`). For others integer sets and
 a compiled simulation of the same definition take turns, each with a larger limit than before, until one of them has the
@@ -14,10 +14,7 @@ from typing import Generic, TypeVar
 from roofdsl import budget
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
-from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.streamed import streamed_at
-from roofdsl.counts.work_at import WorkAt
-from roofdsl.counts.work_at import work_at as weigh
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes
@@ -80,23 +77,6 @@ class ArrayLines(Record):
     begun: int
     begun_by_read: int
     stored: int
-
-
-def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
-    """Exact operation counts at `params`. Raises CommandError for missing or illegal sizes, TooHard."""
-    from roofdsl.sets.cardinality import cardinality
-    from roofdsl.sets.count import number
-    from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
-
-    at = sized(kernel, params)
-    if is_indirect(at.kernel):
-        from roofdsl.counts.data_at import work_of_data
-
-        return work_of_data(at)
-    with limited(f"W at these sizes of kernel {kernel.name}"):
-        stream = build(at.kernel, at.values, None)
-        return weigh(operation_counts(at.kernel), [number(cardinality(d.executions)) for d in stream.domains])
 
 
 def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:

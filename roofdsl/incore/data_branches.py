@@ -2,7 +2,7 @@
 
 A predictor knows how often a branch has gone either way so far at the same iteration of its loop, since it tells
 iterations apart by their history (Seznec, Michaud, "A case for (partially) tagged geometric history length branch
-prediction", JILP 8, 2006). For lengths in no order, nothing else helps: in each iteration it predicts the more frequent
+prediction", JILP 8, 2006). For random lengths, nothing else helps: in each iteration it predicts the more frequent
 outcome, and is wrong whenever the other one comes. If a launch has few enough such branches, the core has learned them
 all from the launch before.
 """

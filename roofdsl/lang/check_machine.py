@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import Any
 
 from roofdsl.lang import tree
+from roofdsl.lang.attribute_row import Attribute
 from roofdsl.lang.checked import CheckedMachine, Entry
 from roofdsl.lang.findings import Report, did_you_mean, listed
-from roofdsl.lang.machine_attribute import Attribute
 from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, attributes
 from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.source import Source, Span

@@ -84,7 +84,7 @@ CODES: dict[str, str] = {
     "assign-target": "An assignment to something other than an array element or scalar.",
     "intent-write": "A write to something declared `in`.",
     "intent-read": "An `out` or `temp` that is read but never assigned.",
-    "stream-store": "A `stream` that is no plain store to an element, or whose array something else touches, too.",
+    "stream-store": "A `stream` that is not a plain store to an element, or whose array is also accessed elsewhere.",
     # machines
     "machine-memory": "A machine without a memory.",
     "machine-peak": "A machine without a peak.",

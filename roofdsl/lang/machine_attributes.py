@@ -8,7 +8,7 @@ lines of their own: see `check_machine.py`.
 
 from __future__ import annotations
 
-from roofdsl.lang.machine_attribute import Attribute, Place
+from roofdsl.lang.attribute_row import Attribute, Place
 
 _MACHINE: tuple[Place, ...] = ("machine",)
 _PEAK: tuple[Place, ...] = ("peak",)
@@ -110,7 +110,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
-        "the rate at which loaded lines add to the time of stored ones; a line that a store begins counts as both",
+        "the rate at which loaded lines add to the time of stored ones; a line whose first access is a store "
+        "counts as both",
         example="200 GB/s", shown="loads beside them {text}",
     ),
     Attribute(
@@ -164,7 +165,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "random", _LEVELS, "bandwidth", "random_bytes_per_s",
-        "the rate of random accesses: loads in no order, each from another line, as data choose them",
+        "the rate of randomly accessed lines: each load from another line, as data choose them",
         example="40 GB/s", shown="random {text}",
     ),
     Attribute(

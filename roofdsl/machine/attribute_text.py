@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from roofdsl.lang.machine_attribute import Attribute, Place
+from roofdsl.lang.attribute_row import Attribute, Place
 from roofdsl.lang.machine_attributes import attributes
 from roofdsl.lang.record import Record
 from roofdsl.lang.units import Kind

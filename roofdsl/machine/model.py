@@ -54,16 +54,16 @@ class Cache(Record):
     Only expected times use what follows. `typical_bytes_per_s`: the bandwidth in the median over working sets; the
     bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads.
     `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded lines,
-    those that stores begin among them, add to their time (without it, nothing). `holds_bytes`: what code keeps of it
-    beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in while the core's
-    loads and stores wait. `one_stream_bytes_per_s`: the rate of a single stream, where only `streams` of them reach the
-    bandwidth. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too far from
-    the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds to the
-    time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines
-    apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall into
-    one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `random_bytes_per_s`,
-    `random_stores_bytes_per_s`: as the strided ones, for lines in no order. `restart_s`: what a stream from it loses at
-    each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    including the lines whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what code
+    keeps of it beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in
+    while the core's loads and stores wait. `one_stream_bytes_per_s`: the rate of a single stream, where only `streams`
+    of them reach the bandwidth. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too
+    far from the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds
+    to the time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of
+    lines apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall
+    into one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `random_bytes_per_s`,
+    `random_stores_bytes_per_s`: as the strided ones, for randomly accessed lines. `restart_s`: what a stream from it
+    loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
     """
 
     name: str

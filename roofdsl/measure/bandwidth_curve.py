@@ -262,10 +262,10 @@ def written_rates(width: Bandwidth) -> tuple[float | None, float | None]:
     """(rate of stored lines, rate at which loaded lines add to it); the second is None if the first alone holds, as
     `written_per_s` finds it; both are None if the transfers alone explain the streams.
 
-    A copy and an update in place take equally long if a line that a store begins is loaded first: each loads two lines
-    and stores one. A triad loads one more, so its extra time is that of a loaded line beside a stored one. It is less
-    than that of a line in a stream of loads, since loads overlap with stores in part. The rest of a copy's time is that
-    of its stored line.
+    A copy and an update in place take equally long if a line whose first access is a store is loaded first: each
+    loads two lines and stores one. A triad loads one more, so its extra time is that of a loaded line beside a stored
+    one. It is less than that of a line in a stream of loads, since loads overlap with stores in part. The rest of a
+    copy's time is that of its stored line.
     """
     before = written_per_s(width)
     times = {p: p.elements(width.counts) / rate for p, rate in _stored(width)}

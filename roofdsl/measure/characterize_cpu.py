@@ -42,7 +42,7 @@ class Characterization:
 
     disturbed: a message about the processor time that other programs took meanwhile; empty if it is little or unknown.
     facts: the costs of instructions on one core; None if this processor's are unknown. walks: the costs, on one core,
-    of lines that it accesses one by one; random: those of lines in no order, by level. energy: that of all cores
+    of lines that it accesses one by one; random: those of randomly accessed lines, by level. energy: that of all cores
     together, if it was requested and could be read.
     """
 

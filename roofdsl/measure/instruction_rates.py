@@ -18,7 +18,7 @@ from roofdsl.measure.adders import adder_loops, with_adders
 from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
 from roofdsl.measure.instruction_bench import MANTISSAS, ONE, REPEATS, ROTATED, Bench, operands, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
-from roofdsl.measure.memory_rates import among_loops, memory, memory_loops, with_shares
+from roofdsl.measure.load_store_cycles import among_loops, memory, memory_loops, with_shares
 from roofdsl.measure.port_sets import Sets, find_sets, matched
 
 RUNS = {True: 12, False: 40}

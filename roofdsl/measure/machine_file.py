@@ -34,8 +34,8 @@ _PAST = "# `streamed`: stores that bypass the caches, of one core that loads not
 
 
 _ALLOCATED = (
-    "# `write_allocate 0.25`: this share of the lines that stores begin is loaded first, as the times of load,",
-    "# copy, triad and an update in place show together; the bandwidth counts these loads.",
+    "# `write_allocate 0.25`: this share of the lines whose first access is a store is loaded first, as the times of",
+    "# load, copy, triad and an update in place show together; the bandwidth counts these loads.",
 )
 
 

@@ -43,7 +43,7 @@ class Ran:
 def recorded(ran: Ran, setup: Setup, times: Times) -> Measurement:
     """The measurement of one kernel, with its W, its counters and its warnings."""
     from roofdsl.counts.counters import counters_at, has_counters
-    from roofdsl.counts.traffic_at import work_at
+    from roofdsl.counts.work_at import work_at
 
     kernel, values = ran.kernel, ran.values
     work, noise = work_at(kernel, values), times.warning()

@@ -1,4 +1,5 @@
-"""The rate of lines in no order: independent loads and stores, each of another line, as gathers and scatters make them.
+"""The rate of randomly accessed lines: independent loads and stores, each of another line, as gathers and scatters make
+them.
 
 A walk visits every slot of a window once, in an order that looks random, and then goes on to the next window. The
 addresses are computed, not loaded, so that no other data come through the caches. No load waits for another one: the
@@ -29,7 +30,8 @@ _RUNS = {False: 5, True: 3}
 
 
 class RandomRates(Record):
-    """Bytes per second of one level's lines in no order; stores_per_s: of what updating them adds, None if nothing."""
+    """Bytes per second of one level's randomly accessed lines; stores_per_s: of what updating them adds, None if
+    nothing."""
 
     loads_per_s: float
     stores_per_s: float | None

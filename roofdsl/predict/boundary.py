@@ -58,7 +58,7 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
     if cache.copies > 1:
         notes = (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
     if allocated is not None:
-        share = f"{float(100 * allocated):g} % of the lines that stores begin"
+        share = f"{float(100 * allocated):g} % of the lines whose first access is a store"
         notes += (f"{cache.name}: {share} are loaded first in the expected time, and none in the bound",)
     moved = moved_behind(cache, machine.main_memory.line_bytes if place == len(machine.caches) - 1 else None)
     return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved, allocated)

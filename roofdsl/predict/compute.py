@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.counts.work_at import StatementOperations, WorkAt, work_at
+from roofdsl.counts.work import StatementOperations, WorkAt, weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
@@ -60,7 +60,7 @@ def statement_seconds(
 
     Raises what `compute_time` raises.
     """
-    each = [parts_of(work_at([s], [1]), machine, unit=unit, costs=costs)[0] for s in operations]
+    each = [parts_of(weighed([s], [1]), machine, unit=unit, costs=costs)[0] for s in operations]
     return seconds_in({str(k): parts for k, parts in enumerate(each)}, machine, unit, ceilings)
 
 

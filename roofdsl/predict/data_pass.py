@@ -1,4 +1,4 @@
-"""One pass over the accesses of a kernel with data, and which of its lines come in no order.
+"""One pass over the accesses of a kernel with data, and which of its lines are accessed at random.
 
 Every access goes through the caches (`simulate.several_caches`). Only predictions of such kernels need this module: it
 loads the integer sets, which the values and times of `predict.scattered` do without.
@@ -41,7 +41,8 @@ def data_traffic(kernel: Kernel, values: Mapping[str, int], machine: Machine, *,
 def scattered_of(
     counted: DataTraffic | None, kernel: Kernel, machine: Machine, levels: Sequence[LevelTime]
 ) -> Scattered | None:
-    """The lines in no order of one launch of a kernel with data; None without any, and on a machine without rates.
+    """The randomly accessed lines of one launch of a kernel with data; None without any, and on a machine without
+    rates.
 
     counted: one pass over the accesses of this launch. levels: the bytes of every level.
     """
@@ -56,7 +57,7 @@ def scattered_of(
 
 
 def _lines(found: DataTraffic, machine: Machine) -> tuple[Lines, ...]:
-    """The lines in no order behind each cache."""
+    """The randomly accessed lines behind each cache."""
     line = found.limits.line_bytes
     kept = [c.kept_bytes if c is machine.last_cache else c.size_bytes for c in machine.caches]
     each = [found.behind(max(1, size // line)) for size in kept]

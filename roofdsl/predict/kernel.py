@@ -25,10 +25,10 @@ from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
+from roofdsl.predict.launch_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
-from roofdsl.predict.orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.own_rates import streams_of
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
@@ -40,7 +40,6 @@ from roofdsl.predict.with_energy import with_energy
 if TYPE_CHECKING:
     from roofdsl.counts.data_traffic import DataTraffic
     from roofdsl.counts.traffic_at import TrafficAt
-    from roofdsl.predict.orders import Orders
 
 Accesses = Literal["written", "compiled"]
 
@@ -135,7 +134,8 @@ def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, op
 def _bound(case: _Case) -> Prediction:
     """The bound on the time, with what it rests on."""
     from roofdsl.counts.counters import counters_at, has_counters
-    from roofdsl.counts.traffic_at import footprint_at, work_at
+    from roofdsl.counts.traffic_at import footprint_at
+    from roofdsl.counts.work_at import work_at
 
     kernel, values, machine, options = case.kernel, case.values, case.machine, case.options
     resident, latency = _occupancy(machine, options)

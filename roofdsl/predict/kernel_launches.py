@@ -1,7 +1,7 @@
 """The launches that the generated CUDA makes of one kernel: one for each nest, repeated in each iteration of the host's
 loops.
 
-`codegen.cuda_functions` decides what is launched, so that a prediction is about the code that runs. Every launch starts
+`codegen.cuda_kernels` decides what is launched, so that a prediction is about the code that runs. Every launch starts
 with cold caches, as those of a program do.
 """
 
@@ -122,7 +122,7 @@ def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     """The host's steps of the generated CUDA, or why there is none."""
     from roofdsl.checks.parallel import parallel_loops
     from roofdsl.checks.private_copies import private_loops
-    from roofdsl.codegen.cuda_functions import launched
+    from roofdsl.codegen.cuda_kernels import launched
     from roofdsl.codegen.generate import declared_parallel
     from roofdsl.codegen.targets.cuda import Cuda
 

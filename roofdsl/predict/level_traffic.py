@@ -17,8 +17,8 @@ from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.boundary import Boundary, boundary_behind
+from roofdsl.predict.launch_orders import Orders
 from roofdsl.predict.links import stream_rate
-from roofdsl.predict.orders import Orders
 from roofdsl.predict.prediction import LevelTime
 from roofdsl.predict.thread_block_traffic import NEARER_ACCESSES
 from roofdsl.predict.time_model import larger_direction
@@ -124,7 +124,7 @@ def crossing_at(
 def allocated_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
     """The bytes that ordinary stores load before they write, in addition to `moved`.
 
-    It is the stated share of all lines that stores begin, in whole bytes; 0 if the machine states no share.
+    It is the stated share of all lines whose first access is a store, in whole bytes; 0 if the machine states no share.
     """
     if at.allocated is None:
         return 0
@@ -132,7 +132,7 @@ def allocated_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, mov
 
 
 def begun_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
-    """The bytes of lines that stores begin, if `moved` leaves out that they are loaded first.
+    """The bytes of lines whose first access is a store, if `moved` leaves out that they are loaded first.
 
     They can only be lines of arrays that some statement stores to and none loads.
     """
@@ -149,7 +149,7 @@ def begun_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: 
 
 
 def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
-    """The bytes of lines that stores begin and that `moved` does not count as loaded."""
+    """The bytes of lines whose first access is a store and that `moved` does not count as loaded."""
     if moved.loads_bytes is None:
         return 0
     every = crossing_at(orders, values, at, "write_allocate", warm=warm)

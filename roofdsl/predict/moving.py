@@ -34,7 +34,7 @@ class Moved(Record):
 
 class Moving(Record):
     """What the hardware moves, and how fast. more: the causes of traffic beyond the bytes of the bound, and of lower
-    rates; the last has all of them. walks: the strided walks, scattered: the lines that data choose in no order; None
+    rates; the last has all of them. walks: the strided walks, scattered: the randomly accessed lines; None
     without any. unchanged: whether no line is written back, provided that the code's stores are masked. streams: the
     number of streams, None if it is unknown or does not matter.
     """
@@ -136,13 +136,13 @@ def _walked(
 def _in_no_order(
     scattered: Scattered, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
 ) -> list[Delay]:
-    """The delays by lines that data choose in no order, and by the addresses of their pages."""
+    """The delays by randomly accessed lines, and by the addresses of their pages."""
     names = " and ".join(scattered.arrays)
     times = [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)]
     lines_s, paged_s = scattered_seconds(scattered, times, machine)
     return [
-        Delay(f"lines of {names} in no order, which the data choose", REORDERED, lines_s),
-        Delay(f"pages of {names} in no order", REORDERED, max(lines_s, paged_s)),
+        Delay(f"randomly accessed lines of {names}, which the data choose", REORDERED, lines_s),
+        Delay(f"randomly accessed pages of {names}", REORDERED, max(lines_s, paged_s)),
     ]
 
 

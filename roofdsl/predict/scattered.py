@@ -1,4 +1,4 @@
-"""Lines that data choose, in no order: gathers such as `x[col[k]]`, and scatters such as `y[row[k]] += ...`.
+"""Randomly accessed lines, which data choose: gathers such as `x[col[k]]`, and scatters such as `y[row[k]] += ...`.
 
 Hardware fetches streams ahead. A line that follows no other one is fetched when it is asked for, so its time does not
 follow from the bandwidth, but from the number of requests that the core has under way: the machine's `random` rate.
@@ -18,8 +18,8 @@ from roofdsl.predict.strided import Lines, from_each, page_walks_seconds
 
 
 class Scattered(Record):
-    """The lines of a launch in no order: their arrays, the bytes across each boundary behind a cache, and the page
-    walks.
+    """The randomly accessed lines of a launch: their arrays, the bytes across each boundary behind a cache, and the
+    page walks.
     """
 
     arrays: tuple[str, ...]
@@ -30,15 +30,15 @@ class Scattered(Record):
 def scattered_seconds(
     scattered: Scattered, levels: Sequence[tuple[LevelTime, Fraction]], machine: Machine
 ) -> tuple[Fraction, Fraction]:
-    """(seconds of the lines in no order together with the streams, seconds of page walks together with the streams),
-    given each level with its time, nearest first.
+    """(seconds of the randomly accessed lines together with the streams, seconds of page walks together with the
+    streams), given each level with its time, nearest first.
 
-    Streams are fetched ahead while the core waits for lines in no order. But both take turns in the buffers that hold
-    the requests under way, whose number limits the rates of either: those of the first cache, through which all lines
-    pass, and those of the second, into which streams are fetched ahead. So the lines of the level behind the first
-    cache and of farther ones add to the streams of that level; those of farther levels add to all streams from there,
-    which take the time that they take alone. A line takes the time of the level that it comes from, and no more on its
-    way. A level without a `random` rate counts with its rate of strided loads, or else with its bandwidth.
+    Streams are fetched ahead while the core waits for randomly accessed lines. But both take turns in the buffers that
+    hold the requests under way, whose number limits the rates of either: those of the first cache, through which all
+    lines pass, and those of the second, into which streams are fetched ahead. So the lines of the level behind the
+    first cache and of farther ones add to the streams of that level; those of farther levels add to all streams from
+    there, which take the time that they take alone. A line takes the time of the level that it comes from, and no more
+    on its way. A level without a `random` rate counts with its rate of strided loads, or else with its bandwidth.
     """
     found_s = paged_s = Fraction(0)
     pages_s = page_walks_seconds(scattered.pages, machine)
@@ -57,7 +57,7 @@ def scattered_seconds(
 
 
 def _without(level: LevelTime, line_bytes: int) -> LevelTime:
-    """A level's streams: its traffic without so many bytes of lines in no order, in the same proportions."""
+    """A level's streams: its traffic without so many bytes of randomly accessed lines, in the same proportions."""
     return level if not level.bytes else (level * max(0, level.bytes - line_bytes)).divided(level.bytes)
 
 

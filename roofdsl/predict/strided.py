@@ -342,7 +342,7 @@ def _in_sets(
     at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
 ) -> list[tuple[str, int, int]]:
     """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs. Lines
-    that stores begin count as loaded wherever `plain` counts them so, as the machine says.
+    whose first access is a store count as loaded wherever `plain` counts them so, as the machine says.
     """
     from roofdsl.predict.associative import sets_of
     from roofdsl.simulate.cache_levels import CacheLevel

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Cache
 from roofdsl.predict.boundary import Boundary
-from roofdsl.predict.orders import Orders
+from roofdsl.predict.launch_orders import Orders
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt

@@ -1,7 +1,7 @@
 """Sectors that the warps of a GPU touch if data choose them: every access of the generated CUDA is followed, warp by
 warp.
 
-A warp is N consecutive iterations of the loop along x (`codegen.cuda_functions` decides which one that is). Its threads
+A warp is N consecutive iterations of the loop along x (`codegen.cuda_kernels` decides which one that is). Its threads
 run the loops inside in step: the k-th iteration is executed together by all threads that have at least k. A single
 thread makes one access at a time.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roofdsl.codegen.cuda_functions import launched
+from roofdsl.codegen.cuda_kernels import launched
 from roofdsl.codegen.generate import declared_parallel
 from roofdsl.codegen.independent import leaf_statements
 from roofdsl.codegen.targets.cuda import Cuda

@@ -5,7 +5,7 @@ All caches see all accesses, so a larger one holds what a smaller one holds (Mat
 a cache holds the newest lines, down to its `oldest`. An access costs one move in the list, and one step of `oldest` for
 each cache that misses. Imports numba.
 
-Data may choose lines in no order. A line that comes in next to one that came in shortly before continues a stream,
+Data may choose lines at random. A line that comes in next to one that came in shortly before continues a stream,
 which hardware fetches ahead. Others are fetched when they are asked for, and counted as such.
 """
 
@@ -51,9 +51,9 @@ class Passed(Record):
     """What one execution, or the second of two in a row, did to several caches.
 
     accesses: of one execution. counts: [execution, cache, array, BEGUN ...] after each execution, as if the dirty lines
-    were stored then (those of temporaries are not). apart: (residencies that the last execution began in no order,
-    those stored) of each cache. pages: its accesses to a page that was not held. touched: the distinct elements of each
-    array.
+    were stored then (those of temporaries are not). apart: (residencies that the last execution began by a random
+    access, those stored) of each cache. pages: its accesses to a page that was not held. touched: the distinct elements
+    of each array.
     """
 
     accesses: int
@@ -172,7 +172,7 @@ class _List:
         return int(np.count_nonzero(self.marks[begin:end, DIRTY] >> c & 1))
 
     def left_apart(self, c: int) -> int:
-        """The lines in no order that are dirty in a cache."""
+        """The randomly accessed lines that are dirty in a cache."""
         return int(np.count_nonzero((self.marks[:, DIRTY] & self.marks[:, APART]) >> c & 1))
 
 

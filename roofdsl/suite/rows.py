@@ -104,7 +104,8 @@ def _ended(subject: Subject, report: tuple[Row, bool] | None, seconds: float) ->
 def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> None:
     """Report (the row so far, whether it is complete), several times."""
     from roofdsl.checks.deep import require_legal
-    from roofdsl.counts.traffic_at import traffic_at, work_at
+    from roofdsl.counts.traffic_at import traffic_at
+    from roofdsl.counts.work_at import work_at
 
     row = Row(subject.name, subject.sizes)
     kernel = subject.kernel

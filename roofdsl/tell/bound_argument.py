@@ -75,7 +75,7 @@ def _partition(p: Partition, flow: Flow, size: Any) -> Iterator[str]:
         yield from _allowed(a, flow, number + 2)
     segments = " + ".join(f"{_divisible(expression(a.piece.size))}/H(X)" for a in p.parts)
     yield f"  {len(p.parts) + 2}. So there are at least {segments} - 1 whole segments."
-    yield f"     With T = {short(p.stretch)}, the best: loads >= T*({segments} - 1) - produced on chip"
+    yield f"     With T = {short(p.arrivals)}, the best: loads >= T*({segments} - 1) - produced on chip"
     yield f"       = {readable(p.value)}"
     yield f"     The leading term is {short(p.leading)}."
 
@@ -140,8 +140,8 @@ def _stencil(s: Stencil, size: Any, registers: int) -> Iterator[str]:
     yield f"  3. X = {size} + {registers} + T values, of T loads, allow H(X) = {short(s.constant)}*X**({s.power})."
     yield f"  4. There are {short(s.executions)} executions;"
     yield f"     reads at the edge count as free: {short(s.edge)}."
-    stretch = short(s.dimensions * (size + registers))
-    yield f"     With T = {stretch}, the best: loads >= T*(executions/H(X) - 1) - free reads"
+    arrivals = short(s.dimensions * (size + registers))
+    yield f"     With T = {arrivals}, the best: loads >= T*(executions/H(X) - 1) - free reads"
     yield f"       = {readable(s.value)}"
     yield f"     The leading term is {short(s.leading)}."
 

@@ -209,7 +209,7 @@ def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machi
     """Matrix units, where a library multiplied matrices on a GPU that has them for the types of the kernel: cuBLAS uses
     them for all its types but f32, and for that in the math mode tf32.
     """
-    from roofdsl.counts.traffic_at import work_at
+    from roofdsl.counts.work_at import work_at
 
     multiplied = measured.details.get("operation") in ("gemm", "batched gemm")
     if not (multiplied and measured.backend == "gpu" and measured.variant == "library" and is_contraction(kernel)):

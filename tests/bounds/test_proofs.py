@@ -97,8 +97,8 @@ def test_pairs_of_both_kinds_count() -> None:
     assert 27 * found**2 < (f + r + 5 * x) ** 3
 
 
-def test_stretches_of_nussinov() -> None:
-    """What a stretch of the written order does, against the objects that it reads, final or under way."""
+def test_segments_of_nussinov() -> None:
+    """What a segment of the written order does, against the objects that it reads, final or under way."""
     n = 24
     written = [t for t in tasks(shipped(NUSSINOV), {"n": n}) if "k" in t.at[1]]
     for size in (40, 200, 800):

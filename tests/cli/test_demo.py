@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import roofdsl.cli.demo as command
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.characterize_cpu import Characterization
 from roofdsl.measure.measurement import OTHERS, Measurement, load

@@ -11,7 +11,8 @@ from unittest.mock import patch
 from roofdsl.counts import traffic_at as at
 from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.traffic_at import ArrayLines, convention_totals, lines_by_sets, traffic_at, work_at
+from roofdsl.counts.traffic_at import ArrayLines, convention_totals, lines_by_sets, traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.transform import apply

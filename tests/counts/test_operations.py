@@ -6,7 +6,7 @@ import pytest
 
 from roofdsl.codegen.computed_types import kind_of, settled
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work_at import StatementOperations, WorkAt, work_at
+from roofdsl.counts.work import StatementOperations, WorkAt, weighed
 from roofdsl.loops.model import Assign, Count, Let
 from tests.oracle.enumerate import executions
 from tests.oracle.families import families
@@ -31,7 +31,7 @@ def one(statement: str, declarations: str = REALS, t: str = "f64", extra: str = 
 
 
 def total(statements: list[StatementOperations]) -> WorkAt:
-    return work_at(statements, [1] * len(statements))
+    return weighed(statements, [1] * len(statements))
 
 
 @pytest.mark.parametrize(
@@ -255,17 +255,17 @@ def test_every_statement_in_textual_order() -> None:
     assert [s.total for s in got] == [0, 0, 0, 1, 1]
 
 
-def test_work_at_multiplies_and_refuses_another_length() -> None:
+def test_weighed_multiplies_and_refuses_another_length() -> None:
     statements = counts("y[i] += a[i] * b[i]\ny[i] = select(a[i] < b[i], a[i] + b[i], 0.0)")
-    assert work_at(statements, [10, 3]) == WorkAt({("f64", "mul"): 10, ("f64", "add"): 13}, {"f64": 10}, cmp=3)
+    assert weighed(statements, [10, 3]) == WorkAt({("f64", "mul"): 10, ("f64", "add"): 13}, {"f64": 10}, cmp=3)
     with pytest.raises(ValueError, match="zip"):
-        work_at(statements, [1])
+        weighed(statements, [1])
 
 
 def test_dot_of_two_f16_vectors() -> None:
     """W = 2N for s = 0 first (the closed forms that must come out)."""
     kernel = kernel_of(next(f.text for f in families() if f.name == "dot"))
-    got = work_at(operation_counts(kernel), list(executions(kernel, {"n": 9}).values()))
+    got = weighed(operation_counts(kernel), list(executions(kernel, {"n": 9}).values()))
     assert (got.total, got.fused_pairs, got.fma_fraction) == (18, {"f16": 9}, 1.0)
 
 
@@ -278,7 +278,7 @@ def test_against_execution(seed: int) -> None:
     if any(a.type.kind == "complex" for a in kernel.arrays):
         return
     for size in case.sizes[:2]:
-        got = work_at(operation_counts(kernel), list(executions(kernel, size).values()))
+        got = weighed(operation_counts(kernel), list(executions(kernel, size).values()))
         seen = executed(kernel, size)
         by_class: dict[str, int] = {}
         for (_, name), n in got.operations.items():

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from roofdsl.counts.program import derive_program
-from roofdsl.counts.traffic_at import traffic_at, work_at
+from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source

@@ -8,7 +8,8 @@ import pytest
 
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Quantity
-from roofdsl.counts.traffic_at import convention_totals, lines_by_simulation, work_at
+from roofdsl.counts.traffic_at import convention_totals, lines_by_simulation
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply

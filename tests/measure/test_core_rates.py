@@ -25,7 +25,7 @@ from roofdsl.measure.core_rates import simulated
 from roofdsl.measure.instruction_bench import MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.instruction_texts import templates
-from roofdsl.measure.memory_rates import _share_of_store, _shares, share_of
+from roofdsl.measure.load_store_cycles import _share_of_store, _shares, share_of
 from roofdsl.measure.port_sets import find_sets, matched, together
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
@@ -107,7 +107,7 @@ def test_the_loops_assemble_and_measure() -> None:
     """A few numbers that no processor is far from: chains of additions take 1 to 6 cycles."""
     from roofdsl.measure.core_rates import core_loops, core_of
     from roofdsl.measure.instruction_bench import Bench
-    from roofdsl.measure.memory_rates import memory_loops
+    from roofdsl.measure.load_store_cycles import memory_loops
 
     bench = Bench(3)
     core_loops(bench)

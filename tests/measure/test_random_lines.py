@@ -1,4 +1,4 @@
-"""Lines in no order: the order of a walk, where it goes, and what the machine file states of it."""
+"""Randomly accessed lines: the order of a walk, where it goes, and what the machine file states of it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from roofdsl.counts.traffic_at import traffic_at, work_at
+from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped

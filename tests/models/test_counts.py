@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.deep import require_legal
-from roofdsl.counts.traffic_at import footprint_at, work_at
+from roofdsl.counts.traffic_at import footprint_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import program
 from roofdsl.machine.find import shipped

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
+from roofdsl.counts.traffic_at import footprint_at, traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import program
 from roofdsl.machine.find import load_machine, shipped

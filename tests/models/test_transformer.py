@@ -10,7 +10,8 @@ import pytest
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derive import derive
 from roofdsl.counts.fixed import FixedForms
-from roofdsl.counts.traffic_at import footprint_at, traffic_at, work_at
+from roofdsl.counts.traffic_at import footprint_at, traffic_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.load import load_file
 from roofdsl.loops.program_model import Launch, program
 from roofdsl.machine.find import load_machine, shipped

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.counts.sector_traffic import Transfers, register_bytes_at, transfers_at, warm_transfers_at
-from roofdsl.counts.traffic_at import access_count, footprint_at, work_at
+from roofdsl.counts.traffic_at import access_count, footprint_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.sized import sized
 from roofdsl.matrices.attach import with_data
 from tests.models.shipped import model

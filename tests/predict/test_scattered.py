@@ -1,4 +1,4 @@
-"""The time of lines that data choose in no order, on a made-up machine: lines and times by hand."""
+"""The time of randomly accessed lines, on a made-up machine: lines and times by hand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ GATHER = kernel_of("""kernel gather(n, m):
 
 
 def made(random: str = ", random 32 GB/s", far: str = ", random 4 GB/s", core: tuple[str, ...] = ()) -> Machine:
-    """L1 of 4 KiB, L2 of 32 KiB: a line in no order takes 2 ns from L2 and 16 ns from memory, one of a stream 1 ns."""
+    """L1 of 4 KiB, L2 of 32 KiB: a randomly accessed line takes 2 ns from L2 and 16 ns from memory, one of a stream 1
+    ns."""
     return machine(
         "peak f64 fma 10 TFLOP/s",
         "cache L1 4 KiB, 6400 GB/s, line 64 B, write_allocate",
@@ -74,12 +75,12 @@ def test_each_line_takes_the_time_of_the_level_that_it_comes_from() -> None:
     gathered = (256 * 16 + 256 * 2) * Fraction(1, 10**9)
     written = Fraction(64, 10**9)  # lines of y are loaded and stored
     assert found.expected_s == gathered + streams * Fraction(1, 10**9) + written
-    cause = next(c for c in found.causes if "in no order" in c.cause)
-    assert cause.cause == "lines of x in no order, which the data choose" and cause.share_s > 0
+    cause = next(c for c in found.causes if "randomly accessed lines" in c.cause)
+    assert cause.cause == "randomly accessed lines of x, which the data choose" and cause.share_s > 0
 
 
 def test_streams_cost_no_more() -> None:
-    """Columns of a band come one line after the other, whatever the rates of lines in no order."""
+    """Columns of a band come one line after the other, whatever the rates of randomly accessed lines."""
     for source in ("banded:n=3000,w=3", "banded:n=3000,w=0"):
         kernel, sizes = with_data(model("spmv_csr"), [f"rowptr,col={source}"], {})
         slow, plain = expected(made(far=", random 1 GB/s"), kernel, sizes), expected(made("", ""), kernel, sizes)
@@ -87,7 +88,8 @@ def test_streams_cost_no_more() -> None:
 
 
 def test_lines_from_the_third_cache_add_to_streams_from_memory() -> None:
-    """5,000 lines in no order of which 1,000 come from memory, beside streams of 2,500 lines, 2,000 from memory."""
+    """5,000 randomly accessed lines of which 1,000 come from memory, beside streams of 2,500 lines, 2,000 from
+    memory."""
     lines = {"L2": 5000, "L3": 5000, "DRAM": 1000}
     streams = {"L2": 2500, "L3": 2500, "DRAM": 2000}
     rates = {"L2": 64, "L3": 32, "DRAM": 16}
@@ -145,7 +147,7 @@ def test_pages_in_no_order_are_looked_up() -> None:
     kernel, sizes = with_places([512 * int(k) for k in order], 32768)
     pages = ("core dispatch 4, window 100, waiting 50, pages 4, walk 50 cycles",)
     found = expected(made(core=pages), kernel, sizes)
-    share = next(c.share_s for c in found.causes if c.cause == "pages of x in no order")
+    share = next(c.share_s for c in found.causes if c.cause == "randomly accessed pages of x")
     assert share > 0 and found.expected_s > 2500 * Fraction(50, 10**9)
 
 

@@ -109,7 +109,10 @@ def test_all_and_none_are_the_two_words() -> None:
 
 
 def test_the_assumption_is_told() -> None:
-    text = "L1: 25 % of the lines that stores begin are loaded first in the expected time, and none in the bound"
+    text = (
+        "L1: 25 % of the lines whose first access is a store are loaded first in the expected time, and none in the "
+        "bound"
+    )
     assert text in of(COPY, 1000, made("write_allocate 0.25")).assumptions
     assert replace(made("write_allocate 0.25").caches[0], write_allocate=True) == made("write_allocate").caches[0]
 
@@ -152,5 +155,5 @@ def test_a_simulation_has_to_know_which_lines(tmp_path: Path, capsys: pytest.Cap
     path.write_text(FILE, encoding="utf-8")
     asked = ["simulate", str(path), "--machine", str(path), "--set", "n=100"]
     assert run(asked) == 2
-    assert "m's L1 loads 25 % of the lines that stores begin" in capsys.readouterr().err
+    assert "m's L1 loads 25 % of the lines whose first access is a store" in capsys.readouterr().err
     assert run([*asked, "--traffic", "write_allocate"]) == 0

@@ -26,8 +26,8 @@ from tests.oracle.sparse import csr_stream, places
 def by_hand(
     trace: list[tuple[int, bool]], chosen: set[int], capacity: int, shift: int, warm: bool
 ) -> tuple[int, int, int]:
-    """(misses, begun in no order, stored of them) of a trace of lines."""
-    held: OrderedDict[int, tuple[bool, bool]] = OrderedDict()  # by unit: dirty, in no order
+    """(misses, begun at random, stored of them) of a trace of lines."""
+    held: OrderedDict[int, tuple[bool, bool]] = OrderedDict()  # by unit: dirty, accessed at random
     recent: deque[int] = deque(maxlen=STREAMS)
     counts = (0, 0, 0)
     for _ in range(2 if warm else 1):
@@ -53,7 +53,7 @@ def by_hand(
 
 
 def run(accesses: list[tuple[int, bool]], chosen: set[int], capacities: list[int], shift: int, warm: bool) -> list:
-    """(misses, begun in no order, stored of them) of each cache, from one list for all of them."""
+    """(misses, begun at random, stored of them) of each cache, from one list for all of them."""
     units = max(line for line, _ in accesses) // 2**shift + 1
     apart = np.array([unit in chosen for unit in range(units)])
     lines = _List(capacities, units, shift, np.zeros(units, dtype=np.uint16), apart)

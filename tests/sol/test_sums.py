@@ -7,7 +7,7 @@ from math import prod
 
 import pytest
 
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from roofdsl.cli.main import cli
 from roofdsl.cli.main import run as main
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.frontends.tensors.definition import evaluated, read_definition
 from roofdsl.frontends.tensors.graph import Graph
 from roofdsl.frontends.tensors.program import tensor_program

@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.api import from_jax, predict
 from roofdsl.codegen.reference import reference
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as lowered
 

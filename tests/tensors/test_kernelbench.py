@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from roofdsl.counts.traffic_at import work_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.frontends.tensors.program import tensor_program
 from roofdsl.loops.load import kernel as lowered
 from tests.frontends import external

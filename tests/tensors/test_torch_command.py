@@ -11,7 +11,8 @@ import pytest
 
 from roofdsl.api import from_torch, predict
 from roofdsl.cli.main import run
-from roofdsl.counts.traffic_at import footprint_at, work_at
+from roofdsl.counts.traffic_at import footprint_at
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.load import load_file

@@ -8,14 +8,14 @@ from typing import ClassVar, Literal
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import Computed
-from roofdsl.codegen.cuda_functions import launched
+from roofdsl.codegen.cuda_kernels import launched
+from roofdsl.codegen.cuda_tiled import tiled
 from roofdsl.codegen.data_threads import ATOMIC
 from roofdsl.codegen.function_parts import LoopId, arguments, described, heading
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.private_copies import MOST_BYTES
 from roofdsl.codegen.syntax import Text, words
 from roofdsl.codegen.target import Target
-from roofdsl.codegen.tiled import tiled
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import Language
 from roofdsl.lang.types import ElementType

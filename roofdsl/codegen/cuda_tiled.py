@@ -12,7 +12,7 @@ from math import prod
 
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import Computed, component, computed, kind_of
-from roofdsl.codegen.cuda_functions import Launched, scalars
+from roofdsl.codegen.cuda_kernels import Launched, scalars
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import load_scalars, name_extents, signature, wrapped
 from roofdsl.codegen.launch_grids import Call, GridDimension
