@@ -61,10 +61,10 @@ def find_levels(
     for k, cache in enumerate(cpu.caches):
         # A share of the last cache may be as small as a few times the cache before it.
         least = min(cache.size_bytes / 4, 4 * caches[-1].capacity_bytes if _is_shared(k, cpu) else inf)
-        found = _match(cache, seen, least, trusted=not noise(alone))
+        found = _as_reported(_match(cache, seen, least, trusted=not noise(alone)), cache, k, cpu)
         kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
-        if _is_shared(k, cpu):  # what a core keeps of it is no capacity
-            found = replace(found, capacity_bytes=cache.size_bytes)
+        if _is_shared(k, cpu):
+            pass
         elif found.seen_bytes is None:
             notes.append(f"{kib}, and no step of the curve there")
         elif not found.agrees:
@@ -136,6 +136,17 @@ def _match(cache: ReportedCache, seen: Sequence[Plateau], least_bytes: float, tr
     if not trusted:
         return _Found(name, cache, cache.size_bytes, near.capacity_bytes, False, cache.copies)
     return _Found(name, cache, _rounded(near.capacity_bytes), near.capacity_bytes, False, cache.copies)
+
+
+def _as_reported(found: _Found, cache: ReportedCache, place: int, cpu: Cpu) -> _Found:
+    """The cache with the system's capacity, where the curve says nothing against it: what a core keeps of a shared
+    cache is no capacity, and in a nearer cache, noise and pages that share sets let the curve fall early.
+    """
+    if _is_shared(place, cpu):
+        return replace(found, capacity_bytes=cache.size_bytes)
+    if place < len(cpu.caches) - 1 and found.capacity_bytes < cache.size_bytes:
+        return replace(found, capacity_bytes=cache.size_bytes, agrees=None)
+    return found
 
 
 def _rounded(size_bytes: int) -> int:

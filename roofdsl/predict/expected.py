@@ -167,7 +167,7 @@ def expected(
     data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
     data_s = max([data_s, measured_turns_s(moved, usual), *(delay.seconds_s for delay in slower)])
     lost_s, lost_at = restarts_s(farther, machine)
-    lost_s = min(core_s, data_s, lost_s)
+    lost_s = min(data_s, lost_s) * min(Fraction(1), core_s / data_s) if data_s else data_s
     # a launch precedes the work, and does not overlap with it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 

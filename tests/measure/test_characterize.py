@@ -101,6 +101,16 @@ def test_a_cache_of_which_a_share_is_ours() -> None:
     assert to_machine(found).caches[2].holds_bytes == level.holds_bytes
 
 
+def test_a_nearer_cache_is_as_large_as_the_system_says() -> None:
+    """Noise, or pages that share sets, let the curve fall early there."""
+    second = replace(CPU.caches[1], size_bytes=2048 << 10)
+    found = characterized(replace(CPU, caches=(CPU.caches[0], second, CPU.caches[2])))
+    level = found.levels[1]
+    assert level.capacity_bytes == 2048 << 10 and level.seen_bytes is not None and level.seen_bytes < 1500 << 10
+    assert to_machine(found).caches[1].ways == 8
+    assert any("L2: 2048 KiB reported" in note and "too noisy to use" in note for note in found.notes)
+
+
 def test_the_last_cache_may_be_shared_with_many() -> None:
     """The system reports 16 times what the curve shows, for nothing else ends there."""
     cpu = replace(CPU, caches=(*CPU.caches[:2], replace(CPU.caches[2], size_bytes=512 << 20)))
