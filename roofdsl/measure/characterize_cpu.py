@@ -103,14 +103,12 @@ def characterize_cpu(
     together = alone
     if len(team) > 1:
         together = run_sweep(team, sizes, buffers, effort, lambda p, w: tell(0.68 + 0.27 * p, w))
-    alone = alone.merged(many_streams(cpu, team[:1], sizes, buffers, effort))
-    together = together.merged(many_streams(cpu, team, sizes, buffers, effort)) if len(team) > 1 else alone
     tell(0.94, "repeating doubtful measurements")
     settle_s = AGAIN_S[quick]
     peaks = list(confirmed(peaks, lambda key: measure_peak(key, team, QUICK), settle_s))
     checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
-    alone = again_in_doubt(alone, cpu, team[:1], buffers, effort)
-    together = again_in_doubt(together, cpu, team, buffers, effort) if len(team) > 1 else alone
+    alone = completed(alone, cpu, team[:1], buffers, effort, sizes=sizes)
+    together = completed(together, cpu, team, buffers, effort, sizes=sizes) if len(team) > 1 else alone
     times = 1 if quick else 2
     again = [_around_the_end(cpu, who, sizes, buffers, effort, times=times) for who in dict.fromkeys((team[:1], team))]
     levels, notes = find_levels(cpu, len(team), alone, together, (again[0], again[-1]))
@@ -258,11 +256,20 @@ def run_sweep(
     return Sweep(len(team), tuple(points))
 
 
-def many_streams(cpu: Cpu, team: Sequence[int], sizes: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
-    """The patterns of many streams from memory."""
+def completed(
+    sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort, *, sizes: Sequence[int]
+) -> Sweep:
+    """The sweep with patterns of many streams from memory, and with whatever was doubtful measured again.
+
+    In full, one core also measures its caches once more: a disturbance may last as long as all working sets of one.
+    """
     last = cpu.last_cache_bytes or sizes[-1] * len(team)
+    if effort == FULL and len(team) == 1:
+        near = [size for size in sizes if size <= last]
+        sweep = sweep.merged(run_sweep(team, near, buffers, effort, lambda part, what: None))
     far = [size for size in sizes if size >= BEYOND * last / len(team)] or sizes[-1:]
-    return run_sweep(team, far, buffers, effort, lambda part, what: None, patterns=MANY)
+    many = run_sweep(team, far, buffers, effort, lambda part, what: None, patterns=MANY)
+    return again_in_doubt(sweep.merged(many), cpu, team, buffers, effort)
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
