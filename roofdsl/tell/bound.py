@@ -19,7 +19,7 @@ SCHEMA = "roofdsl.bound/1"
 VALID = "every legal order, all sizes the kernel allows, all S >= 1"
 NAMES = {
     "compulsory": "every element that is read before it is written is loaded once",
-    "partition": "S + T elements allow only a limited number of executions for each T loads",
+    "partition": "S + T elements allow only a limited number of executions for each T arrivals",
     "stencil": "a time step needs more points than it computes",
     "bottleneck": "values that are live at one moment and do not fit are loaded after it",
     "sweep": "everything that one sweep over the data leaves waits for the next",
