@@ -150,7 +150,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "buffers", _CACHE, "count", "buffers",
-        "the number of lines that loads find on their way into it, in addition to those in its sets",
+        "the number of lines still on their way into the cache that loads find, in addition to those in its sets",
         shown="{number} buffers",
     ),
     Attribute(
