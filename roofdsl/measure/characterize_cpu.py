@@ -8,6 +8,7 @@ is what can be reached.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,11 +108,7 @@ def characterize_cpu(
     settle_s = AGAIN_S[quick]
     peaks = list(confirmed(peaks, lambda key: measure_peak(key, team, QUICK), settle_s))
     checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
-    alone = completed(alone, cpu, team[:1], buffers, effort, sizes=sizes)
-    together = completed(together, cpu, team, buffers, effort, sizes=sizes) if len(team) > 1 else alone
-    times = 1 if quick else 2
-    again = [_around_the_end(cpu, who, sizes, buffers, effort, times=times) for who in dict.fromkeys((team[:1], team))]
-    levels, notes = find_levels(cpu, len(team), alone, together, (again[0], again[-1]))
+    (alone, together), levels, notes = measured_levels(cpu, team, (alone, together), buffers, effort)
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
     with pinned(team[:1]):
         tell(0.97, "strided walks")
@@ -206,14 +203,32 @@ def working_sets(cpu: Cpu, cores: int, per_octave: int) -> list[int]:
     return sizes
 
 
-class Buffers:
-    """One block of random numbers for each core, from which working sets are cut."""
+def _on_ordinary_pages(length: int) -> Any:
+    """An array of so many numbers in f64 on pages of the usual size."""
+    import numpy as np
 
-    def __init__(self, size_bytes: int, cores: int) -> None:
+    memory = mmap.mmap(-1, 8 * length)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(memory, np.float64)
+
+
+class Buffers:
+    """One block of random numbers for each core, from which working sets are cut.
+
+    A block has large pages, if the system has any for programs, as arrays of numpy from 4 MiB on have them. With
+    `ordinary` pages it is like several short arrays: addresses take longer to find, and pages share sets by chance.
+    """
+
+    def __init__(self, size_bytes: int, cores: int, *, ordinary: bool = False) -> None:
         import numpy as np
 
         pattern = np.random.default_rng(11).uniform(0.5, 1.0, 1 << 17)
-        self.blocks = [np.resize(pattern, size_bytes // 8) for _ in range(cores)]
+        length = size_bytes // 8
+        empty = _on_ordinary_pages if ordinary else np.empty
+        self.blocks = [empty(length) for _ in range(cores)]
+        for block in self.blocks:
+            block[:] = np.resize(pattern, length)
 
     def arrays(self, core: int, pattern: Pattern, working_set: int) -> tuple[Any, ...]:
         """Arrays of one pattern with that size in total; each begins at another line of its page."""
@@ -256,20 +271,37 @@ def run_sweep(
     return Sweep(len(team), tuple(points))
 
 
-def completed(
-    sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort, *, sizes: Sequence[int]
-) -> Sweep:
-    """The sweep with patterns of many streams from memory, and with whatever was doubtful measured again.
-
-    In full, one core also measures its caches once more: a disturbance may last as long as all working sets of one.
+def measured_levels(
+    cpu: Cpu, team: Sequence[int], sweeps: tuple[Sweep, Sweep], buffers: Buffers, effort: Effort
+) -> tuple[tuple[Sweep, Sweep], tuple[Level, ...], tuple[str, ...]]:
+    """(the sweeps of one core and of all, with doubtful working sets measured again, and with many streams from memory;
+    the levels; notes for people).
     """
-    last = cpu.last_cache_bytes or sizes[-1] * len(team)
-    if effort == FULL and len(team) == 1:
-        near = [size for size in sizes if size <= last]
-        sweep = sweep.merged(run_sweep(team, near, buffers, effort, lambda part, what: None))
-    far = [size for size in sizes if size >= BEYOND * last / len(team)] or sizes[-1:]
-    many = run_sweep(team, far, buffers, effort, lambda part, what: None, patterns=MANY)
-    return again_in_doubt(sweep.merged(many), cpu, team, buffers, effort)
+    who = tuple(dict.fromkeys((team[:1], team)))
+    found, again, ordinary = [], [], []
+    for cores, sweep in zip(who, sweeps, strict=False):
+        sizes = sorted({p.working_set_bytes for p in sweep.points})
+        last = _last(cpu, sizes, cores)
+        far = [size for size in sizes if size >= BEYOND * last / len(cores)] or sizes[-1:]
+        many = run_sweep(cores, far, buffers, effort, lambda part, what: None, patterns=MANY)
+        found.append(again_in_doubt(sweep, cpu, cores, buffers, effort).merged(many))
+        ordinary.append(on_ordinary_pages(cores, [size for size in sizes if size <= last / len(cores)], effort))
+        again.append(_around_the_end(cpu, cores, sizes, buffers, effort, times=2 if effort == FULL else 1))
+    alone, together = found[0], found[-1]
+    ends, typical = (again[0], again[-1]), (ordinary[0], ordinary[-1])
+    levels, notes = find_levels(cpu, len(team), alone, together, ends, ordinary=typical)
+    return (alone, together), levels, notes
+
+
+def on_ordinary_pages(team: Sequence[int], sizes: Sequence[int], effort: Effort) -> Sweep:
+    """What caches deliver to arrays on ordinary pages."""
+    buffers = Buffers(max(sizes) + (1 << 16), len(team), ordinary=True)
+    return run_sweep(team, sizes, buffers, effort, lambda part, what: None)
+
+
+def _last(cpu: Cpu, sizes: Sequence[int], team: Sequence[int]) -> int:
+    """The bytes of the last cache; of the largest working sets if it is not known."""
+    return cpu.last_cache_bytes or sizes[-1] * len(team)
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:

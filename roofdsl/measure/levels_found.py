@@ -48,12 +48,19 @@ class Level:
 
 
 def find_levels(
-    cpu: Cpu, cores: int, alone: Sweep, together: Sweep, again: tuple[Sequence[Sweep], Sequence[Sweep]] = ((), ())
+    cpu: Cpu,
+    cores: int,
+    alone: Sweep,
+    together: Sweep,
+    again: tuple[Sequence[Sweep], Sequence[Sweep]] = ((), ()),
+    *,
+    ordinary: tuple[Sweep, Sweep] | None = None,
 ) -> tuple[tuple[Level, ...], tuple[str, ...]]:
     """The levels that the system reports, completed from the curve of one core; if it reports none, the levels of the
     curve alone. Also notes for people. Raises ValueError for an empty sweep.
 
-    again: further sweeps of one core, and of all, around the end of the last cache.
+    again: further sweeps of one core, and of all, around the end of the last cache. ordinary: sweeps of the caches on
+    ordinary pages, which show the typical rates; without them, the others show these.
     """
     seen = seen_plateaus(alone)
     notes = []
@@ -81,7 +88,8 @@ def find_levels(
         share = c.capacity_bytes * min(c.copies, cores) / cores
         ranges = (alone, below * 1.5, c.capacity_bytes * 0.75), (together, below_share * 1.5, share * 0.75)
         widths = _bandwidths(*(_inside(*there) for there in ranges), first=not levels)
-        typical = [_typical(_middle(*there), widths[0]) for there in ranges] if levels else [None, None]
+        usual = zip(ordinary or (alone, together), ranges, strict=True)
+        typical = [_typical(_middle(sweep, *there[1:]), widths[0]) for sweep, there in usual] if levels else [None] * 2
         holds: tuple[int | None, int | None] = (None, None)
         if c is caches[-1] and levels and c.reported is not None:
             far = BEYOND * c.capacity_bytes
