@@ -51,10 +51,10 @@ class Cache(Record):
     that are loaded and stored again. `beside_far_bytes_per_s`: the same beside lines from farther than the next level.
     `energy_j_per_byte`: of a byte across the boundary to the nearer level, in addition to the constant power.
 
-    Only expected times use what follows. `typical_bytes_per_s`: the bandwidth in the median over working sets; the
-    bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads.
-    `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded lines,
-    including the lines whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what code
+    Only expected times use what follows. `typical_bytes_per_s`: the bandwidth in the median over working sets on
+    ordinary pages; the bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that
+    of loads. `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded
+    lines, including those whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what code
     keeps of it beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in
     while the core's loads and stores wait. `one_stream_bytes_per_s`: the rate of a single stream, where only `streams`
     of them reach the bandwidth. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too

@@ -1,7 +1,7 @@
 """The rates to be expected of caches and memory, where they are below the best ones, which the bound takes.
 
-Over working sets of different sizes, a cache rarely delivers its bandwidth: others use it too, and pages fall into its
-sets by chance. A machine may state the rate in the median (`typical`).
+A cache rarely delivers its bandwidth: others use it too, and the pages of short arrays take longer to find and fall
+into its sets by chance. A machine may state the rate in the median (`typical`).
 
 A core fetches only a few lines of each stream ahead. One stream then gets what these lines hold over the memory's
 latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the rate of one
