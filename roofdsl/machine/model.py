@@ -54,8 +54,8 @@ class Cache(Record):
     Only expected times use what follows. `typical_bytes_per_s`: the bandwidth in the median over working sets on
     ordinary pages; the bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that
     of loads. `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded
-    lines, including those whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what code
-    keeps of it beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in
+    lines, including those whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what
+    code keeps of it beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in
     while the core's loads and stores wait. `one_stream_bytes_per_s`: the rate of a single stream, where only `streams`
     of them reach the bandwidth. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too
     far from the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds
