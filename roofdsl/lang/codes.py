@@ -137,7 +137,7 @@ PYTHON_CODES: dict[str, str] = {
     "py-condition": "A condition that the language cannot express, such as one on data around a loop.",
     "py-index": "A subscript, slice or size that does not follow from loop variables and sizes, or may be negative.",
     "py-shape": "An array whose shape is not known, or does not fit.",
-    "py-type": "A type, a mixture of types or an operation in which the language does not compute.",
+    "py-type": "A type, a mixture of types or an operation that the language does not support.",
     "py-effect": "A side effect that is not a store into an array.",
     "py-call": "A call of a function that is not known, or not simple enough to be inlined.",
     "py-name": "A name that has no value here, or stands for two things.",
