@@ -113,7 +113,7 @@ def test_the_loops_assemble_and_measure() -> None:
     core_loops(bench)
     memory_loops(bench)
     cycles = bench.measure(lambda part, what: None)
-    assert cycles["chain_int_add"] == pytest.approx(32, rel=0.2)
+    assert cycles["chain_int_add"] == pytest.approx(32, rel=0.4)  # where others share the core, its clock may change
     found = core_of(cycles)
     assert 2 <= found.dispatch <= 16 and 32 <= found.window <= 2000 and found.mispredict is not None
 
