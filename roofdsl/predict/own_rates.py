@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from roofdsl.counts.traffic_at import ArrayLines, first_touches_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.moving import Moved
+
+if TYPE_CHECKING:
+    from roofdsl.counts.traffic_at import ArrayLines
 
 TYPICAL = "bandwidth of {} that is typical, not the best"
 FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at once"
@@ -73,6 +76,8 @@ def streams_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> F
     A loaded array is a stream, and a stored one is another. Streams of different lengths count as fewer: with b bytes
     each, as (sum of b)^2 / (sum of b^2), which is their number if they are equally long. Each datum counts once.
     """
+    from roofdsl.counts.traffic_at import first_touches_at
+
     if all(part.one_stream_bytes_per_s is None for part in machine.hierarchy):
         return None
     allocates = machine.last_cache is not None and bool(machine.last_cache.write_allocate)
