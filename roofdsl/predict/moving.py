@@ -34,9 +34,9 @@ class Moved(Record):
 
 class Moving(Record):
     """What the hardware moves, and how fast. more: the causes of traffic beyond the bytes of the bound, and of lower
-    rates; the last has all of them. walks: the strided walks, scattered: the randomly accessed lines; None
-    without any. unchanged: whether no line is written back, provided that the code's stores are masked. streams: the
-    number of streams, None if it is unknown or does not matter.
+    rates; the last has all of them. walks: the strided walks, scattered: the randomly accessed lines; None without any.
+    unchanged: whether no line is written back, provided that the code's stores are masked. streams: the number of
+    streams, None if it is unknown or does not matter.
     """
 
     more: tuple[Moved, ...] = ()
@@ -107,7 +107,7 @@ def delays(
     """
     found = [] if moving.walks is None else _walked(moving.walks, levels, transfers, machine)
     if moving.scattered is not None:
-        found += _in_no_order(moving.scattered, levels, transfers, machine)
+        found += _randomly_accessed(moving.scattered, levels, transfers, machine)
     rate = machine.caches[0].fill_bytes_per_s if machine.caches else None
     if rate is not None and levels and levels[0].bytes:
         cause = f"{machine.caches[0].name} serves no loads while lines come in"
@@ -133,7 +133,7 @@ def _walked(
     ]
 
 
-def _in_no_order(
+def _randomly_accessed(
     scattered: Scattered, levels: Sequence[LevelTime], transfers: Sequence[tuple[str, Fraction]], machine: Machine
 ) -> list[Delay]:
     """The delays by randomly accessed lines, and by the addresses of their pages."""

@@ -31,10 +31,8 @@ FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at o
 
 def with_typical_rates(machine: Machine) -> Machine:
     """The machine whose caches have the bandwidth to be expected."""
-    caches = [
-        replace(c, bandwidth_bytes_per_s=c.typical_bytes_per_s or c.bandwidth_bytes_per_s) for c in machine.caches
-    ]
-    return replace(machine, caches=tuple(caches))
+    caches = tuple(replace(cache, bandwidth_bytes_per_s=_expected_per_s(cache)) for cache in machine.caches)
+    return replace(machine, caches=caches)
 
 
 def at_own_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine: Machine) -> Iterator[Moved]:
@@ -42,7 +40,7 @@ def at_own_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine:
     rates. streams: as `streams_of` counts them.
     """
     farther = {part.name: part for part in machine.hierarchy[1:]}
-    typical = {name: _typical_share(part) for name, part in farther.items()}
+    typical = {name: _expected_per_s(part) / part.bandwidth_bytes_per_s for name, part in farther.items()}
     few = {name: Fraction(1) if streams is None else _share_of(streams, part) for name, part in farther.items()}
     for cause, remedy, shares in ((TYPICAL, "", typical), (FEW, MORE, few)):
         slow = [level.name for level in levels if shares.get(level.name, 1) < 1 and level.bytes]
@@ -51,12 +49,8 @@ def at_own_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine:
             yield Moved(cause.format(" and ".join(slow)), remedy, tuple(levels))
 
 
-def _typical_share(part: Cache | Memory) -> Fraction:
-    """The part of its bandwidth that a level typically delivers."""
-    return _expected_per_s(part) / part.bandwidth_bytes_per_s
-
-
 def _expected_per_s(part: Cache | Memory) -> Fraction:
+    """What a level typically delivers to many streams, in bytes per second."""
     typical = part.typical_bytes_per_s if isinstance(part, Cache) else None
     return typical or part.bandwidth_bytes_per_s
 
