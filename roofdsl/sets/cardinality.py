@@ -14,13 +14,14 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.by_text import ByText
 from roofdsl.sets.library import MAX_OPERATIONS, TooHard, counted_as_it_is, most_floors, unlimited
 
 MOST_TOGETHER = 2
 """Dimensions of a group that are surely counted in no time."""
 
 MOST_KNOWN = 4096
-"""Counts of groups that are kept, at most."""
+"""Counts of sets, and of groups, that are kept, at most."""
 
 _IN, _OUT, _DIV = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.div
 
@@ -36,16 +37,10 @@ def cardinality(counted: Any, share: float = 1) -> Any:
     """
     if isinstance(counted, isl.Map):  # seldom the same
         return _counted(counted, share)
-    with unlimited():  # the library crashes if it reaches the limit while writing
-        key = str(counted)
-    if key not in _sets:
-        if len(_sets) >= MOST_KNOWN:
-            _sets.clear()
-        _sets[key] = _counted(counted, share)
-    return _sets[key]
+    return _sets.of(counted, lambda: _counted(counted, share))
 
 
-_sets: dict[str, Any] = {}
+_sets = ByText[Any](MOST_KNOWN)
 """The counts of sets: W, the compulsory traffic of several conventions and the plateaus ask for many of them again."""
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
-from roofdsl.sets.library import last_images, unlimited
+from roofdsl.sets.by_text import ByText
+from roofdsl.sets.library import last_images
 
 
 class NotCertified(Exception):
@@ -79,10 +80,10 @@ class Claim(Record):
         raise failure
 
 
-_claims: dict[str, Claim] = {}
-"""Claims by the text of what is touched. Attempts with more and more operations begin with the same question."""
-
 MOST_CLAIMS = 64
+
+_claims = ByText[Claim](MOST_CLAIMS)
+"""Claims about what is touched. Attempts with more and more operations begin with the same question."""
 
 
 def claimed_previous(touch: Any) -> Claim:
@@ -90,15 +91,12 @@ def claimed_previous(touch: Any) -> Claim:
 
     Raises TooHard.
     """
-    with unlimited():  # the library crashes if it reaches the limit while writing
-        key = str(touch)
-    if key not in _claims:
-        candidates = earlier_on_same_line(touch)
-        claim = Claim(candidates, last_images(candidates))
-        if len(_claims) >= MOST_CLAIMS:
-            _claims.clear()
-        _claims[key] = claim
-    return _claims[key]
+    return _claims.of(touch, lambda: _claimed(touch))
+
+
+def _claimed(touch: Any) -> Claim:
+    candidates = earlier_on_same_line(touch)
+    return Claim(candidates, last_images(candidates))
 
 
 def previous_access(touch: Any) -> Any:
