@@ -15,6 +15,7 @@ from roofdsl.measure.microkernels import ARITHMETIC, INTEGER, arithmetic, larges
 from roofdsl.measure.multicore_timing import QUICK, Effort, Rate, rate
 from roofdsl.measure.other_load import wait_until_calm
 from roofdsl.measure.timing import MOST_SPREAD
+from roofdsl.measure.vector_loops import vector_loops
 
 DTYPES = {"f64": "float64", "f32": "float32", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8"}
 _FLOAT_CLASSES = ("fma", "add", "mul", "add and mul", "min", "div", "mul and div", *SPECIAL_FUNCTIONS)
@@ -69,7 +70,9 @@ def measure_peak(key: Key, team: Sequence[int], effort: Effort) -> Peak:
 
 
 def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
-    """Operations per second of one class on all cores of `team` at once, with the best of the loop's shapes."""
+    """Operations per second of one class on all cores of `team` at once, with the best of the compiled loop's shapes,
+    or the best vectors in assembly.
+    """
     import numpy as np
 
     dtype = DTYPES[type_name]
@@ -83,6 +86,9 @@ def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -
             arguments.append((start.astype(dtype), *operands(cls, dtype)))
         amount = lanes * chain * (INTEGER if integer else ARITHMETIC)[cls][1] * len(team)
         found = rate(arithmetic(cls, (lanes, chain), integer), arguments, amount, team, effort)
+        best = max(best, found, key=lambda r: r.per_s)
+    for vectors in vector_loops(type_name, cls):
+        found = rate(vectors.loop, [(0,)] * len(team), vectors.operations * len(team), team, effort)
         best = max(best, found, key=lambda r: r.per_s)
     return best
 

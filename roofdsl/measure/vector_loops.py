@@ -1,0 +1,106 @@
+"""Arithmetic on whole vectors, in assembly: what the core does per second, whatever a compiler makes of a loop.
+
+Compiled loops often stay below a core's peak: the compiler does not vectorize them, or stores their accumulators. The
+loops here keep all accumulators in vector registers, so they reach the peak of every class that is a single
+instruction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
+from roofdsl.measure.assembled import Loop, features, is_known, loops
+from roofdsl.measure.instruction_bench import ONE, REPEATS, ROTATED, operands
+from roofdsl.measure.instruction_texts import register
+
+
+class VectorLoop(Record):
+    """loop: takes the address of a buffer, which it does not access, and the number of rounds. operations: of each
+    round.
+    """
+
+    loop: Loop
+    operations: int
+
+
+_FLOAT = {
+    "fma": ("vfmadd231{t} {a}, {b}, {c}",),
+    "add": ("vadd{t} {a}, {c}, {c}",),
+    "mul": ("vmul{t} {a}, {c}, {c}",),
+    "add and mul": ("vadd{t} {a}, {c}, {c}", "vmul{t} {a}, {c}, {c}"),
+    "min": ("vmin{t} {a}, {c}, {c}", "vmax{t} {b}, {c}, {c}"),
+}
+_INTEGER = {
+    "add": ("vpadd{t} {a}, {c}, {c}",),
+    "mul": ("vpmull{t} {a}, {c}, {c}",),
+    "min": ("vpmins{t} {a}, {c}, {c}", "vpmaxs{t} {b}, {c}, {c}"),
+}
+"""The instructions of a class, which take turns; each accumulator {c} is combined with a constant, {a} or {b}."""
+
+_SUFFIX = {"f64": "pd", "f32": "ps", "i64": "q", "i32": "d", "i16": "w", "i8": "b"}
+
+
+def _needs(type_name: str, cls: str, bits: int) -> str | None:
+    """The feature that a processor needs for this class at this width; None if no processor has it."""
+    if (type_name, cls) == ("i8", "mul"):
+        return None
+    if (type_name, cls) == ("i64", "mul"):
+        return "avx512dq" if bits == 512 else "avx512vl"
+    if (type_name, cls) == ("i64", "min"):
+        return "avx512f" if bits == 512 else "avx512vl"
+    if bits < 512:
+        return "avx2"
+    return "avx512bw" if type_name in ("i16", "i8") else "avx512f"
+
+
+def _keys() -> list[tuple[str, str, int]]:
+    """(type, class, bits) of all loops that this processor can run."""
+    has = features()
+    return [
+        (type_name, cls, bits)
+        for type_name in _SUFFIX
+        for cls in (_FLOAT if type_name.startswith("f") else _INTEGER)
+        for bits in (256, 512)
+        if _needs(type_name, cls, bits) in has
+    ]
+
+
+def text(type_name: str, cls: str, bits: int) -> list[str]:
+    """One round: the instructions of a class in turn, on more accumulators than any of them takes cycles."""
+    turns = (_FLOAT if type_name.startswith("f") else _INTEGER)[cls]
+    fixed = {"a": register(bits, 14), "b": register(bits, 15), "t": _SUFFIX[type_name]}
+    return [turns[k % len(turns)].format(c=register(bits, 2 + k % ROTATED), **fixed) for k in range(2 * REPEATS)]
+
+
+def _before(type_name: str, bits: int) -> Sequence[str]:
+    """Sets all registers to ones, or to integers of any value: none of the loops leaves the range of its type, or
+    meets numbers that take longer.
+    """
+    one = ONE["f32" if type_name == "f32" else "f64"]
+    return operands(one, one, bits == 512)
+
+
+@cache
+def _loops() -> dict[tuple[str, str, int], Loop]:
+    """All loops, by type, class and width; none if this processor's instructions are not known."""
+    if not is_known():
+        return {}
+    names = {"_".join((t, c.replace(" ", "_"), str(bits))): (t, c, bits) for t, c, bits in _keys()}
+    try:
+        made = loops({n: text(*key) for n, key in names.items()}, {n: _before(t, b) for n, (t, _, b) in names.items()})
+    except CommandError:
+        return {}
+    return {key: made[name] for name, key in names.items()}
+
+
+def vector_loops(type_name: str, cls: str) -> list[VectorLoop]:
+    """The loops of a class on one type, one for each width of vectors; none if the class is not an instruction here."""
+    found = []
+    for (of_type, of_class, bits), loop in _loops().items():
+        if (of_type, of_class) == (type_name, cls):
+            lanes = bits // int(type_name[1:])
+            found.append(VectorLoop(loop, 2 * REPEATS * lanes * (2 if cls == "fma" else 1)))
+    return found
