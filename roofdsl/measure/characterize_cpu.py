@@ -23,6 +23,7 @@ from roofdsl.measure.levels_found import BEYOND, SMALLEST, Level, find_levels, n
 from roofdsl.measure.measurement import now
 from roofdsl.measure.microkernels import nothing, stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, QUICK, Effort, Rate, rate, rate_in_pieces
+from roofdsl.measure.nearest_cache import with_moves
 from roofdsl.measure.other_load import BUSY, Others, taken_by_others
 from roofdsl.measure.peaks import DTYPES, Peak, at_least_one_core, confirmed, measure_peak, misfits_of, settled, wanted
 from roofdsl.measure.random_lines import RandomRates, random_rates
@@ -109,6 +110,7 @@ def characterize_cpu(
     peaks = list(confirmed(peaks, lambda key: measure_peak(key, team, QUICK), settle_s))
     checked = settled(peaks, len(team), lambda key: measure_peak(key, team, effort), settle_s)
     (alone, together), levels, notes = measured_levels(cpu, team, (alone, together), buffers, effort)
+    levels = with_moves(levels, team, effort)
     levels = beside_each_other(levels, team, buffers, effort, lambda p, w: tell(0.95 + 0.04 * p, w))
     with pinned(team[:1]):
         tell(0.97, "strided walks")

@@ -88,7 +88,7 @@ def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -
         found = rate(arithmetic(cls, (lanes, chain), integer), arguments, amount, team, effort)
         best = max(best, found, key=lambda r: r.per_s)
     for vectors in vector_loops(type_name, cls):
-        found = rate(vectors.loop, [(0,)] * len(team), vectors.operations * len(team), team, effort)
+        found = rate(vectors.loop, [(0,)] * len(team), vectors.amount * len(team), team, effort)
         best = max(best, found, key=lambda r: r.per_s)
     return best
 

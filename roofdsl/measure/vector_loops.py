@@ -1,8 +1,9 @@
-"""Arithmetic on whole vectors, in assembly: what the core does per second, whatever a compiler makes of a loop.
+"""Arithmetic on whole vectors, and their loads and stores, in assembly: what the core does per second, whatever a
+compiler makes of a loop.
 
 Compiled loops often stay below a core's peak: the compiler does not vectorize them, or stores their accumulators. The
 loops here keep all accumulators in vector registers, so they reach the peak of every class that is a single
-instruction.
+instruction. Compiled streams often wait for their additions, while the loads and stores here wait for nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ from roofdsl.measure.instruction_texts import register
 
 
 class VectorLoop(Record):
-    """loop: takes the address of a buffer, which it does not access, and the number of rounds. operations: of each
-    round.
+    """loop: takes the address of a buffer of BUFFER_BYTES, and the number of rounds. amount: the operations of each
+    round, or the bytes that it loads and stores.
     """
 
     loop: Loop
-    operations: int
+    amount: int
+
+
+BUFFER_BYTES = 8192
+"""Arithmetic does not access the buffer."""
 
 
 _FLOAT = {
@@ -104,3 +109,41 @@ def vector_loops(type_name: str, cls: str) -> list[VectorLoop]:
             lanes = bits // int(type_name[1:])
             found.append(VectorLoop(loop, 2 * REPEATS * lanes * (2 if cls == "fma" else 1)))
     return found
+
+
+# ---- loads and stores ----
+
+MIXES = ((1, 0), (1, 1), (2, 1))
+"""The loads and stores that follow each other; the first level's bandwidth is that of the fastest."""
+
+
+def moves(loads: int, stores: int, bits: int) -> list[str]:
+    """One round: vectors loaded from the lower half of a page, and stored to the upper half of the next one.
+
+    A load never has the low address bits of a store: some processors would let it wait for that store.
+    """
+    size, half, page = bits // 8, 2048, 4096
+    found = []
+    for k in range(REPEATS):
+        load = [(loads * k + j) * size % half for j in range(loads)]
+        found += [f"vmovupd {at}(%rdi), {register(bits, (loads * k + j) % ROTATED)}" for j, at in enumerate(load)]
+        found += [f"vmovupd {register(bits, 14)}, {page + half + k * size % half}(%rdi)"] * stores
+    return found
+
+
+@cache
+def move_loops() -> tuple[VectorLoop, ...]:
+    """Loops of all mixes at all widths of this processor; none if its instructions are not known."""
+    if not is_known():
+        return ()
+    widths = (256, 512) if "avx512f" in features() else (256,)
+    keys = {f"moves_{loads}_{stores}_{bits}": (loads, stores, bits) for loads, stores in MIXES for bits in widths}
+    try:
+        made = loops(
+            {name: moves(*key) for name, key in keys.items()}, {n: _before("f64", k[2]) for n, k in keys.items()}
+        )
+    except CommandError:
+        return ()
+    return tuple(
+        VectorLoop(made[n], REPEATS * (loads + stores) * bits // 8) for n, (loads, stores, bits) in keys.items()
+    )

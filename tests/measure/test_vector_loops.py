@@ -9,13 +9,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from roofdsl.measure import peaks
+from roofdsl.incore.assembly import read
+from roofdsl.incore.classes import work_of
+from roofdsl.measure import nearest_cache, peaks
 from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.instruction_bench import ROTATED, operands
 from roofdsl.measure.instruction_texts import register
 from roofdsl.measure.multicore_timing import QUICK, Rate
 from roofdsl.measure.peaks import DTYPES, wanted
-from roofdsl.measure.vector_loops import VectorLoop, _before, _keys, text, vector_loops
+from roofdsl.measure.vector_loops import (
+    BUFFER_BYTES,
+    MIXES,
+    VectorLoop,
+    _before,
+    _keys,
+    move_loops,
+    moves,
+    text,
+    vector_loops,
+)
+from tests.measure.made_up import characterized
 
 pytestmark = pytest.mark.skipif(not is_known(), reason="assembled loops are for x86-64 with AVX2")
 
@@ -68,9 +81,9 @@ def test_floats_stay_in_range() -> None:
 
 def test_operations_are_those_of_all_elements() -> None:
     """A round has 48 instructions; a fused multiply-add is two operations on each element."""
-    by_width = {loop.operations for loop in vector_loops("f32", "fma")}
+    by_width = {loop.amount for loop in vector_loops("f32", "fma")}
     assert 48 * 8 * 2 in by_width and by_width <= {48 * 8 * 2, 48 * 16 * 2}
-    assert 48 * 4 in {loop.operations for loop in vector_loops("i64", "add")}
+    assert 48 * 4 in {loop.amount for loop in vector_loops("i64", "add")}
     assert vector_loops("i8", "mul") == [] and vector_loops("f64", "exp") == []
 
 
@@ -92,3 +105,32 @@ def test_the_fastest_loop_is_the_peak(monkeypatch: pytest.MonkeyPatch, of_vector
     monkeypatch.setattr(peaks, "rate", made_up)
     monkeypatch.setattr(peaks, "vector_loops", lambda type_name, cls: [vectors])
     assert peaks._arithmetic("i64", "add", (0, 1), QUICK).per_s == peak
+
+
+# ---- loads and stores ----
+
+
+@pytest.mark.parametrize(("loads", "stores"), MIXES)
+def test_moves_stay_in_the_buffer_and_count_their_bytes(loads: int, stores: int) -> None:
+    """A round is 24 groups. Against the addresses as a reader of assembly sees them."""
+    lines = moves(loads, stores, 256)
+    works = [work_of(i) for i in read("".join(f"\t{line}\n" for line in lines)).instructions]
+    assert sum(w.bytes for w in works) == 24 * (loads + stores) * 32
+    read_at = {w.load.displacement % 4096 for w in works if w.load is not None}
+    stored_at = {w.store.displacement % 4096 for w in works if w.store is not None}
+    assert not read_at & stored_at
+    for name, size in (("load", 4096), ("store", BUFFER_BYTES)):
+        assert all(0 <= at.displacement <= size - 32 for w in works if (at := getattr(w, name)) is not None)
+    assert (24 * (loads + stores) * 32) in {loop.amount for loop in move_loops()}
+
+
+def test_the_nearest_cache_is_as_fast_as_its_fastest_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = characterized().levels
+    slow, fast = levels[0].one_core.bytes_per_s / 2, levels[0].one_core.bytes_per_s * 2
+    for per_s, want in ((slow, levels[0].one_core.bytes_per_s), (fast, fast)):
+        monkeypatch.setattr(nearest_cache, "moves_rate", lambda team, effort, per_s=per_s: Rate(per_s, 0.01))
+        found = nearest_cache.with_moves(levels, (0,), QUICK)
+        assert found[0].one_core.bytes_per_s == want and found[1:] == levels[1:]
+        assert dict(found[0].one_core.by_pattern)[nearest_cache.MOVES] == per_s
+    monkeypatch.setattr(nearest_cache, "moves_rate", lambda team, effort: None)
+    assert nearest_cache.with_moves(levels, (0, 1), QUICK) == levels
