@@ -23,14 +23,16 @@ DEFAULT_S = 20.0
 DEFAULT_BYTES = 4 << 30
 
 TICK_S, SOON_S = 0.2, 0.001
-"""Processor time between two looks at what is left, and until the next where an interrupt would come amiss."""
+"""Processor time between two looks at what is left, and until the next look if an interrupt would do harm now."""
 
 GRACE, LEAST_GRACE_S = 0.25, 5.0
-"""Share of the budget, beyond it, for what is told of what was found, and seconds: then the command is stopped."""
+"""Time beyond the budget to report what was found, as a share of the budget and at least in seconds. Then the command
+is stopped.
+"""
 
 WATCHED_FROM_S, OVERTIME_S = 0.3, 2.0
-"""Processor time after which a command is watched from outside (`overtime`), and from when it should have been stopped
-until it is killed.
+"""Processor time after which a command is watched from outside (`overtime`), and the time from when it should
+have stopped until it is killed.
 """
 
 _LONGER = ((20, "20s"), (120, "2min"), (600, "10min"), (3600, "1h"), (6 * 3600, "6h"), (24 * 3600, "24h"))
@@ -52,16 +54,16 @@ class Budget:
         self.seconds, self.memory_bytes, self.whole = seconds, memory_bytes, whole
         self.deadline = seconds
         self.doing: list[str] = []  # the regions that we are in
-        self.left_out: dict[str, None] = {}  # what was, in order
+        self.left_out: dict[str, None] = {}  # the names of results left out, in order
         self.on_tick: Callable[[], None] | None = None
-        self._uncounted = processor_s()  # until now, and what does not count later
+        self._uncounted = processor_s()  # processor time: all until now, and some of what follows
         self._left_region = processor_s()
         self._interrupts = False
         self._grace = max(LEAST_GRACE_S, seconds * GRACE)
         self._stop_at = seconds + self._grace
         self._told, self._paused = False, False
         self._handler: Any = None
-        self.last_words = ""  # where it has to be killed
+        self.last_words = ""  # the message if the process has to be killed
         self._watcher: Watcher | None = None
 
     def spent(self) -> float:
@@ -141,7 +143,7 @@ class Budget:
             if _enters_or_leaves(frame) or _imports(frame):
                 signal.setitimer(signal.ITIMER_PROF, SOON_S, TICK_S)
                 return
-            if not self._told:  # what was found until now is to be told, however late we come here
+            if not self._told:  # there has to be time to report what was found, however late this is
                 self._stop_at = max(self._stop_at, self.spent() + self._grace)
                 self._told = True
             raise Spent
@@ -149,7 +151,9 @@ class Budget:
             raise Spent
 
     def _tell_watcher(self) -> None:
-        """Until when we come here again, or may do without: native code that goes on beyond is ended with all else."""
+        """Tells the watcher by when this method runs again, or that it need not. Native code that runs past that time is
+        killed with the process.
+        """
         if self._watcher is not None:
             self._watcher.end_at(inf if self._paused else self._uncounted + self._stop_at + OVERTIME_S)
 

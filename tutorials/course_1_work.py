@@ -58,7 +58,7 @@ for name, count in trsv.work.by_class.items():
         print(f"  {name:8} {count.expr}")
 
 # %% [markdown]
-# ## Not every operation is equal
+# ## Not all operations are equal
 #
 # A processor can fuse a product with the sum that it goes into: one instruction, two operations. The number of
 # fused pairs later decides what fraction of the peak a kernel can reach. In a matrix product, all operations can be

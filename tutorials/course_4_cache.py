@@ -66,8 +66,8 @@ for _ in range(5):
     assert 8 * mine == derived
 
 # %% [markdown]
-# They agree exactly, for each of these n and Z. roofdsl can also derive Q as a closed form in both. This one holds
-# for n >= 4, and for every Z that is a whole number of elements:
+# They agree exactly, for each of these n and Z. roofdsl can also derive Q as a closed form in n and Z. That of a
+# matrix-vector product holds for n >= 4, and for every Z that is a whole number of elements:
 
 # %%
 anything = derive("gemv", cache="Z")

@@ -77,7 +77,7 @@ assert best == 30
 # %% [markdown]
 # ## What blocking gains
 #
-# If a machine states its caches, a prediction takes Q at the last of them.
+# If a machine states its caches, a prediction takes the bytes from memory to be Q(Z) at the size of the last one.
 
 # %%
 laptop = machine("""

@@ -1,11 +1,11 @@
-"""Lower bounds from bottlenecks in the flow of values: moments at which many values must be alive.
+"""Lower bounds from bottlenecks in the flow of values: moments at which many values must be live.
 
 A value that exists before a moment and is used after it is either in fast memory at that moment (at most S values are)
 or loaded after it. There are four kinds of moments:
 
 - `turn`: an execution b whose value others use (a sum that then scales every term, or the end of a recurrence from
-  which another one runs back). The other operands of these users are alive at b if b depends on them or on something
-  that uses them. If no value is alive in this way at two of the b, their loads are distinct: loads >= sum over b of
+  which another one runs back). The other operands of these users are live at b if b depends on them or on something
+  that uses them. If no value is live in this way at two of the b, their loads are distinct: loads >= sum over b of
   (|L_b| - S).
 - `rounds`: executions b_1, b_2, ..., one for every iteration of a loop, each of which depends on the one before. Of the
   values that existed before b_k and are used by the executions between b_k and b_(k+1), all but S are loaded in
@@ -14,7 +14,7 @@ or loaded after it. There are four kinds of moments:
 - `sweep`: a statement that needs everything another one makes in an iteration of the outer loop (sweeps.py).
 
 Loads of different values add up: the loads of several kinds without a common value, and the first loads of inputs that
-take no part in them or are known to be loaded before. Sweeps have few moments with many values alive at each; the other
+take no part in them or are known to be loaded before. Sweeps have few moments with many values live at each; the other
 kinds have many moments with fewer values. So sweeps form an argument of their own: the others say more at small S,
 sweeps hold up to a larger S.
 
@@ -43,17 +43,17 @@ from roofdsl.sets.cases import Cases
 
 @dataclass(frozen=True)
 class Part:
-    """Moments of one kind, how many values are alive at all of them together, and how many there are (sympy)."""
+    """Moments of one kind, how many values are live at all of them together, and how many there are (sympy)."""
 
     found: Moments
-    alive: Any
+    live: Any
     moments: Any
     counts: tuple[tuple[Cases, ...], Cases]
 
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """loads >= value (sympy): inputs + the sum over parts of max(0, alive - moments * (S + registers)).
+    """loads >= value (sympy): inputs + the sum over parts of max(0, live - moments * (S + registers)).
 
     inputs: loads of input values that are not counted among those of a part.
     """
@@ -85,13 +85,13 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     """The sum of the candidates with the largest leading terms, chosen so that no two share a value."""
     found: list[tuple[tuple[int, float], Part, Any]] = []
     for moments in candidates:
-        counts, often = [count(flow, part) for part in moments.alive], count(flow, moments.moments)
-        # If no more values are alive than there are moments, subtracting S for each moment leaves nothing.
+        counts, often = [count(flow, part) for part in moments.live], count(flow, moments.moments)
+        # If no more values are live than there are moments, subtracting S for each moment leaves nothing.
         if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue
-        alive = sum((expression(c) for c in counts), sympy.Integer(0))
+        live = sum((expression(c) for c in counts), sympy.Integer(0))
         lead = top_terms(sum((polynomial(at_large_sizes(flow, c)) for c in counts), sympy.Integer(0)))
-        part = Part(moments, alive, expression(often), (tuple(counts), often))
+        part = Part(moments, live, expression(often), (tuple(counts), often))
         found.append((_weight(lead), part, lead))
     if not found:
         return None
@@ -109,7 +109,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
         others = others.union(isl.UnionSet.from_set(each))
     inputs = count(flow, others.subtract(values).union(others.intersect(already_loaded)).coalesce())
     room = size + flow.registers
-    terms = [p.alive - p.moments * room for p, _ in chosen]
+    terms = [p.live - p.moments * room for p, _ in chosen]
     loaded = expression(inputs)
     value = loaded + (terms[0] if len(terms) == 1 else sympy.Add(*(sympy.Max(0, t) for t in terms)))
     leading = top_terms(sum((lead for _, lead in chosen), sympy.Integer(0)) + polynomial(at_large_sizes(flow, inputs)))
@@ -146,22 +146,22 @@ def _turns(depends: Dependences) -> Iterator[Moments]:
 
 
 def _turn(statement: Statement, maker: str, users: Any, behind: Any) -> Moments | None:
-    """The values, out of `behind`, that are alive at executions of `maker`, each used by `users` (isl.UnionMap)."""
-    alive = isl.UnionMap("{ }")
+    """The values, out of `behind`, that are live at executions of `maker`, each used by `users` (isl.UnionMap)."""
+    live = isl.UnionMap("{ }")
     names = []
     for read in statement.reads:
         used = users.apply_range(read.values).intersect(behind).coalesce()
         if used.is_empty() or not used.is_injective():
             continue
-        joined = alive.union(used)
+        joined = live.union(used)
         if joined.is_injective():
-            alive = joined
+            live = joined
             names.append(read.text)
-    if alive.is_single_valued():
+    if live.is_single_valued():
         return None  # with one value at each moment, there is nothing to gain
-    alive = alive.coalesce()
-    values, before = alive.range(), inputs_of(alive).range()
-    return Moments("turn", maker, tuple(names), alive.domain(), (alive.wrap(),), values, before)
+    live = live.coalesce()
+    values, before = live.range(), inputs_of(live).range()
+    return Moments("turn", maker, tuple(names), live.domain(), (live.wrap(),), values, before)
 
 
 def _rounds(depends: Dependences) -> Iterator[Moments]:

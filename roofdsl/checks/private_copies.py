@@ -198,7 +198,7 @@ class _Sets:
     """Sets of executions called x, y and z. Those to be covered contain at least what they should; those that cover
     contain at most that (`is_exact`).
 
-    common: the outermost loops, of which all executions are in the same iterations. Their variables are one for all.
+    common: the outermost loops, of which all executions are in the same iterations, with the same variables.
     """
 
     def __init__(self, kernel: Kernel, common: tuple[For, ...]) -> None:
@@ -228,8 +228,8 @@ class _Sets:
         return found.project_out(isl.dim_type.set, 0, found.dim(isl.dim_type.set) - left)
 
     def is_exact(self, access: _Access, same: int) -> bool:
-        """Whether `executions` has no others of an access, once its `same` outermost loops are those of an execution
-        that there is.
+        """Whether `executions` contains only real executions of an access, given that its `same` outermost loops are
+        at values of a real execution.
         """
         encoder = Encoder.like(self.encoder)
         encoder.domain(access.placed, "z", steps_known=True)
@@ -256,7 +256,7 @@ class _Sets:
     def is_overwritten(
         self, pair: tuple[_Access, _Access], way: Earlier, where: list[str], writes: list[_Access]
     ) -> bool:
-        """Whether between two executions x and y there always is one of the writes, of the element of y.
+        """Whether one of the writes, to the element of y, always comes between two executions x and y.
 
         way, where: what holds for x and y.
         """

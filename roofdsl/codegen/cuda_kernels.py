@@ -134,7 +134,8 @@ class Around(Record):
 class _Builder:
     """Splits a kernel into functions and the host's steps between them.
 
-    draft: has done so before, so that it is known how many functions there are and which buffers they need.
+    draft: a builder that has split the kernel before. It tells how many functions there are, and which buffers they
+    need.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """A nest whose threads each have their own copy of some `temp` arrays, for CUDA.
 
-A copy of few elements is a local array, which the compiler keeps in registers. Of other copies, all threads' together
-are one buffer, with a subscript for each loop over threads: along x, the copies of neighboring threads lie side by
+A copy of few elements is a local array, which the compiler keeps in registers. All threads' other copies together
+form one buffer, with a subscript for each loop over threads: along x, the copies of neighboring threads lie side by
 side.
 """
 
@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 30
 """The largest buffers of a launch, all together."""
 
 LAUNCH_ITERATIONS = 256
-"""The iterations of one thread that a launch may be traded for."""
+"""How many executions of statements by one thread one saved launch is worth."""
 
 
 class Copies(Record):

@@ -1,4 +1,4 @@
-"""Traffic at given sizes from the data of loop iterations: what fits in the cache is moved once. No walk.
+"""Traffic at given sizes from the data of loop iterations: what fits in the cache is moved once.
 
 Every part of a kernel (a loop, an iteration of it, a statement) touches a set of elements. If the lines of that set fit
 in the cache, the part moves each of its sectors once. If not, its iterations are taken one after another, and each

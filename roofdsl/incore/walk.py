@@ -353,7 +353,7 @@ class _Walk:
             self._stand_for(loop, (self.scale - 1) * (loop.total + 1) / loop.total, 1)
 
     def _left(self, loop: Active) -> int:
-        """The iterations until the loop ends or one of its jumps turns, extrapolated from the last three."""
+        """The iterations until the loop ends or a jump of it changes direction, extrapolated from the last three."""
         three = [b.exits for b in loop.boundaries[-3:]]
         return iterations_left(three)
 

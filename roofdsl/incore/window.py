@@ -19,7 +19,7 @@ from roofdsl.incore.rates import DIVIDER, LINE, Rates
 from roofdsl.lang.record import Record
 
 AHEAD = 24.0
-"""The cycles by which the predictor may be ahead: some dozens of blocks wait between it and the decoders."""
+"""The cycles by which the predictor may be ahead: a few dozen blocks wait between it and the decoders."""
 
 RETIRED_EARLY = 8
 """How many times as many instructions can retire in a cycle as are dispatched in one: retirement is never the limit."""

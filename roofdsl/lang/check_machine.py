@@ -262,7 +262,7 @@ class _Resolver:
             message = f"a line of {length} bytes does not fit into {size} bytes"
             self.report.error("machine-option", message, line.span)
         if length % values.get("sector_bytes", length):
-            message = f"a line of {length} bytes does not hold a whole number of sectors of {values['sector_bytes']}"
+            message = f"a line of {length} bytes is not a whole number of sectors of {values['sector_bytes']} bytes"
             self.report.error("machine-option", message, line.span)
 
     # ---- the rest ----

@@ -128,13 +128,14 @@ class _Attach:
                 self._set(arrays[0], ell(matrix))
             case _:
                 help = (
-                    "two arrays take one: offsets that rise and columns, or rows and columns; or one of two dimensions"
+                    "a matrix needs two arrays (rising offsets and columns, or rows and columns) or one array of two"
+                    " dimensions"
                 )
                 raise CommandError(f"`{source.text}` is a matrix, and {_listed(arrays)} cannot hold it", help)
         self._size(arrays[-1].below, matrix.columns)
 
     def _fill(self, matrix: Matrix, arrays: list[Array]) -> str:
-        """How much of a padded format are entries: beta of Kreutzer et al. (SIAM J. Sci. Comput. 36(5), 2014)."""
+        """The share of a padded format that is entries: beta of Kreutzer et al. (SIAM J. Sci. Comput. 36(5), 2014)."""
         stored = self.values[arrays[-1].name].size
         return f", beta {matrix.entries / stored:.3g}" if len(arrays[-1].dims) == 2 and stored else ""
 
@@ -162,7 +163,7 @@ class _Attach:
             self._size(rising.last, int(values[-1]))
 
     def _size(self, expression: IntExpr | None, value: int) -> None:
-        """What a parameter is where an expression of it has a value."""
+        """Gives a parameter the value that follows from that of an expression in it."""
         if expression is None:
             return
         form = affine(expression.substitute({}))
@@ -202,14 +203,14 @@ class _Attach:
                 continue
             shape = tuple(self._required(d) for d in array.dims)
             if values.shape != shape:
-                what = " x ".join(map(str, values.shape))
-                raise CommandError(f"`{array.name}` has the shape {' x '.join(map(str, shape))}, but the data {what}")
+                declared, given = (" x ".join(map(str, of)) for of in (shape, values.shape))
+                raise CommandError(f"`{array.name}` has the shape {declared}, but the data have {given}")
             limit = 1 << (8 * array.type.bytes - 1)
             if array.below is not None:
                 limit = min(limit, self._required(array.below))
             if values.size and not 0 <= values.min() <= values.max() < limit:
                 outside = values[(values < 0) | (values >= limit)][0]
-                raise CommandError(f"`{array.name}` holds {outside}, and its values are from 0 to {limit - 1}")
+                raise CommandError(f"`{array.name}` holds {outside}, but its values must be from 0 to {limit - 1}")
         for fact in self.kernel.facts:
             if isinstance(fact, Rises):
                 self._check_rises(fact)

@@ -236,7 +236,7 @@ def written_per_s(width: Bandwidth) -> float | None:
 
     A line that is stored to comes in, is changed and goes out again. On some processors, that takes as long in a copy
     as in an update in place, which loads another line: such loads overlap with it. So an iteration takes the longer of
-    its transfers, and of the copy's or the triad's time, whichever is shorter, for its stored line.
+    two times: that of its transfers, and, for its stored line, the shorter of the copy's and the triad's times.
     """
     if width.counts == "duplex" or width.update_per_s is None:
         return None
@@ -314,8 +314,9 @@ def counts_of(points: Sequence[Point]) -> Counts:
     copy and triad would be slower than load by more than half of what they explain (2/3 and 3/4 of its rate).
 
     duplex: processors whose caches receive lines from below and write others back at the same time also load the
-    written lines, but copy and triad show no cost for it: they load as many lines as they read and write elements. An
-    update in place reveals it: it reads and writes three elements in the time of two, so it is up to 1.5 times as fast.
+    written lines, but copy and triad show no cost for it: the lines that they load are as many as those
+    that they read and write. An update in place reveals it: it reads and writes three elements in the time of two, so
+    it is up to 1.5 times as fast.
     """
     rates = {p.pattern: p.bytes_per_s for p in points}
     if not rates.keys() >= {LOAD, COPY, TRIAD}:

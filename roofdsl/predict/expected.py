@@ -1,8 +1,8 @@
 """The expected time of code, and the causes that put it above the bound.
 
-It combines the time inside the core and the transfers of all levels by the machine's own rule (`ecm`). Starting from
-the roofline's bound, one cause after the other is added. The shares of the causes are the differences, so they add up
-to the expected time minus the bound.
+It combines the time inside the core and the transfers of all levels by the machine's own rule (`ecm`). Causes are
+added one after the other, starting from the roofline's bound. The shares of the causes are the differences, so they
+add up to the expected time minus the bound.
 """
 
 from __future__ import annotations
@@ -273,8 +273,8 @@ def causes_of(bound_s: Fraction, ladder: Sequence[Rung]) -> tuple[Cause, ...]:
 
 
 def _unnamed(now: Fraction, before: Fraction) -> str:
-    """The cause of the first step, to the machine's peak, which differs from the bound if the code has other
-    instructions.
+    """The cause of the first step: the code's own instructions take another time than the bound's peaks allow, or
+    it makes fewer accesses.
     """
     if now < before:
         return "values stay in registers, whose accesses the bound counts (`--accesses written`)"

@@ -196,8 +196,8 @@ def missing(start: Any, distances: tuple[tuple[Any, Quasi], ...], rule: Rule) ->
 def _stored(reuse: ArrayReuse, rule: Rule, begun: Part) -> tuple[Part, ...]:
     """The residencies with a write that end in a store, one point each.
 
-    A write is the last of its residency, which is then stored, exactly if an access to its line after it, up to and
-    including the next write to it, misses. After the last write, the flush at the end stores the line. A line of a
+    A write is the last one of its residency (which is then stored) exactly if some later access to its line, up to
+    and including the next write, misses. After the last write, the flush at the end stores the line. A line of a
     `temp` array is stored then only if it is evicted before the end.
     """
     parts = [begun.within(reuse.lone_writes)]

@@ -1,6 +1,6 @@
 """Windows between iterations of loops with one body, in which references move along with the iteration.
 
-A stencil touches x[i + o] for some dozens of offsets o. Suppose that an access is always the same number of iterations
+A stencil touches x[i + o] for a few dozen offsets o. Suppose that an access is always the same number of iterations
 after the previous access to its line. The window between the two consists of whole iterations, which are the same for
 all accesses that far apart, and of two parts: the rest of the first iteration and the beginning of the last. An element
 of these parts counts once, and only if no whole iteration touches it: that is a condition on the iteration, and takes

@@ -108,9 +108,8 @@ def simulate_lru(
     `progress` is called with the number of accesses made so far several times a second, and its exceptions end the run.
     Raises CommandError for a missing parameter, a violated assumption, a line or cache that docs/rules.md, rule 10
     forbids, and an access outside its array; TooManyLines if every method needs tables larger than `memory_bytes`;
-    TooManyAccesses beyond
-    `max_accesses` accesses, or beyond as many iterations without any, and beyond `max_walked` accesses that are
-    simulated one by one.
+    TooManyAccesses beyond `max_accesses` accesses, or as many iterations without an access, and beyond `max_walked`
+    accesses simulated one by one.
     """
     program = compile_kernel(kernel, params, line_bytes)
     largest = max((a.line_bytes for a in program.layouts), default=0)
@@ -189,8 +188,8 @@ def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
             raise TooManyLines(f"the tables for kernel {limits.kernel} would be too large at these sizes")
         first, last = running[0], running[-1]
         ahead = first.accesses * last.cost > FAR * last.accesses * first.cost
-        favoured = last if not ahead else first if last.cost > FAIR else None
-        way = min(running, key=lambda way: way.cost * (1 if way is favoured else BEHIND))
+        favored = last if not ahead else first if last.cost > FAIR else None
+        way = min(running, key=lambda way: way.cost * (1 if way is favored else BEHIND))
         way.continue_for(CHUNK)
         turns += 1
         limits.check(ways, turns)

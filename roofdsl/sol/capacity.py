@@ -59,7 +59,7 @@ def unit_shared_bytes(machine: Machine) -> int:
     """The bytes of a multiprocessor's shared memory, if it is a memory of its own; 0 if it is a part of the L1.
 
     It is a part of an L1 that is larger than the most that can be shared (Volta, A100, Hopper). That of AMD's compute
-    units is not. Turing's is in part: its L1 keeps its size beside 32 KiB of it.
+    units is not. On Turing, a part of it is: the L1 has its stated size beside 32 KiB of shared memory.
     """
     own = machine.multiprocessor
     shared = 0 if own is None else own.shared_bytes or 0

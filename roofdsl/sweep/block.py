@@ -46,7 +46,7 @@ class Variant(Record):
 class Strip:
     """One kernel or program on one machine at all points of a grid; its blocks follow one another.
 
-    bounds: the words for what bounds, of the whole sweep. settled: all blocks were evaluated once, and another
+    bounds: the names of the bounds that occur in the whole sweep. settled: all blocks were evaluated once, and another
     evaluation gives the same.
     """
 
@@ -205,7 +205,7 @@ class Block:
             groups, which = _places_of(which)
             if len(groups) > MOST_GROUPS:
                 return []
-        by_group = np.argsort(which.astype(np.int16), kind="stable")  # by its bytes, which needs no comparisons
+        by_group = np.argsort(which.astype(np.int16), kind="stable")  # int16 is sorted by radix, without comparisons
         found = np.split(by_group, np.cumsum(np.bincount(which))[:-1])
         if not self.strip.settled:
             self.strip.tiles.update(tuple(int(self.columns[n][places[0]]) for n in tiles) for places in found)

@@ -210,4 +210,4 @@ def _moments(part: Part, flow: Flow, step: int) -> Iterator[str]:
         if shared:
             yield f"     The values that both chains use are live, too: {', '.join(shared)}."
     often = "one moment" if part.moments == 1 else f"{short(part.moments)} moments in all"
-    yield f"     These are {short(part.alive)} values, at {often}."
+    yield f"     These are {short(part.live)} values, at {often}."

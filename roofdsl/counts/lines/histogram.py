@@ -1,4 +1,6 @@
-"""The histogram of stack distances of uniform nests: how many visits to a line come at each distance from the last."""
+"""The histogram of stack distances of uniform nests: how many visits to a line are at each distance from the previous
+one.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def histogram(program: Uniform, *, first: bool = False, sector_bytes: int | None
 
 
 class _Piece(NamedTuple):
-    """The window of a visit, from touch x to touch y. Its row y is `moved` rows before the current row."""
+    """The window of a visit, from touch x to touch y. The row of y is `moved` rows before the current one."""
 
     window: Window
     moved: tuple[int, ...]

@@ -63,7 +63,7 @@ class Headers:
         variable = self.context.scopes.find(name)
         assert variable is not None
         if not variable.type.is_integer or not variable.type.is_plain:
-            message = f"the loop counts with `{name}`, which is no integer"
+            message = f"the loop counts with `{name}`, which is not an integer"
             raise Refused("c-loop", message, node.init, "count with an `int`")
         if int(variable.type.base[1:]) < 32:
             message = f"the counter `{name}` of type `{variable.type.words}` may overflow"
@@ -112,7 +112,7 @@ class Headers:
         used = {p.name for p in walk(value) if isinstance(p, c_ast.ID)}
         for part in parts[:place]:
             if (assigned_names(part) | {getattr(part, "name", "")}) & used:
-                message = f"`{name}` begins with what the header sets before"
+                message = f"`{name}` begins with a value that the same header sets first"
                 raise Refused("c-loop", message, part, "set it before the loop")
         for part in parts[place + 1 :]:
             self._apart(part, name, "it is set")
@@ -177,7 +177,7 @@ class Headers:
             left = self._stops(node.left, name, down, variable)
             return (*left, *self._stops(node.right, name, down, variable))
         if not isinstance(node, c_ast.BinaryOp) or node.op not in ("<", ">", "<=", ">="):
-            message = "the loop goes on by something other than `<`, `<=`, `>` or `>=`"
+            message = "the condition of the loop is not a comparison with `<`, `<=`, `>` or `>=`"
             raise Refused("c-loop", message, node, _WHILE)
         op, tested, bound = node.op, node.left, node.right
         if not self._is_counter(tested, name):
@@ -185,7 +185,7 @@ class Headers:
         if not self._is_counter(tested, name) or name in {p.name for p in walk(bound) if isinstance(p, c_ast.ID)}:
             raise Refused("c-loop", f"the condition does not compare `{name}` with a bound", node, _WHILE)
         if (op in (">", ">=")) != down:
-            message = f"the loop counts {'down' if down else 'up'}, and stops by `{op}`"
+            message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
             raise Refused("c-loop", message, node, "turn the comparison or the step around")
         found = self.bounds(bound, "max" if down else "min")
         unsigned = is_unsigned(common(variable.type.base, self.values.value(_first(bound)).type))
@@ -216,8 +216,8 @@ class Headers:
             for part in walk(body):
                 changed = assigned_names(part) & parts if not list(part.children()) or _changes(part) else set()
                 if changed:
-                    what = "the counter" if name in changed else f"`{min(changed)}`, which its bounds are made of"
-                    message = f"the body of the loop changes {what}"
+                    other = f"`{min(changed)}`, on which its bounds or its step depend"
+                    message = f"the body of the loop changes {'the counter' if name in changed else other}"
                     raise Refused("c-loop", message, part, "leave counters and bounds as they are in the body")
 
 
