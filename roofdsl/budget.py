@@ -151,8 +151,8 @@ class Budget:
             raise Spent
 
     def _tell_watcher(self) -> None:
-        """Tells the watcher by when this method runs again, or that it need not. Native code that runs past that time is
-        killed with the process.
+        """Tells the watcher by when this method runs again, or that it need not: native code that runs past that time
+        is killed with the process.
         """
         if self._watcher is not None:
             self._watcher.end_at(inf if self._paused else self._uncounted + self._stop_at + OVERTIME_S)
