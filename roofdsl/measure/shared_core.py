@@ -1,17 +1,21 @@
-"""Whether another hardware thread shares this core at the moment. All code on the core is then up to twice as slow.
+"""Whether another hardware thread shares this core at the moment, or its clock is slow. All code on the core is then up
+to twice as slow, or more.
 
 Many processors run two threads on one core. In a virtual machine, the other one may belong to somebody else, and no
 counter of this system shows it. Its use of the core shows in the number of instructions that the core dispatches per
 cycle. So two loops detect it: independent instructions, as many as the core can dispatch, and a chain of dependent
 additions, which runs at one per cycle either way. The ratio of their times is steady on an unshared core, and 1.4 to 2
-times as high on a shared one. The clock frequency changes both times alike, so it does not matter.
+times as high on a shared one. The clock frequency changes both times alike, so it does not matter for their ratio.
+
+The time of the chain alone shows the frequency. A core that has been idle for some milliseconds may run at a third of
+its highest frequency, and take a while to reach it again. So nothing here sleeps: a core that waits stays busy.
 """
 
 from __future__ import annotations
 
 import time
 from bisect import insort
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar
 
@@ -19,17 +23,29 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.measure.timing import Switches, Watch, switches
 
 SHARED = 1.25
-"""From this multiple of its lowest value on, the ratio shows a shared core; on an unshared core it stays below 1.15."""
+"""Beyond this multiple of its lowest value, the ratio shows a shared core; on an unshared core it stays below 1.15."""
+
+SLOW = 1.3
+"""Beyond this multiple of its lowest value, the chain's time shows a slow clock. Wide vectors and the heat of all cores
+lower the frequency by less.
+"""
+
+STAYS = 1000
+"""A clock that is slow in so many probes in a row, which is two seconds of waiting, counts as the usual one from then
+on: processors lower it for long when they are hot.
+"""
 
 PART, LEAST = 0.03, 3
-"""The lowest value is the ratio at this part of all ratios in ascending order, at least the third: a few are disturbed.
+"""The lowest value is the one at this part of all values in ascending order, at least the third: a few are disturbed.
 """
 
 PROBES = 40
-"""The number of probes that give the first lowest value."""
+"""The number of probes that give the first lowest values."""
 
 LOWER = 0.87
-"""If the lowest value falls to this part of its former value, the core had been shared from the start, unnoticed."""
+"""If a lowest value falls to this part of its former value, the core had been shared, or slow, from the start,
+unnoticed.
+"""
 
 APART_S = 2e-3
 """The pause between two probes, and while waiting: the other thread comes and goes every few milliseconds."""
@@ -42,55 +58,88 @@ TRIES, WAIT_S = 3, 0.05
 
 _NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
 
-Probe = Callable[[], float]
+Probe = Callable[[], tuple[float, float]]
+"""Gives the ratio of the two loops' times, and the time of the chain in nanoseconds."""
+
 Found = TypeVar("Found")
 
 
-class SharedCore:
-    """Watches the core that the calling thread is pinned to. `probe` gives the ratio of the two loops' times."""
+def spin(seconds: float) -> None:
+    """Lets time pass on a busy core."""
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
 
-    def __init__(self, probe: Probe, sleep: Callable[[float], object] = time.sleep) -> None:
-        self.probe, self.sleep = probe, sleep
-        self.ratios: list[float] = []
-        self.times = 0
-        for _ in range(PROBES):
-            insort(self.ratios, probe())
-            sleep(APART_S)
-        self.epoch, self.usual = 0, self.lowest
+
+class Lowest:
+    """The values of a quantity that is lowest on an undisturbed core; beyond `limit` times that, the core is disturbed.
+
+    Values of a disturbed core are not kept: a neighbor that stays for long must not become the usual state.
+    """
+
+    def __init__(self, limit: float, values: Iterable[float]) -> None:
+        self.limit, self.values = limit, sorted(values)
+        self.usual = self.value
 
     @property
-    def lowest(self) -> float:
-        """The ratio on an unshared core, as far as known."""
-        return self.ratios[min(max(LEAST - 1, int(PART * len(self.ratios))), len(self.ratios) - 1)]
+    def value(self) -> float:
+        """The lowest value, as far as known, without those that are disturbed themselves."""
+        return self.values[min(max(LEAST - 1, int(PART * len(self.values))), len(self.values) - 1)]
 
-    def is_shared(self) -> bool:
-        """Whether the core is shared at this moment.
+    def exceeded_by(self, found: float) -> bool:
+        return found > self.limit * self.value
 
-        Ratios of a shared core are not kept: a neighbor that stays for long must not become the usual state.
-        """
-        found = self.probe()
-        if found > SHARED * self.lowest:
+    def keep(self, found: float) -> bool:
+        """Keeps a value; returns whether the lowest one has fallen far, so that the core was disturbed before."""
+        insort(self.values, found)
+        if self.value >= LOWER * self.usual:
+            return False
+        self.usual = self.value
+        return True
+
+
+class SharedCore:
+    """Watches the core that the calling thread is pinned to: whether it is disturbed by another hardware thread or by a
+    slow clock.
+    """
+
+    def __init__(self, probe: Probe, wait: Callable[[float], object] = spin) -> None:
+        self.probe, self.pass_time = probe, wait
+        self.times = self.epoch = self.slow_probes = 0
+        first = []
+        for _ in range(PROBES):
+            first.append(probe())
+            wait(APART_S)
+        self.ratio = Lowest(SHARED, (ratio for ratio, _ in first))
+        self.chain = Lowest(SLOW, (chain for _, chain in first))
+
+    def is_disturbed(self) -> bool:
+        """Whether the core is shared or its clock is slow at this moment."""
+        ratio, chain = self.probe()
+        self.slow_probes = self.slow_probes + 1 if self.chain.exceeded_by(chain) else 0
+        if self.slow_probes > STAYS:
+            self.chain, self.slow_probes = Lowest(SLOW, [chain]), 0
+        if self.ratio.exceeded_by(ratio) or self.slow_probes:
             return True
-        insort(self.ratios, found)
-        if self.lowest < LOWER * self.usual:
-            self.epoch, self.usual = self.epoch + 1, self.lowest
+        fallen = [self.ratio.keep(ratio), self.chain.keep(chain)]
+        self.epoch += any(fallen)
         return False
 
     def wait(self, most_s: float) -> float:
-        """Waits until the core is not shared, for at most `most_s`; returns the seconds spent, 0 without waiting."""
+        """Waits until the core is not disturbed, for at most `most_s`; returns the seconds spent, 0 without waiting."""
         waited = 0.0
-        while waited < most_s and self.is_shared():
-            self.sleep(APART_S)
+        while waited < most_s and self.is_disturbed():
+            self.pass_time(APART_S)
             waited += APART_S
         return waited
 
     def disturbances(self) -> int:
         """A count that is the same before and after a sample only if nothing disturbed it.
 
-        No other program then took this core (`switches`), and none was on its other hardware thread at the start or
-        end.
+        No other program then took this core (`switches`), none was on its other hardware thread at the start or end,
+        and the clock was fast then.
         """
-        if not self.is_shared():
+        if not self.is_disturbed():
             return self.times + switches()
         self.times += 2  # a number that differs from those before and after
         return self.times - 1 + switches()
@@ -123,7 +172,7 @@ def watch(*, alone: bool) -> Watch:
 
 
 def undisturbed(measure: Callable[[], float], until: float) -> float:
-    """The first result of `measure` for which nobody shared the core; if there is none, the least of a few.
+    """The first result of `measure` for which nothing disturbed the core; if there is none, the least of a few.
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
@@ -132,8 +181,8 @@ def undisturbed(measure: Callable[[], float], until: float) -> float:
 
 
 def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool]:
-    """(the result of each run of `measure`, whether nobody shared the core during the last). It runs up to TRIES times,
-    until nobody does.
+    """(the result of each run of `measure`, whether nothing disturbed the core during the last). It runs up to TRIES
+    times, until nothing does.
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
@@ -153,7 +202,7 @@ def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool
 
 
 def epoch() -> int:
-    """A number that changes when it turns out that the core had been shared from the start, unnoticed."""
+    """A number that changes when it turns out that the core had been disturbed from the start, unnoticed."""
     core = shared_core()
     return 0 if core is None else core.epoch
 
@@ -169,8 +218,8 @@ def shared_core() -> SharedCore | None:
 
 
 def _probe() -> Probe | None:
-    """The ratio of both loops' times, each the shortest of three runs of two microseconds. Raises ImportError,
-    CommandError.
+    """The ratio of both loops' times, and the chain's time, each the shortest of three runs of two microseconds. Raises
+    ImportError, CommandError.
     """
     import numpy as np
 
@@ -182,13 +231,13 @@ def _probe() -> Probe | None:
     block: Any = np.zeros(64, np.uint8)
     now = time.perf_counter_ns
 
-    def ratio() -> float:
+    def probe() -> tuple[float, float]:
         least = [1 << 62, 1 << 62]
         for _ in range(3):
             for k, name in enumerate(("nops", "chain")):
                 begun = now()
                 both[name](block.ctypes.data, _ROUNDS[k])
                 least[k] = min(least[k], now() - begun)
-        return least[0] / max(least[1], 1)
+        return least[0] / max(least[1], 1), least[1]
 
-    return ratio
+    return probe

@@ -2,9 +2,9 @@
 
 A sample is several calls in a row if one is too short for the clock; a repeat is one sample. Work between samples
 (restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the system
-counts such switches), or shared it on another hardware thread (`shared_core`), says nothing about the code: it is set
-aside and repeated, as long as enough samples remain. A sample in which the clock stood still or ran backwards has no
-time, and is never used.
+counts such switches), or shared it on another hardware thread, or with a slow clock (`shared_core`), says nothing about
+the code: it is set aside and repeated, as long as enough samples remain. A sample in which the clock stood still or ran
+backwards has no time, and is never used.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class Times:
         """The warning about a noisy measurement; None for a calm one."""
         if self.all_disturbed:
             return (
-                f"other programs took cores away, or shared them, during {len(self.disturbed)} of {len(self.seconds)} "
-                "repeats; these still count, since too few others are left"
+                "other programs took cores away or shared them, or the clock was slow, during "
+                f"{len(self.disturbed)} of {len(self.seconds)} repeats; these count, since too few others are left"
             )
         if not self.noisy:
             return None
