@@ -46,7 +46,7 @@ from roofdsl.measure.multicore_timing import FULL
 from roofdsl.measure.other_load import Others
 from roofdsl.measure.timing import usable_cores
 from roofdsl.validate.compare import compare
-from roofdsl.validate.run import How, Run, compare_all, measure_runs
+from roofdsl.validate.run import How, Run, clock_here, compare_all, measure_runs
 
 BEYOND = 8
 """Memory is where so many times the last cache lie, as much as the streams touch by which it is measured: of four times
@@ -277,7 +277,8 @@ class _Session:
     def _once(self, kernel: Kernel, sizes: dict[str, int], math: Math, in_memory: bool) -> _Try:
         before = self.streams.bytes_per_s() if in_memory else 0.0
         others = Others()
-        (run,) = measure_runs([Run(kernel, sizes, "loops")], How(budget_s=1.0, math=math))
+        how = How(budget_s=1.0, math=math, clock_hz=clock_here([self.machine]))
+        (run,) = measure_runs([Run(kernel, sizes, "loops")], how)
         busy = others.cores() or 0.0
         return _Try(run, busy, before, self.streams.bytes_per_s() if in_memory else 0.0)
 

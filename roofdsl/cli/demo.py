@@ -25,7 +25,7 @@ from roofdsl.store.atomic import check_writable
 from roofdsl.tell.blocks import Title
 from roofdsl.tell.validation import blocks
 from roofdsl.validate.compare import Comparison, on_doubtful_machine
-from roofdsl.validate.run import Backend, How, Run, compare_all, measure_settled
+from roofdsl.validate.run import Backend, How, Run, clock_here, compare_all, measure_settled
 
 # Kernel, size on a CPU core, size on a GPU: larger than every cache if memory is the bound, a second or less if
 # arithmetic is.
@@ -76,7 +76,7 @@ def demo(*, output: str, backend: str) -> None:
         runs.append(Run(kernel, own, "loops" if chosen == "cpu" else "naive"))
     with progress_bar("measure") as tell:
         # Cold, like the model, so that every kernel has traffic and a place on the roofline.
-        how = How(chosen, cold=True, budget_s=4, repeats=10)
+        how = How(chosen, cold=True, budget_s=4, repeats=10, clock_hz=clock_here([machine]))
         inconclusive = partial(_is_inconclusive, runs, machine, doubt)
         measured = measure_settled(runs, how, inconclusive, tell, wait_until_calm, most_s=60)
     save(results_path, measured)

@@ -46,7 +46,17 @@ from roofdsl.tell.validation import blocks, of_points, to_json
 from roofdsl.validate.baseline import Regressions
 from roofdsl.validate.compare import DEFAULTS, Comparison, Limits
 from roofdsl.validate.compare_points import PointCheck, compare_points, points_held
-from roofdsl.validate.run import Backend, How, Run, Subject, check_work, compare_all, measure_settled, stale
+from roofdsl.validate.run import (
+    Backend,
+    How,
+    Run,
+    Subject,
+    check_work,
+    clock_here,
+    compare_all,
+    measure_settled,
+    stale,
+)
 
 VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
 
@@ -184,7 +194,7 @@ def validate(
     found = stored
     if not results:
         runs = [Run(kernel, own, *way) for kernel, own in pairs for way in ways]
-        how = How(backend, compiler, cold, budget, math=math, energy=energy)
+        how = How(backend, compiler, cold, budget, math=math, energy=energy, clock_hz=clock_here(machines))
         found = _measured(runs, how, lambda new: [c for m in machines for c in against(new, m)], reports, output)
     points = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)], documents, labels
     checks = [c for m in machines for c in compare_points(*points, m, options=options, limits=limits)]

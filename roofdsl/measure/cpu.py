@@ -32,7 +32,8 @@ VARIANTS = ("loops", "grouped", "parallel", "library")
 @dataclass(frozen=True)
 class CpuOptions:
     """How a kernel is run. math: what its compiler may do. cores: their number; None means all in the variant
-    `parallel`. energy: whether to read the energy of a call as well.
+    `parallel`. energy: whether to read the energy of a call as well. clock_hz: a frequency that a core should reach
+    while it is timed, if one is known.
 
     cold: empty the caches before each sample, which is then a single call.
     """
@@ -45,6 +46,7 @@ class CpuOptions:
     math: Math = "relaxed"
     cores: int | None = None
     energy: bool = False
+    clock_hz: float | None = None
 
 
 def measure_cpu(
@@ -90,7 +92,8 @@ def measure_cpu(
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, runner.on_threads():
         run = runner.bind(arrays, values)
         lasting = partial(restore.lasting, run)
-        times = time_calls([run], plan, prepare, watch=watch(alone=alone), lasting=lasting)
+        watching = watch(alone=alone, clock_hz=options.clock_hz)
+        times = time_calls([run], plan, prepare, watch=watching, lasting=lasting)
         energy = energy_details(run, times.median_s, prepare, say, cold=options.cold) if options.energy else {}
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),

@@ -59,7 +59,7 @@ def measure_program_cpu(
     say("timing")
     alone = all(part.ran.threads == 1 for part in parts)
     with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
-        watching = watch(alone=alone)
+        watching = watch(alone=alone, clock_hz=options.clock_hz)
         whole = None if flush else time_calls([execute], options.plan, restore, clock=clock, watch=watching)
         if flush is not None:
             execute()  # loading or compilation at the first call

@@ -125,6 +125,12 @@ class SharedCore:
         self.epoch += any(fallen)
         return False
 
+    def expect(self, clock_hz: float) -> None:
+        """Takes this as the usual frequency, if it is higher than what was seen so far."""
+        usual = Lowest(SLOW, [1e9 * _CHAIN * _ROUNDS[1] / clock_hz])
+        if usual.value < self.chain.value:
+            self.chain = usual
+
     def wait(self, most_s: float) -> float:
         """Waits until the core is not disturbed, for at most `most_s`; returns the seconds spent, 0 without waiting."""
         waited = 0.0
@@ -161,14 +167,19 @@ class PatientWatch:
         return self.core.epoch
 
 
-def watch(*, alone: bool) -> Watch:
+def watch(*, alone: bool, clock_hz: float | None = None) -> Watch:
     """The watch for `timing.time_calls`.
 
     alone: the samples run on the one core that the calling thread is pinned to. For several cores, and on processors
-    whose instructions are unknown, it uses only the system's count of lost cores.
+    whose instructions are unknown, it uses only the system's count of lost cores. clock_hz: a frequency that this core
+    should reach, if one is known.
     """
     core = shared_core() if alone else None
-    return Switches() if core is None else PatientWatch(core)
+    if core is None:
+        return Switches()
+    if clock_hz is not None:
+        core.expect(clock_hz)
+    return PatientWatch(core)
 
 
 def undisturbed(measure: Callable[[], float], until: float) -> float:

@@ -15,6 +15,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at import ProgramOf
 from roofdsl.machine.model import Machine
+from roofdsl.machine.processor import processor_name
 from roofdsl.machine.quantities import group
 from roofdsl.measure.measurement import CORES, MATH, OTHERS, Measurement
 from roofdsl.measure.other_load import Others, wait_until_calm
@@ -52,7 +53,8 @@ class How:
     cold: whether the caches are emptied before each sample. Otherwise a launch finds the data that the one before it
     left, and the prediction takes that into account. On a GPU buffers rotate, so that every launch starts cold.
     budget_s: an approximate limit on the seconds of samples for each run. math: what the compiler of CPU code may do;
-    math_mode: that of a GPU library. energy: whether to read the energy of a call as well.
+    math_mode: that of a GPU library. energy: whether to read the energy of a call as well. clock_hz: the clock that the
+    machine states, which a core should reach while it is timed.
     """
 
     backend: Backend = "cpu"
@@ -63,6 +65,13 @@ class How:
     math_mode: str = "default"
     math: Math = "relaxed"
     energy: bool = False
+    clock_hz: float | None = None
+
+
+def clock_here(machines: Sequence[Machine]) -> float | None:
+    """The clock that a machine with this computer's processor states, in hertz; None without such a machine."""
+    here = [m.clock_hz for m in machines if m.clock_hz is not None and m.processor == processor_name()]
+    return float(max(here)) if here else None
 
 
 def measure_runs(
@@ -134,7 +143,10 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
         return measure_program_gpu(run.kernel.at(run.sizes), on_gpu, say)
     from roofdsl.measure.cpu import CpuOptions, measure_cpu
 
-    on_cpu = CpuOptions(run.variant, how.compiler, plan, how.cold, math=how.math, cores=run.cores, energy=how.energy)
+    on_cpu = CpuOptions(
+        run.variant, how.compiler, plan, how.cold,
+        math=how.math, cores=run.cores, energy=how.energy, clock_hz=how.clock_hz,
+    )  # fmt: skip
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
     if run.cores is not None:

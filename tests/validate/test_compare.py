@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from roofdsl.lang import record
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
@@ -19,7 +20,7 @@ from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import Comparison, Limits, compare, distribution, on_doubtful_machine
-from roofdsl.validate.run import How, Run, compare_all, measure_run, measure_settled
+from roofdsl.validate.run import How, Run, clock_here, compare_all, measure_run, measure_settled
 from tests.measure.examples import EXAMPLE
 
 MACHINE = load_machine("v100_deck")
@@ -236,6 +237,13 @@ def test_it_ends_on_a_machine_that_is_never_calm(monkeypatch: pytest.MonkeyPatch
     assert (runs.made, runs.waits) == (["gemv"] * 3, 2)
     hurried = Machinery(monkeypatch, gemv=[(3.0, 0.9), (2.0, 0.9), (5.0, 0.9)])
     assert hurried.settled("gemv", most_s=15.0) == [2.0] and len(hurried.made) == 2
+
+
+def test_only_a_machine_of_this_processor_states_the_clock_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roofdsl.validate.run.processor_name", lambda: "EPYC 1234")
+    here, there = (record.replace(MACHINE, processor=f"EPYC {n}") for n in (1234, 5678))
+    assert clock_here([here, there]) == clock_here([here]) == float(MACHINE.clock_hz or 0) > 1e9
+    assert clock_here([there]) is None and clock_here([record.replace(here, clock_hz=None)]) is None
 
 
 def test_a_run_tells_what_others_took(monkeypatch: pytest.MonkeyPatch) -> None:
