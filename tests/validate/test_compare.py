@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -241,8 +242,9 @@ def test_it_ends_on_a_machine_that_is_never_calm(monkeypatch: pytest.MonkeyPatch
 
 def test_only_a_machine_of_this_processor_states_the_clock_to_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.validate.run.processor_name", lambda: "EPYC 1234")
-    here, there = (record.replace(MACHINE, processor=f"EPYC {n}") for n in (1234, 5678))
-    assert clock_here([here, there]) == clock_here([here]) == float(MACHINE.clock_hz or 0) > 1e9
+    known = record.replace(MACHINE, clock_hz=Fraction(3_000_000_000))
+    here, there = (record.replace(known, processor=f"EPYC {n}") for n in (1234, 5678))
+    assert clock_here([here, there]) == clock_here([here]) == 3e9
     assert clock_here([there]) is None and clock_here([record.replace(here, clock_hz=None)]) is None
 
 
