@@ -17,6 +17,7 @@ from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams, ordinary, within_caches
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_size, show_time
+from roofdsl.predict.access_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
@@ -25,7 +26,6 @@ from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
-from roofdsl.predict.launch_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy

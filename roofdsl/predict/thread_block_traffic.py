@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Cache
+from roofdsl.predict.access_orders import Orders
 from roofdsl.predict.boundary import Boundary
-from roofdsl.predict.launch_orders import Orders
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
