@@ -15,7 +15,7 @@ import pytest
 from roofdsl.classroom.data import course
 from roofdsl.classroom.grading import grade_all, grade_submission
 from roofdsl.classroom.isolate import Limits, run_all
-from roofdsl.classroom.judge import Result, judge
+from roofdsl.classroom.judge_answers import Result, judge
 from roofdsl.classroom.sheet import right_answer
 from roofdsl.classroom.student_version import StudentVersion, student_version
 from roofdsl.classroom.submissions import MAX_ANSWERS_BYTES
