@@ -14,7 +14,7 @@ from operator import add
 
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.program_at import ProgramAt
+from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
