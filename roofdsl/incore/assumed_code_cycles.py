@@ -1,4 +1,4 @@
-"""Cycles of a loop as a strict compiler leaves it, on a machine that states its instructions."""
+"""Cycles of a loop as the assumed compiler leaves it, on a machine that states its instructions."""
 
 from __future__ import annotations
 
