@@ -22,6 +22,7 @@ from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.energy import with_energy
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
@@ -35,7 +36,6 @@ from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.unchanged import changes_nothing_again
 from roofdsl.predict.variants import in_its_order
-from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
     from roofdsl.counts.data_traffic import DataTraffic
@@ -62,7 +62,7 @@ class Options(Record):
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
     - code: the code whose expected time is wanted; None for the bound alone.
-    - energy: whether the energy is wanted (`predict.with_energy`).
+    - energy: whether the energy is wanted (`predict.energy`).
     """
 
     traffic: Traffic | None = None

@@ -14,9 +14,9 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.energy import with_energy
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.prediction import Prediction
-from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
     from roofdsl.loops.program_at_sizes import ProgramAt
