@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.incore.chains import Chain
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.rates import LINE, Rates
