@@ -17,7 +17,7 @@ from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
 from roofdsl.counts.quantity_of import at_values, quantity
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at
-from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.counts.work_at import work_at
 from roofdsl.counts.work_quantities import work_quantities
 from roofdsl.counts.work_record import WorkAt
