@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.advise.regions import NoBound, traffic_at_most
+from roofdsl.advise.traffic_upper_bound import NoBound, traffic_at_most
 from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import InputError
