@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
 from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
+from roofdsl.incore.innermost_loops import Loop, loops_of
 from roofdsl.incore.rates import Rates, rates_of
 from roofdsl.incore.result import InCore, NoInCore, Step
-from roofdsl.incore.shape import Loop, loops_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Assign, Element, For, Kernel

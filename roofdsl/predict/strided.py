@@ -267,7 +267,7 @@ def _directions(level: LevelTime) -> tuple[int, int]:
 
 def _references(at: Sized) -> Iterator[_Reference]:
     """The loads and stores of innermost loops, as compiled, with their steps in bytes. Raises TooHard."""
-    from roofdsl.incore.shape import loops_of
+    from roofdsl.incore.innermost_loops import loops_of
 
     for loop in loops_of(at):
         if loop.loop is None:
