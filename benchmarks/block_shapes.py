@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measure import markdown
 from roofdsl.counts.block_shapes import block_bytes
-from roofdsl.counts.scopes import lines_by_scopes
+from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
@@ -72,7 +72,7 @@ def measured(text: str, sizes: dict[str, int], count: int = SHAPES) -> tuple[str
     at = launch_of(plain, sizes, 256)
     assert at is not None
     begun = time.process_time()
-    lines_by_scopes(Sized(block_by_block(at), sizes), 1 << 40, 128, SECTOR, cold=len(at.blocks))
+    lines_by_working_sets(Sized(block_by_block(at), sizes), 1 << 40, 128, SECTOR, cold=len(at.blocks))
     return plain.name, rate, time.process_time() - begun
 
 

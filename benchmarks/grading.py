@@ -21,7 +21,7 @@ from roofdsl.classroom.answer_language import Node, show
 from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.data import Exercise, course
 from roofdsl.classroom.exact import evaluate
-from roofdsl.classroom.grading import chosen, grade_all
+from roofdsl.classroom.grade_submissions import chosen, grade_all
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, drawn
 from roofdsl.classroom.submissions import entries
 

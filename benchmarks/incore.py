@@ -20,10 +20,10 @@ from benchmarks.measure import markdown
 from benchmarks.native_calls import NativeCall
 from benchmarks.sizes import is_legal, sizes_at, sizes_for
 from roofdsl.counts.traffic_at import footprint_at
-from roofdsl.incore.causes import steps_of
 from roofdsl.incore.compiled import native_code, walked_through
 from roofdsl.incore.rates import Rates
 from roofdsl.incore.result import NoInCore
+from roofdsl.incore.steps_from_peak import steps_of
 from roofdsl.incore.tools import TOOLS, loops_cycles
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel

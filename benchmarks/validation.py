@@ -38,7 +38,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.processor import processor_name
 from roofdsl.measure.bandwidth_curve import MANY, PATTERNS, Counts, bandwidth
-from roofdsl.measure.characterize_cpu import Buffers, characterize_cpu, run_sweep, working_sets
+from roofdsl.measure.bandwidth_sweep import Buffers, run_sweep, working_sets
+from roofdsl.measure.characterize_cpu import characterize_cpu
 from roofdsl.measure.device import describe_cpu
 from roofdsl.measure.machine_file import machine_text, save_machine
 from roofdsl.measure.measurement import MATH, Measurement, save

@@ -27,7 +27,7 @@ from roofdsl.lang.units import UnitError, parse_size
 from roofdsl.loops.load import load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
-from roofdsl.loops.program_at import ProgramOf
+from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, machine_of
 from roofdsl.machine.model import Machine
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from roofdsl.counts.derived import Derivation
     from roofdsl.counts.traffic_at import TrafficAt
     from roofdsl.frontends.tensors.program import TensorProgram
-    from roofdsl.loops.program_at import ProgramOf
+    from roofdsl.loops.program_at_sizes import ProgramOf
     from roofdsl.measure.measurement import Measurement
     from roofdsl.predict.program import ProgramPrediction
     from roofdsl.simulate.lru_traffic import SimulatedTraffic

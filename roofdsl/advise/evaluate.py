@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.advise.regions import NoBound, traffic_at_most
+from roofdsl.advise.traffic_upper_bound import NoBound, traffic_at_most
 from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import InputError
@@ -13,11 +13,11 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
+from roofdsl.predict.access_orders import Orders, orders_of
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import launches_of_kernel
-from roofdsl.predict.launch_orders import Orders, orders_of
 from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import LevelTime, Prediction

@@ -1,4 +1,4 @@
-"""Tile sizes for a machine's caches: a descent over sizes that uses the upper bounds on traffic in `regions`."""
+"""Tile sizes for a machine's caches: a descent over sizes by upper bounds on their traffic (`traffic_upper_bound`)."""
 
 from __future__ import annotations
 

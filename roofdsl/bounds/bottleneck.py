@@ -31,10 +31,10 @@ from typing import Any
 import islpy as isl
 import sympy
 
+from roofdsl.bounds.bound_at_sizes import Live
 from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms
 from roofdsl.bounds.flow import Flow, Statement, sets
 from roofdsl.bounds.flow_relations import HOPS, Dependences, Moments, inputs_of
-from roofdsl.bounds.lower_bound import Live
 from roofdsl.bounds.opposing_chains import meetings
 from roofdsl.bounds.sweeps import sweeps
 from roofdsl.formulas.sympy_forms import expression, polynomial

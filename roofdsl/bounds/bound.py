@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import sympy
 
 from roofdsl.bounds.bottleneck import Bottleneck, bottleneck, sweep_bottleneck
+from roofdsl.bounds.bound_at_sizes import LowerBound, Segments
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, NotExact, flow
-from roofdsl.bounds.lower_bound import LowerBound, Segments
 from roofdsl.bounds.partition import Partition, partition
 from roofdsl.bounds.staggered import Staggered, staggered
 from roofdsl.bounds.stencil import Stencil, stencil

@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import sympy
 
+from roofdsl.bounds.bound_at_sizes import Power, Segments, Share, rounded_up
 from roofdsl.bounds.flow import Flow, sets
-from roofdsl.bounds.lower_bound import Power, Segments, Share, rounded_up
 from roofdsl.bounds.partition import Partition, rational
 from roofdsl.bounds.pieces import Piece
 

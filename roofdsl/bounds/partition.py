@@ -20,11 +20,11 @@ from typing import Any
 
 import sympy
 
+from roofdsl.bounds.bound_at_sizes import Power, Segments, Share, rounded_up
 from roofdsl.bounds.counting import at_large_sizes, top_terms
 from roofdsl.bounds.exponents import averages, exponents
 from roofdsl.bounds.flow import Flow
 from roofdsl.bounds.intervals import FINISHED, interval_product
-from roofdsl.bounds.lower_bound import Power, Segments, Share, rounded_up
 from roofdsl.bounds.pieces import Piece, pieces, together
 from roofdsl.formulas.sympy_forms import expression, polynomial
 

@@ -29,10 +29,10 @@ from typing import Any
 import islpy as isl
 import sympy
 
+from roofdsl.bounds.bound_at_sizes import Power, Segments, Share, rounded_up
 from roofdsl.bounds.counting import at_large_sizes, count, top_terms
 from roofdsl.bounds.flow import Flow, Read, Statement, sets
 from roofdsl.bounds.lattice_growth import Point, growth
-from roofdsl.bounds.lower_bound import Power, Segments, Share, rounded_up
 from roofdsl.bounds.time_steps import distance, initial, of_one_loop, origin
 from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.sets.cases import Cases

@@ -16,7 +16,7 @@ from typing import Any
 
 import roofdsl
 from roofdsl.classroom.data import Exercise
-from roofdsl.classroom.grading import Grade, Judging, grade_all, nothing
+from roofdsl.classroom.grade_submissions import Grade, Judging, grade_all, nothing
 from roofdsl.classroom.isolate import Limits
 from roofdsl.classroom.submissions import Unreadable, read_text
 from roofdsl.lang.diagnostics import CommandError

@@ -10,7 +10,7 @@ from typing import Any
 
 from roofdsl.classroom.data import COURSE, Exercise, Part
 from roofdsl.classroom.engine import kernel_of
-from roofdsl.classroom.judge import Result
+from roofdsl.classroom.judge_answers import Result
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.lang.record import Record
 from roofdsl.tell.blocks import Block, Gap, Title, line

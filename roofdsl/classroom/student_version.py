@@ -27,7 +27,7 @@ from roofdsl.classroom.engine import Query, answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, folded, holds, same
 from roofdsl.classroom.forms_as_formulas import number
-from roofdsl.classroom.kinds import kind_of
+from roofdsl.classroom.formula_units import kind_of
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES

@@ -25,7 +25,7 @@ from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
     from roofdsl.classroom.data import Exercise
-    from roofdsl.classroom.grading import Grade, Judging
+    from roofdsl.classroom.grade_submissions import Grade, Judging
     from roofdsl.classroom.isolate import Limits
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -153,7 +153,7 @@ def check(
 
     The exit status is 0 if all answers are right, and 1 otherwise.
     """
-    from roofdsl.classroom.grading import FILES, check_alone
+    from roofdsl.classroom.grade_submissions import FILES, check_alone
     from roofdsl.classroom.sheet import told
     from roofdsl.classroom.student_version import fresh_seed
 
@@ -238,7 +238,7 @@ def grade(
     Each submission is graded in a separate process, with limits. A submission that cannot be read gets zero points and
     a message. With --gradescope, SUBMISSIONS is the submission of a single student.
     """
-    from roofdsl.classroom.grading import Judging, chosen
+    from roofdsl.classroom.grade_submissions import Judging, chosen
     from roofdsl.classroom.student_version import fresh_seed
 
     exercises = chosen(course(folder), _names(only))
@@ -273,7 +273,7 @@ def _grade_class(
     judging: Judging,
 ) -> None:
     """Grade a folder. A problem with one submission is reported at the end and costs nobody else a grade."""
-    from roofdsl.classroom.grading import grade_all, summary, table
+    from roofdsl.classroom.grade_submissions import grade_all, summary, table
 
     found = everyone(submissions)
     if not found:
@@ -319,8 +319,8 @@ def autograder(*, output: Path, only: str | None, key_file: Path | None, folder:
 
     With a course key, the zip contains the key; keep such a zip away from your students.
     """
+    from roofdsl.classroom.grade_submissions import chosen
     from roofdsl.classroom.gradescope import write_zip
-    from roofdsl.classroom.grading import chosen
 
     exercises = chosen(course(folder), _names(only))
     count = write_zip(output, [e.id for e in exercises], folder, course_key(key_file))

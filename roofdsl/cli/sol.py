@@ -20,7 +20,7 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.units import UnitError, parse_time
-from roofdsl.loops.program_at import program_at
+from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.reading_options import current

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from roofdsl.cli.options import Chosen, kernels_of
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.program_at import ProgramOf
+from roofdsl.loops.program_at_sizes import ProgramOf
 
 
 def subjects_of(

@@ -21,7 +21,7 @@ from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
-from roofdsl.loops.program_at import program_sizes
+from roofdsl.loops.program_at_sizes import program_sizes
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import Look

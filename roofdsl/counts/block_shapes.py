@@ -1,6 +1,6 @@
 """What blocks of threads load from the cache behind their own, for arrays of block shapes at once, in closed form.
 
-A block whose data fit into its cache moves each sector that it touches once (`counts.scopes`). In a dimension with
+A block whose data fit in its cache moves each sector that it touches once (`working_set_traffic`). In a dimension with
 subscripts `i + c`, the elements that a block of b iterations touches are windows of length b, one for each offset c. At
 position p, the windows with p - b < c <= p overlap: always neighbors among the sorted offsets, from the a-th to the
 e-th. There are max(0, min(c[e+1], c[a] + b) - max(c[e], c[a-1] + b)) such positions, so the rows that a block touches

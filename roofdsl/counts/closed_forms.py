@@ -18,7 +18,7 @@ from roofdsl.counts.counters import expanded, has_counters
 from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.streamed import streamed
-from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
 from roofdsl.sets.cardinality import cardinality

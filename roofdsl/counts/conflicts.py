@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from roofdsl.counts.vectorized import holds, value_of
+from roofdsl.counts.integers_at_many_points import holds, value_of
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.integers import Condition, Const, IntExpr, Not, add, mul

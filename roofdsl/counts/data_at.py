@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.indirect_groups import Counted
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work import WorkAt, weighed
+from roofdsl.counts.work_record import WorkAt, weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access, scalar_bytes

@@ -17,10 +17,10 @@ from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
 from roofdsl.counts.quantity_of import at_values, quantity
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at
-from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.counts.work_at import work_at
 from roofdsl.counts.work_quantities import work_quantities
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect, require_affine

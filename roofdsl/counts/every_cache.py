@@ -9,7 +9,7 @@ from typing import Any
 
 from roofdsl.counts.growth import FAR
 from roofdsl.counts.streamed import executions_past_caches
-from roofdsl.counts.traffic_forms import TermBytes
+from roofdsl.counts.traffic_form_records import TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
 from roofdsl.sets.crossings import MADE, Crossings, Longest

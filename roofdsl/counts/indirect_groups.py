@@ -13,7 +13,7 @@ from roofdsl.counts.closed_forms import Bytes, ClosedForms
 from roofdsl.counts.derived import Quantity
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.quantity_of import quantity
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import Access
 from roofdsl.loops.integers import IntExpr

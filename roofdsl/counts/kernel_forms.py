@@ -12,7 +12,7 @@ from roofdsl.counts.fixed import FixedForms
 from roofdsl.counts.growth import tile_names
 from roofdsl.counts.lines.symbolic_distances import Crossed, DistanceForms
 from roofdsl.counts.mirrored import MirroredForms, mirrored
-from roofdsl.counts.traffic_forms import Bytes, PlateauBytes, TermBytes
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.model import Count, Kernel, Traffic
 from roofdsl.loops.streams import has_streams, ordinary

@@ -9,7 +9,7 @@ from typing import TypeVar
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.computed_once import AT_CACHE, COMPULSORY, PLATEAUS, NoClosedForm, form_within, settled
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Kernel

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl.counts.closed_forms import ClosedForms
-from roofdsl.counts.traffic_forms import Bytes, PlateauBytes
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.affine import affine

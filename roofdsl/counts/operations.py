@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
-from roofdsl.counts.work import Statement, StatementOperations
+from roofdsl.counts.work_record import Statement, StatementOperations
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES, ElementType, widest

@@ -16,7 +16,7 @@ from roofdsl.counts.kernel_sets import KernelSets
 from roofdsl.counts.plateau_row import Hits, Row, union
 from roofdsl.counts.residue_conditions import condition_of
 from roofdsl.counts.streamed import streamed
-from roofdsl.counts.traffic_forms import PlateauBytes
+from roofdsl.counts.traffic_form_records import PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic

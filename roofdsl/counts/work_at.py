@@ -1,11 +1,11 @@
-"""W at given sizes, exact."""
+"""W at given sizes, exact: the operations of every statement (`operations`) times its executions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work import WorkAt, weighed
+from roofdsl.counts.work_record import WorkAt, weighed
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized

@@ -8,7 +8,7 @@ from typing import Any
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.derived import Quantity, Work
 from roofdsl.counts.quantity_of import quantity
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 
 

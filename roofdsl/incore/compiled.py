@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 from roofdsl.codegen.math_mode import Math
 from roofdsl.incore.assembly import read
-from roofdsl.incore.causes import steps_of
 from roofdsl.incore.ceilings import executed
 from roofdsl.incore.data_branches import OverData
 from roofdsl.incore.native import Native, by_cc, by_numba, entered
@@ -14,6 +13,7 @@ from roofdsl.incore.rates import Rates, rates_of
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.incore.sampled_data import SampledData, sampled_data, scaled
 from roofdsl.incore.state import State
+from roofdsl.incore.steps_from_peak import steps_of
 from roofdsl.incore.walk import Walked, walk
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel

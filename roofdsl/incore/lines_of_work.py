@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from roofdsl.incore.shape import loops_of
+from roofdsl.incore.innermost_loops import loops_of
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import sized
 

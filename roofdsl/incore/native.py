@@ -12,8 +12,8 @@ from roofdsl.incore.result import NoInCore
 from roofdsl.incore.sampled_data import SampledData, numbers_at
 from roofdsl.incore.state import STACK, STACK_BYTES, State
 from roofdsl.lang.record import Record
+from roofdsl.loops.array_placement import places
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.placed import places
 
 _INTEGERS = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
 _FLOATS = 8

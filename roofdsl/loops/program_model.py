@@ -1,4 +1,8 @@
-"""Programs as launches: which kernels run, with which parameter values, how often."""
+"""Programs as launches: which kernels run, with which parameter values, how often, in which order.
+
+All of it is in the program's parameters. `program_at_sizes` has the launches, and their order one by one, at given
+sizes.
+"""
 
 from __future__ import annotations
 

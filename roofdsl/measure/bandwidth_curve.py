@@ -1,4 +1,4 @@
-"""Bandwidth against working set: the data of a sweep, and which bytes its patterns count.
+"""Bandwidth against working set: the data of a sweep (`bandwidth_sweep` makes it), and which bytes its patterns count.
 
 All patterns stream through arrays from one end to the other, again and again. `Counts` says which bytes of an iteration
 take time: what is read and written; the same plus the lines of a write-only array, which are loaded first; or, if both

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.program_at import Launched, ProgramAt
+from roofdsl.loops.program_at_sizes import Launched, ProgramAt
 from roofdsl.machine.quantities import group, show_size
 from roofdsl.measure.measurement import Launches, Measurement, now, own_text, source_hash, text_hash
 from roofdsl.measure.measurement_record import Ran, Setup, recorded

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from roofdsl.codegen.inputs import random_inputs
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.program_at import Launched, ProgramAt
+from roofdsl.loops.program_at_sizes import Launched, ProgramAt
 from roofdsl.measure.cold_caches import CacheFlusher
 from roofdsl.measure.cpu import VARIANTS, CpuOptions, build, energy_details
 from roofdsl.measure.device import describe_cpu, software

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roofdsl.loops.array_placement import PAGE, offset
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.placed import PAGE, offset
 from roofdsl.measure.timing import Call
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def aligned(arrays: Arrays) -> dict[str, NDArray[Any]]:
-    """Copies that begin at a line boundary, array k at another line of its page than array k - 1 (`loops.placed`)."""
+    """Copies that begin on a line, array k at another line of its page than array k - 1 (`array_placement`)."""
     return {name: _aligned(array, offset(k)) for k, (name, array) in enumerate(arrays.items())}
 
 

@@ -39,11 +39,11 @@ from roofdsl.page.rates import Key, rates_of, seconds_function
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function
 from roofdsl.plot.roofs import roofs_of
+from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.in_core_time import without_in_core
 from roofdsl.predict.kernel_launches import launches_of_kernel
-from roofdsl.predict.launch_orders import orders_of
 from roofdsl.predict.time_model import level_seconds, terms_of_a_launch
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.facts import LeadingTerms, RowsAligned

@@ -8,7 +8,7 @@ from fractions import Fraction
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derived import Derivation, Quantity, Traffics
 from roofdsl.counts.fixed import FixedForms
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import accesses, scalar_bytes, statements

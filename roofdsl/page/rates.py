@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record

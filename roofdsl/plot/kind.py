@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.loops.program_at import ProgramOf
+from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import USUAL, Look, warn_about_figure
 from roofdsl.plot.roofline_points import common_sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from roofdsl.counts.work import StatementOperations, WorkAt, weighed
+from roofdsl.counts.work_record import StatementOperations, WorkAt, weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.operation_classes import OPERATION_CLASSES, SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record

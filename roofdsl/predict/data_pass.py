@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from roofdsl.counts.data_traffic import DataTraffic, Limits, chosen_arrays, data_traffic_at
+from roofdsl.loops.array_placement import PAGE
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.placed import PAGE
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams
 from roofdsl.machine.model import Machine

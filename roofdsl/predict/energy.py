@@ -2,145 +2,92 @@
 
 E = P0 T + sum over types of operations x energy + sum over levels of bytes x energy (`machine.energy_roofline`). T is
 the expected time if there is one, else the bound. A power cap stretches it if operations and bytes alone would draw
-more than P_cap - P0. `predict.with_energy` makes these values.
+more than P_cap - P0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
 
-from roofdsl.lang.record import Record, replace
+from roofdsl.lang.record import replace
+from roofdsl.machine.energy_roofline import (
+    Unstated,
+    byte_energy,
+    capped_seconds,
+    constant_power,
+    energy_roofline,
+    has_own_energy,
+    operation_energy,
+)
+from roofdsl.machine.model import UNFUSED, Cache, Machine, Memory
+from roofdsl.machine.quantities import show_number
+from roofdsl.predict.energy_record import BOUND, EXPECTED, Balances, Energy, joined, total_of
+from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.time_model import ComputePart
 
-EXPECTED, BOUND = "expected time", "bound"
+
+def with_energy(prediction: Prediction, machine: Machine) -> Prediction:
+    """The prediction of one launch with its energy, or with the reason why there is none."""
+    try:
+        found = energy_of(prediction, machine)
+    except Unstated as error:
+        return replace(prediction, energy=None, no_energy=str(error))
+    assumptions = tuple(dict.fromkeys((*prediction.assumptions, *found.assumptions)))
+    return replace(prediction, energy=found, no_energy="", assumptions=assumptions)
 
 
-class Balances(Record):
-    """The balances of a type on a machine, in operations per byte of its memory: B_tau, B_eps, and the intensity at
-    which an operation takes twice the least energy (`EnergyRoofline`).
+def energy_of(prediction: Prediction, machine: Machine) -> Energy:
+    """The energy of one launch. Raises Unstated if the machine does not state what it needs."""
+    constant_w = constant_power(machine)
+    expected = prediction.expected
+    seconds = prediction.bound_s if expected is None else expected.expected_s
+    notes: list[str] = []
+    operations = [(part.type, part.operations * _operation_j(part, machine, notes)) for part in prediction.parts]
+    moved = prediction.levels if expected is None else tuple(level.with_allocated() for level in prediction.levels)
+    main = machine.main_memory.name
+    of_level: dict[str, Cache | Memory] = {cache.name: cache for cache in machine.caches}
+    of_level |= {memory.name: memory for memory in machine.memories}
+    levels, unstated = [], []
+    for level in moved:
+        stated = of_level.get(level.name)
+        if level.name == main and stated is not None:
+            levels.append((main, level.bytes * byte_energy(machine, stated)))
+        elif stated is not None and stated.energy_j_per_byte is not None:
+            levels.append((level.name, level.bytes * stated.energy_j_per_byte))
+        elif level.bytes:
+            unstated.append(level.name)
+    unstated += [link.name for link in prediction.links]
+    if unstated:
+        notes.append(f"no energy of their own: bytes of {', '.join(unstated)}")
+    dynamic_j = total_of(operations) + total_of(levels)
+    time_s = Fraction(capped_seconds(seconds, dynamic_j, constant_w, machine.power_cap_w))
+    return Energy(
+        time_s, seconds, BOUND if expected is None else EXPECTED, constant_w, machine.power_cap_w, joined(operations),
+        tuple(levels), _balances(prediction, machine), tuple(notes),
+    )  # fmt: skip
+
+
+def _operation_j(part: ComputePart, machine: Machine, notes: list[str]) -> Fraction:
+    """The energy of one operation of a part, in joules.
+
+    A division or function without an energy of its own has that of as many plain operations as take the same time.
     """
-
-    type: str
-    time: Fraction
-    energy: Fraction
-    half: Fraction
-
-
-class Energy(Record):
-    """The energy of one launch, or of several (they can be added and multiplied).
-
-    time_s: how long it lasts, including what a power cap adds; uncapped_s: the same without a cap. of: which time that
-    is, EXPECTED, BOUND or both for a program in which only some launches have an expected time. operations, levels:
-    joules by type and by level. balances: None without operations, and if launches differ in them.
-    """
-
-    time_s: Fraction
-    uncapped_s: Fraction
-    of: str
-    constant_w: Fraction
-    cap_w: Fraction | None
-    operations: tuple[tuple[str, Fraction], ...]
-    levels: tuple[tuple[str, Fraction], ...]
-    balances: Balances | None = None
-    assumptions: tuple[str, ...] = ()
-
-    @property
-    def constant_j(self) -> Fraction:
-        """The constant power for the whole time."""
-        return self.constant_w * self.time_s
-
-    @property
-    def total_j(self) -> Fraction:
-        return self.constant_j + total_of(self.operations) + total_of(self.levels)
-
-    @property
-    def average_w(self) -> Fraction:
-        """The average power; the constant one if nothing takes time."""
-        return self.total_j / self.time_s if self.time_s else self.constant_w
-
-    @property
-    def delay_js(self) -> Fraction:
-        """The energy-delay product, in joule seconds."""
-        return self.total_j * self.time_s
-
-    @property
-    def is_capped(self) -> bool:
-        """Whether the power cap lengthens the time."""
-        return self.time_s > self.uncapped_s
-
-    def per_joule(self, work: int) -> Fraction:
-        """Operations per joule, which equals operations per second per watt."""
-        return work / self.total_j if self.total_j else Fraction(0)
-
-    @property
-    def by_cause(self) -> tuple[tuple[str, Fraction], ...]:
-        """Joules by what takes them; they add up to the total."""
-        return (
-            ("constant power", self.constant_j),
-            *((f"{name} operations", joules) for name, joules in self.operations),
-            *((f"{name} bytes", joules) for name, joules in self.levels),
-        )
-
-    def __add__(self, other: Energy) -> Energy:
-        """Both, one after the other on the same machine."""
-        return Energy(
-            self.time_s + other.time_s,
-            self.uncapped_s + other.uncapped_s,
-            self.of if self.of == other.of else f"{EXPECTED} or {BOUND} of each launch",
-            self.constant_w,
-            self.cap_w,
-            joined(self.operations + other.operations),
-            joined(self.levels + other.levels),
-            self.balances if self.balances == other.balances or other.balances is None else None,
-            tuple(dict.fromkeys(self.assumptions + other.assumptions)),
-        )
-
-    def __mul__(self, times: int) -> Energy:
-        """The same `times` over."""
-        return replace(
-            self,
-            time_s=self.time_s * times,
-            uncapped_s=self.uncapped_s * times,
-            operations=tuple((name, joules * times) for name, joules in self.operations),
-            levels=tuple((name, joules * times) for name, joules in self.levels),
-        )
-
-    def to_json(self, work: int) -> dict[str, Any]:
-        """The keys for energy in the document of a prediction of this much work (docs/energy.md): joules, watts,
-        seconds.
-        """
-        balances = self.balances
-        return {
-            "energy_j": float(self.total_j),
-            "average_power_w": float(self.average_w),
-            "energy_by": [{"cause": cause, "energy_j": float(joules)} for cause, joules in self.by_cause],
-            "energy_time_s": float(self.time_s),
-            "energy_time": self.of,
-            "power_capped": self.is_capped,
-            "flops_per_j": float(self.per_joule(work)),
-            "energy_delay_js": float(self.delay_js),
-            "energy_balance": None if balances is None else float(balances.energy),
-            "half_energy_intensity": None if balances is None else float(balances.half),
-            "energy_missing": None,
-        }
+    each = operation_energy(machine, part.type, part.cls)
+    if has_own_energy(machine, part.type, part.cls):
+        return each
+    cost = machine.rate(part.type, UNFUSED).per_s / part.rate_per_s
+    if cost <= 1:
+        return each
+    notes.append(f"{part.type}: {part.cls} with the energy of {show_number(cost, 3)} operations, as in time")
+    return each * cost
 
 
-def no_energy_json(why: str) -> dict[str, Any]:
-    """The same keys for a prediction without an energy."""
-    found = dict.fromkeys(("energy_j", "average_power_w", "energy_by", "energy_time_s", "energy_time", "power_capped"))
-    found |= dict.fromkeys(("flops_per_j", "energy_delay_js", "energy_balance", "half_energy_intensity"))
-    return {**found, "energy_missing": why}
-
-
-def total_of(parts: Iterable[tuple[str, Fraction]]) -> Fraction:
-    """The sum, in joules."""
-    return sum((joules for _, joules in parts), Fraction(0))
-
-
-def joined(parts: Iterable[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction], ...]:
-    """The parts with equal names added, in the order in which the names first occur."""
-    total: dict[str, Fraction] = {}
-    for name, joules in parts:
-        total[name] = total.get(name, Fraction(0)) + joules
-    return tuple(total.items())
+def _balances(prediction: Prediction, machine: Machine) -> Balances | None:
+    if prediction.type is None or not prediction.work:
+        return None
+    try:
+        found = energy_roofline(machine, prediction.type, prediction.unit)
+    except Unstated:
+        return None
+    time, energy, half = (Fraction(x) for x in (found.time_balance, found.energy_balance, found.half_intensity))
+    return Balances(prediction.type, time, energy, half)

@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
 from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
-from roofdsl.loops.program_at import Exchanged
+from roofdsl.loops.program_at_sizes import Exchanged
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_time
 from roofdsl.predict.collectives import Collective, Kind, Network, Topology, collective, network_of

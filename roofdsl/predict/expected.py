@@ -1,8 +1,8 @@
 """The expected time of code, and the causes that put it above the bound.
 
-It combines the time inside the core and the transfers of all levels by the machine's own rule (`ecm`). Causes are
-added one after the other, starting from the roofline's bound. The shares of the causes are the differences, so they
-add up to the expected time minus the bound.
+It combines the time inside the core and the transfers of all levels by the machine's own rule, that of the
+Execution-Cache-Memory model (`expected_level_times`). Causes are added one after the other, starting from the
+roofline's bound. The shares of the causes are the differences, so they add up to the expected time minus the bound.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from roofdsl.incore.result import InCore
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine
-from roofdsl.predict.ecm import (
+from roofdsl.predict.expected_level_times import (
     both_directions_s,
     combined,
     is_nearest,

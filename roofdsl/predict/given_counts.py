@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.findings import closest
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine

@@ -61,7 +61,7 @@ class Grown(Record):
 
 def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Machine) -> tuple[Sent, ...]:
     """The program's collectives. Raises CommandError if the growing parameter is their number of devices."""
-    from roofdsl.loops.program_at import Exchanged
+    from roofdsl.loops.program_at_sizes import Exchanged
     from roofdsl.predict.exchanges import collective_of
 
     found = []

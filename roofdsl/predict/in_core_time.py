@@ -101,9 +101,9 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
         from roofdsl.incore import tools
 
         return tools.in_core_by(code.model, kernel, values, machine, code=code.compiler, math=code.math)
-    from roofdsl.incore import stated
+    from roofdsl.incore import assumed_compiler
 
-    return stated.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
+    return assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
 
 
 def without_in_core(machine: Machine) -> str:

@@ -17,15 +17,16 @@ from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams, ordinary, within_caches
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_size, show_time
+from roofdsl.predict.access_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.energy import with_energy
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.indirect import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
-from roofdsl.predict.launch_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
@@ -35,7 +36,6 @@ from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.unchanged import changes_nothing_again
 from roofdsl.predict.variants import in_its_order
-from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
     from roofdsl.counts.data_traffic import DataTraffic
@@ -62,7 +62,7 @@ class Options(Record):
     - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
     - code: the code whose expected time is wanted; None for the bound alone.
-    - energy: whether the energy is wanted (`predict.with_energy`).
+    - energy: whether the energy is wanted (`predict.energy`).
     """
 
     traffic: Traffic | None = None

@@ -1,6 +1,6 @@
 """Records of the bound's time as bytes over bandwidth: for a level of the hierarchy, and for a link between devices.
 
-The expected time combines levels in predict/ecm.py.
+`expected_level_times` has the expected times of levels, and how they combine.
 
 `level_traffic` makes the records of caches and further memories, `kernel` that of the main memory, `exchanges` those of
 links between devices. `time_model` has the formulas.

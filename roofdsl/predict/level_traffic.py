@@ -16,8 +16,8 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
+from roofdsl.predict.access_orders import Orders
 from roofdsl.predict.boundary import Boundary, boundary_behind
-from roofdsl.predict.launch_orders import Orders
 from roofdsl.predict.links import stream_rate
 from roofdsl.predict.prediction import LevelTime
 from roofdsl.predict.thread_block_traffic import NEARER_ACCESSES

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.placed import PAGE
+from roofdsl.loops.array_placement import PAGE
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size

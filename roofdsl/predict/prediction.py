@@ -8,7 +8,7 @@ from typing import Any
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import operation
-from roofdsl.predict.energy import Energy, no_energy_json
+from roofdsl.predict.energy_record import Energy, no_energy_json
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.level_time import LevelTime, LinkTime, joined_links
 from roofdsl.predict.occupancy import LatencyCeiling, Occupancy

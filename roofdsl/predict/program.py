@@ -14,12 +14,12 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
+from roofdsl.predict.energy import with_energy
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.prediction import Prediction
-from roofdsl.predict.with_energy import with_energy
 
 if TYPE_CHECKING:
-    from roofdsl.loops.program_at import ProgramAt
+    from roofdsl.loops.program_at_sizes import ProgramAt
 
 
 class KernelTotal(Record):
@@ -106,7 +106,7 @@ def predict_launches(
     to the launches that can use it, contractions in a type for which the machine has the unit; the assumptions name the
     others. Raises CommandError for a parameter that is missing or unknown, and what `predict` raises.
     """
-    from roofdsl.loops.program_at import program_at
+    from roofdsl.loops.program_at_sizes import program_at
 
     return predict_at(program_at(checked, name, settings), machine, options)
 

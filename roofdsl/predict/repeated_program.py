@@ -14,13 +14,13 @@ from operator import add
 
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.program_at import ProgramAt
+from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
+from roofdsl.predict.energy import with_energy
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
-from roofdsl.predict.with_energy import with_energy
 
 NOTE = "executed repeatedly: caches keep the data that the launches in between do not evict"
 

@@ -14,11 +14,11 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
-from roofdsl.predict.ecm import measured_turns_s
+from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
+from roofdsl.predict.expected_level_times import measured_turns_s
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Cores, LevelTime, Prediction
-from roofdsl.predict.with_energy import with_energy
 
 
 class Scaling(Record):

@@ -4,7 +4,7 @@
 A fully associative LRU cache may hold them all, while a real one puts lines that are a power of two apart into a few of
 its sets, and loses them. The same happens to streams that run side by side at such distances, more of them than a set
 has ways. So the caches are simulated with their sets, and so is the TLB with its pages; arrays lie as `measure` lays
-them (`loops.placed`).
+them (`loops.array_placement`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Literal
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.loops.array_placement import PAGE, places
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Count, Element, Kernel
-from roofdsl.loops.placed import PAGE, places
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.kept import found_again
@@ -267,7 +267,7 @@ def _directions(level: LevelTime) -> tuple[int, int]:
 
 def _references(at: Sized) -> Iterator[_Reference]:
     """The loads and stores of innermost loops, as compiled, with their steps in bytes. Raises TooHard."""
-    from roofdsl.incore.shape import loops_of
+    from roofdsl.incore.innermost_loops import loops_of
 
     for loop in loops_of(at):
         if loop.loop is None:

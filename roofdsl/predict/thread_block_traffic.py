@@ -1,5 +1,5 @@
-"""Traffic behind a cache of a kernel that runs in thread blocks: simulated if the accesses are few, otherwise by
-scopes.
+"""Traffic behind a cache of a kernel that runs in thread blocks: simulated if the accesses are few, otherwise from
+working sets.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Cache
+from roofdsl.predict.access_orders import Orders
 from roofdsl.predict.boundary import Boundary
-from roofdsl.predict.launch_orders import Orders
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
@@ -21,7 +21,7 @@ NEARER_ACCESSES = 300_000_000
 FEW_ACCESSES = 3_000_000
 """A launch whose loops the generated code chose (no `parallel for`) is simulated up to this many accesses."""
 
-BY_SCOPES = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
+BY_WORKING_SETS = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
 
 
 def launch_transfers(
@@ -46,22 +46,22 @@ def launch_transfers(
             return transfers_at(ordered, values, where, at.convention, few), at
         except OutOfReach as error:
             try:
-                return _by_scopes(orders, cache, values, at, executed)
+                return _by_working_sets(orders, cache, values, at, executed)
             except NoAnswer:
                 raise error from None
     try:
-        return _by_scopes(orders, cache, values, at, executed)
+        return _by_working_sets(orders, cache, values, at, executed)
     except NoAnswer:
         return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at
 
 
-def _by_scopes(
+def _by_working_sets(
     orders: Orders, cache: Cache, values: Mapping[str, int], at: Boundary, executed: int
 ) -> tuple[TrafficAt, Boundary]:
     """As `launch_transfers`, from the sets of blocks and waves alone. Raises NoAnswer."""
     from roofdsl.counts.histogram_at import NoAnswer
-    from roofdsl.counts.scopes import lines_by_scopes
     from roofdsl.counts.traffic_at import TrafficAt, convention_totals
+    from roofdsl.counts.working_set_traffic import lines_by_working_sets
     from roofdsl.loops.sized import Sized
     from roofdsl.loops.thread_blocks import block_by_block, in_waves
 
@@ -70,7 +70,7 @@ def _by_scopes(
         raise NoAnswer("neither lines nor a capacity are stated")
     cold = 0 if cache.copies == 1 else len(launch.blocks)
     kernel = block_by_block(launch) if cold else in_waves(launch, orders.at_a_time)
-    lines = lines_by_scopes(Sized(kernel, values), at.cache_bytes, at.line_bytes, at.moved_bytes, cold=cold)
+    lines = lines_by_working_sets(Sized(kernel, values), at.cache_bytes, at.line_bytes, at.moved_bytes, cold=cold)
     totals = convention_totals(Sized(kernel, values), lines, at.convention)
     found = TrafficAt(*totals, executed, "distinct sectors")
-    return found, replace(at, assumptions=(*at.assumptions, BY_SCOPES.format(cache.name)))
+    return found, replace(at, assumptions=(*at.assumptions, BY_WORKING_SETS.format(cache.name)))

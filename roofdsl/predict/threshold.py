@@ -113,7 +113,7 @@ def program_bounds(
     The terms of the sum are the sums of the launches' terms (rule 18), as in the planes. Raises as `kernel_bounds`
     does.
     """
-    from roofdsl.loops.program_at import program_sizes
+    from roofdsl.loops.program_at_sizes import program_sizes
 
     given = {n: v for n, v in settings.items() if n != question.over}
     lowered = program(checked, name, {**given, question.over: ANY})

@@ -16,9 +16,9 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.bounds import growing_bounds
 from roofdsl.sets.dimensions import dimensions, parameters, tuple_name
 from roofdsl.sets.isl_text import affine_text
+from roofdsl.sets.polynomial_bounds import growing_bounds
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.roots import positive_in_one_parameter

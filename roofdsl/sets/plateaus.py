@@ -16,11 +16,11 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import replace
-from roofdsl.sets.bounds import by_residues, candidate_bounds
 from roofdsl.sets.cardinality import Counted, by_domain, cardinality, total_of
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.misses import CannotCount
+from roofdsl.sets.polynomial_bounds import by_residues, candidate_bounds
 from roofdsl.sets.quasi import Monomial, Quasi
 from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets
 from roofdsl.sets.reuse import ArrayReuse

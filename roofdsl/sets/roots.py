@@ -13,10 +13,10 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.bounds import bounds
 from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.facts import Compared, Fact
 from roofdsl.sets.isl_text import sign_text
+from roofdsl.sets.polynomial_bounds import bounds
 from roofdsl.sets.quasi import Quasi
 
 MAX_LISTED = 40

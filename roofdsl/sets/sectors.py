@@ -11,8 +11,8 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.bounds import bounds
 from roofdsl.sets.misses import CannotCount, Curved, Part, Residencies, Rule, missing
+from roofdsl.sets.polynomial_bounds import bounds
 from roofdsl.sets.previous import previous_access
 from roofdsl.sets.reuse import ArrayReuse, by_array, reuse, touches
 from roofdsl.sets.stream import Stream

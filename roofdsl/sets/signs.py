@@ -10,9 +10,9 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.bounds import lower_bounds
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.library import affine_value
+from roofdsl.sets.polynomial_bounds import lower_bounds
 from roofdsl.sets.quasi import Quasi
 
 MOST_SLACKS = 3

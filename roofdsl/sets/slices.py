@@ -10,9 +10,9 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.bounds import polynomial_text
 from roofdsl.sets.dimensions import dimensions, where
 from roofdsl.sets.library import affine_value
+from roofdsl.sets.polynomial_bounds import polynomial_text
 from roofdsl.sets.quasi import Quasi
 
 MAX_WIDTH = 8

@@ -1,8 +1,8 @@
 """The two ways to simulate a fully associative LRU cache: line by line, skipping what repeats, and segment by segment.
 
 Which of them is faster depends on the kernel: iterations that repeat are skipped by the first only, and sweeps of long
-inner loops cost nothing by the second only. Both can be stopped and continued, and give the same counts: `lru_traffic`
-lets them take turns. Imports numba.
+inner loops cost nothing by the second only. Both can be stopped and continued, and give the same counts:
+`lru_traffic.py`, the entry point, lets them take turns. Imports numba.
 """
 
 from __future__ import annotations

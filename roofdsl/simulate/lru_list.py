@@ -1,5 +1,8 @@
 """A fully associative LRU list over lines of any size, walked by loops that data may choose. Imports numba.
 
+This is the method line by line of `lru_engines.py`; `skip_repeats.py` skips what repeats in it, and `lru_traffic.py` is
+the entry point.
+
 If the lines of an innermost loop's references stay the same for several iterations, only the iterations that can change
 something are simulated. After an iteration without a miss, the same accesses do not miss either, and leave the list as
 it is.

@@ -1,4 +1,8 @@
-"""Q(Z) by simulation: a fully associative LRU of Z bytes over every access of a kernel (docs/rules.md)."""
+"""Q(Z) by simulation, the entry point: every access of a kernel through a fully associative LRU of Z bytes.
+
+docs/rules.md has the conventions. `lru_engines.py` has the two methods, which take turns here: line by line
+(`lru_list.py`), and by segments (`segments.py`).
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from roofdsl.counts.executions import statement_executions
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work import StatementOperations, WorkAt, weighed
+from roofdsl.counts.work_record import StatementOperations, WorkAt, weighed
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel

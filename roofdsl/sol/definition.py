@@ -8,7 +8,7 @@ from fractions import Fraction
 from roofdsl.frontends.tensors.definition import read_definition
 from roofdsl.frontends.tensors.program import tensor_program
 from roofdsl.frontends.tensors.reference import graph_of_reference
-from roofdsl.loops.program_at import program_at
+from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.model import Machine
 from roofdsl.sol.program import ProgramLight, program_light
 

@@ -31,7 +31,7 @@ from roofdsl.sol.compute_floor import Executed, Operations, compute_floor, execu
 from roofdsl.store.memo import recall
 
 if TYPE_CHECKING:
-    from roofdsl.bounds.lower_bound import LowerBound
+    from roofdsl.bounds.bound_at_sizes import LowerBound
 
 COMPULSORY = "compulsory"
 KEPT = 256

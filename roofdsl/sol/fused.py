@@ -14,7 +14,7 @@ from math import prod
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.numbers import numbers
-from roofdsl.loops.program_at import Launched, ProgramAt, RepeatedAt
+from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.sol.capacity import Front
 from roofdsl.sol.compute_floor import executed, operations_of, together

@@ -20,7 +20,7 @@ from roofdsl.loops.affine import minimum
 from roofdsl.loops.integers import Const, Sym, add
 from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.numbers import numbers
-from roofdsl.loops.program_at import Launched, ProgramAt, RepeatedAt
+from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.time_model import LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.answer import speed_of_light

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record
-from roofdsl.loops.program_at import ProgramAt, RepeatedAt
+from roofdsl.loops.program_at_sizes import ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.sol.answer import SpeedOfLight, speed_of_light
 from roofdsl.sol.claim import Claim, judge

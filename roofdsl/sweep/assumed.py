@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from roofdsl.counts.vectorized import value_of
+from roofdsl.counts.integers_at_many_points import value_of
 from roofdsl.sets.facts import Compared, Fact, RowsAligned
 from roofdsl.sweep.numeric import Points, Polynomial
 

@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeVar
 
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.kernel_forms import FOR_CASES, FOR_TERMS
-from roofdsl.counts.traffic_forms import Bytes, TermBytes
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.traffic_form_records import Bytes, TermBytes
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.loops.accesses import Access, accesses, scalar_bytes, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.streams import has_streams

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from roofdsl.counts.vectorized import holds
+from roofdsl.counts.integers_at_many_points import holds
 from roofdsl.loops.integers import Condition
 from roofdsl.sweep.ranges import points_of
 

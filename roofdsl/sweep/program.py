@@ -7,13 +7,13 @@ from math import lcm
 from typing import Any
 
 from roofdsl.checks.deep import require_legal
+from roofdsl.counts.integers_at_many_points import holds, value_of
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.vectorized import holds, value_of
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Condition, Const, IntExpr, add
 from roofdsl.loops.model import Kernel, Parameter
-from roofdsl.loops.program_at import ProgramOf
+from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.loops.program_model import LoweredProgram, program
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine

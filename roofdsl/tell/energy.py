@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl.machine.quantities import show_energy, show_number, show_power, show_rate, show_time
-from roofdsl.predict.energy import Energy
+from roofdsl.predict.energy_record import Energy
 from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.blocks import Block, Gap, figures, line
 

@@ -13,7 +13,7 @@ from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.program_at import ProgramOf
+from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.processor import processor_name
 from roofdsl.machine.quantities import group

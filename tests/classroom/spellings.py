@@ -104,7 +104,7 @@ def wrong_answers(part: VersionPart, version: StudentVersion) -> list[tuple[str,
 
 def one(version: StudentVersion, part: VersionPart, answer: Any) -> Any:
     """The result of one answer to one part."""
-    from roofdsl.classroom.judge import judge
+    from roofdsl.classroom.judge_answers import judge
 
     results = judge(version, {part.part.id: answer})
     return next(p for p in results.parts if p.id == part.part.id)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.classroom.data import Exercise, course, load
-from roofdsl.classroom.judge import PartResult, judge
+from roofdsl.classroom.judge_answers import PartResult, judge
 from roofdsl.classroom.student_version import StudentVersion
 
 EXERCISES = course()

@@ -17,8 +17,8 @@ import pytest
 
 from roofdsl.classroom import gradescope
 from roofdsl.classroom.data import course
-from roofdsl.classroom.grading import Judging, grade_submission
-from roofdsl.classroom.judge import judge
+from roofdsl.classroom.grade_submissions import Judging, grade_submission
+from roofdsl.classroom.judge_answers import judge
 from roofdsl.classroom.roster import everyone, file_names
 from roofdsl.classroom.sheet import right_answer
 from roofdsl.classroom.student_version import drawn, student_version

@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.grading import write_class
 from roofdsl.classroom.data import course, load
+from roofdsl.classroom.grade_submissions import Grade, grade_submission, table
 from roofdsl.classroom.gradescope import write_zip
-from roofdsl.classroom.grading import Grade, grade_submission, table
 from roofdsl.classroom.sheet import right_answer
 from roofdsl.classroom.student_version import student_version
 from roofdsl.classroom.submissions import read

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from roofdsl.classroom.data import course
-from roofdsl.classroom.grading import grade_all, grade_submission
+from roofdsl.classroom.grade_submissions import grade_all, grade_submission
 from roofdsl.classroom.isolate import Limits, run_all
-from roofdsl.classroom.judge import Result, judge
+from roofdsl.classroom.judge_answers import Result, judge
 from roofdsl.classroom.sheet import right_answer
 from roofdsl.classroom.student_version import StudentVersion, student_version
 from roofdsl.classroom.submissions import MAX_ANSWERS_BYTES
@@ -360,7 +360,7 @@ def test_limits_of_time_memory_and_output() -> None:
 
 def test_one_answer_that_hangs_costs_one_exercise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A submission that had to be stopped is graded again, exercise by exercise."""
-    from roofdsl.classroom import grading
+    from roofdsl.classroom import grade_submissions
 
     def hanging(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
         if version.exercise.id == "gemv":
@@ -373,7 +373,7 @@ def test_one_answer_that_hangs_costs_one_exercise(tmp_path: Path, monkeypatch: p
     own.mkdir()
     answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)
     (own / "answers.toml").write_text(f'[gemv]\nW = "2*n**2"\n[ridge-point]\n{answers}')
-    monkeypatch.setattr(grading, "judge", hanging)
+    monkeypatch.setattr(grade_submissions, "judge", hanging)
     (grade,) = grade_all([("ada", own)], chosen, jobs=2, limits=Limits(wall_s=1.5))
     assert [r.score for r in grade.results] == [0, 2]
     assert "longer than" in grade.results[0].parts[0].message

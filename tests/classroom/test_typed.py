@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.classroom.answer_language import FormulaError, show
 from roofdsl.classroom.data import load
-from roofdsl.classroom.judge import PartResult
+from roofdsl.classroom.judge_answers import PartResult
 from roofdsl.classroom.student_version import StudentVersion
 from roofdsl.classroom.typed import readings
 from tests.classroom.spellings import one

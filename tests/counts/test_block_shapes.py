@@ -10,8 +10,8 @@ import pytest
 from benchmarks.block_shapes import FIVE_POINT, MATMUL, STAR, of, shapes
 from roofdsl.counts.block_shapes import block_bytes
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.scopes import lines_by_scopes
 from roofdsl.counts.traffic_at import convention_totals
+from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.thread_blocks import block_by_block, launch_of
 
@@ -51,7 +51,7 @@ def one_by_one(text: str, sizes: dict[str, int], loops: tuple[str, ...], shape: 
     at = launch_of(of(text.replace("    parallel for", tile)), sizes, 256)
     assert at is not None
     blocks = Sized(block_by_block(at), sizes)
-    lines = lines_by_scopes(blocks, 1 << 40, 128, 32, cold=len(at.blocks))
+    lines = lines_by_working_sets(blocks, 1 << 40, 128, 32, cold=len(at.blocks))
     loads, stores, _ = convention_totals(blocks, lines, "load_store")
     assert loads is not None and stores is not None
     return loads, stores

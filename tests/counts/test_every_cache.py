@@ -10,7 +10,7 @@ import islpy as isl
 import pytest
 
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
-from roofdsl.counts.traffic_forms import TermBytes
+from roofdsl.counts.traffic_form_records import TermBytes
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.facts import CACHE

@@ -6,7 +6,7 @@ import pytest
 
 from roofdsl.codegen.computed_types import kind_of, settled
 from roofdsl.counts.operations import operation_counts
-from roofdsl.counts.work import StatementOperations, WorkAt, weighed
+from roofdsl.counts.work_record import StatementOperations, WorkAt, weighed
 from roofdsl.loops.model import Assign, Count, Let
 from tests.oracle.enumerate import executions
 from tests.oracle.families import families

@@ -14,8 +14,8 @@ from itertools import product
 
 import pytest
 
-from roofdsl.counts.scopes import lines_by_scopes
 from roofdsl.counts.traffic_at import convention_totals
+from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
@@ -108,7 +108,7 @@ def test_our_loads_of_a_block_are_the_enumerated_ones(reach: int, published: int
     at = launch_of(stencil(star(reach), reach), sizes, 512)
     assert at is not None
     blocks = Sized(block_by_block(at), sizes)
-    lines = lines_by_scopes(blocks, 192 * 1024 // 4, 128, 32, cold=len(at.blocks))
+    lines = lines_by_working_sets(blocks, 192 * 1024 // 4, 128, 32, cold=len(at.blocks))
     loads = convention_totals(blocks, lines, "load_store")[0]
     assert loads is not None
     # blocks begin `reach` elements into a row of nx; those at the end of a row have 128 threads along x
@@ -129,7 +129,7 @@ def test_our_loads_of_a_wave_are_the_printed_ones() -> None:
     at = launch_of(stencil(star(3), 3), sizes, 512)
     assert at is not None
     wave = Sized(in_waves(at, 4 * 108), sizes)
-    lines = lines_by_scopes(wave, 20 << 20, 128, 32)
+    lines = lines_by_working_sets(wave, 20 << 20, 128, 32)
     loads, stores, _ = convention_totals(wave, lines, "load_store")
     assert loads is not None and stores is not None
     assert loads / (512 * 512 * 640) == pytest.approx(32.4, rel=0.02)

@@ -19,7 +19,6 @@ from roofdsl.loops.load import kernel as kernel_named
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.measure import characterize_cpu
 from roofdsl.measure.bandwidth_curve import (
     COPY,
     LOAD,
@@ -32,7 +31,8 @@ from roofdsl.measure.bandwidth_curve import (
     bandwidth,
     stores_per_s,
 )
-from roofdsl.measure.characterize_cpu import run_sweep, working_sets
+from roofdsl.measure.bandwidth_sweep import Buffers, run_sweep, working_sets
+from roofdsl.measure.characterize_cpu import characterize_cpu
 from roofdsl.measure.device import describe_cpu, software
 from roofdsl.measure.levels_found import find_levels
 from roofdsl.measure.machine_file import machine_name, machine_text, save_machine, to_machine
@@ -323,7 +323,7 @@ def test_loops_of_short_integers_wrap_around_and_fill_vectors(dtype: str) -> Non
 
 
 def test_a_sweep_of_this_machine() -> None:
-    buffers = characterize_cpu.Buffers(1 << 20, 1)
+    buffers = Buffers(1 << 20, 1)
     told: list[float] = []
     found = run_sweep(usable_cores()[:1], [8192, 65536], buffers, BRIEF, lambda part, what: told.append(part))
     assert len(found.points) == 8 and all(p.bytes_per_s > 1e6 for p in found.points)
@@ -340,7 +340,7 @@ def test_working_sets_reach_far_beyond_the_last_cache() -> None:
 
 def test_too_many_cores() -> None:
     with pytest.raises(ValueError, match="cores were requested"):
-        characterize_cpu.characterize_cpu(cores=100_000)
+        characterize_cpu(cores=100_000)
 
 
 # ---- the device as the system reports it ----

@@ -14,7 +14,7 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.loops.program_at import ProgramAt, program_at
+from roofdsl.loops.program_at_sizes import ProgramAt, program_at
 from roofdsl.machine.find import machine_of
 from roofdsl.measure import program_cpu
 from roofdsl.measure.cpu import CpuOptions, build

@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.codegen.storage import STORAGE
 from roofdsl.lang.types import TYPES
-from roofdsl.loops.placed import places
+from roofdsl.loops.array_placement import places
 from roofdsl.measure.timed_arrays import Restorer, aligned
 from roofdsl.measure.timing import Plan, time_calls
 from tests.predict.machines import kernel_of

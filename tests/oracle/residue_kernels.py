@@ -13,7 +13,7 @@ from random import Random
 
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.plateau_forms import Plateaus
-from roofdsl.counts.traffic_forms import PlateauBytes
+from roofdsl.counts.traffic_form_records import PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.integers import Condition, Const, Mod
 from roofdsl.loops.model import Kernel, Traffic

@@ -11,7 +11,7 @@ import pytest
 from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm, PlateauBytes
 from roofdsl.counts.derive import derive
 from roofdsl.counts.traffic_at import traffic_at
-from roofdsl.counts.traffic_forms import TermBytes
+from roofdsl.counts.traffic_form_records import TermBytes
 from roofdsl.lang.source import Source
 from roofdsl.loops.integers import And, Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.loops.load import kernels, load_file

@@ -14,8 +14,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.plot.kinds.ecm import Bar, Panel, bars_of, draw_ecm
 from roofdsl.plot.look import USUAL, Look
 from roofdsl.plot.roofs import roofs_of
-from roofdsl.predict.ecm import combined
 from roofdsl.predict.expected import Expected
+from roofdsl.predict.expected_level_times import combined
 from tests.plot.drawn import beyond, collisions
 from tests.predict.machines import kernel_of
 

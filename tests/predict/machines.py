@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel

@@ -4,8 +4,8 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts.work import WorkAt
 from roofdsl.counts.work_at import work_at
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped

@@ -16,8 +16,8 @@ import pytest
 from roofdsl.incore.result import InCore, Step
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
-from roofdsl.predict.ecm import combined
 from roofdsl.predict.expected import Expected
+from roofdsl.predict.expected_level_times import combined
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import predict
 from roofdsl.predict.prediction import Prediction

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine

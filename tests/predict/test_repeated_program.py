@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.loops.program_at import ProgramAt, program_at
+from roofdsl.loops.program_at_sizes import ProgramAt, program_at
 from roofdsl.machine.find import machine_of
 from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_at

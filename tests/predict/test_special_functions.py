@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from roofdsl.counts.derive import derive
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS

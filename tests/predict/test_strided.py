@@ -13,7 +13,7 @@ import pytest
 
 from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.placed import places
+from roofdsl.loops.array_placement import places
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from roofdsl.counts.work import WorkAt
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.vector_units import units_of

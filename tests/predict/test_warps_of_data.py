@@ -8,8 +8,8 @@ from itertools import zip_longest
 import numpy as np
 import pytest
 
-from roofdsl.counts.work import WorkAt
 from roofdsl.counts.work_at import work_at
+from roofdsl.counts.work_record import WorkAt
 from roofdsl.machine.find import load_machine
 from roofdsl.matrices.attach import with_data
 from roofdsl.predict.kernel import predict

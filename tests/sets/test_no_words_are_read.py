@@ -20,7 +20,7 @@ TAKING_APART = (
 FOR_PEOPLE = ("label", "note", "notes", "assumes", "remark", "bound", "stated", "what", "why", "help")
 """Fields that hold text for people."""
 
-ON_FACTS = ("sets/facts", "sets/cases", "sets/terms", "counts/fixed", "counts/program", "counts/traffic_forms",
+ON_FACTS = ("sets/facts", "sets/cases", "sets/terms", "counts/fixed", "counts/program", "counts/traffic_form_records",
             "counts/derived", "formulas/fact_text", "sweep/assumed", "sweep/exact_forms", "page/count_forms",
             "page/line_forms", "plot/kinds/hierarchy", "plot/roofs", "plot/planes_content",
             "tell/equations")  # fmt: skip

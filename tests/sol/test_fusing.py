@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.loops.program_at import program_at
+from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.sol.program import ProgramLight, program_light
 from tests.oracle.enumerate import walk

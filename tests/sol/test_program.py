@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from roofdsl.cli.main import cli
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.loops.program_at import ProgramAt, program_at
+from roofdsl.loops.program_at_sizes import ProgramAt, program_at
 from roofdsl.machine.find import find_model, load_machine
 from roofdsl.sol.floor import floor
 from roofdsl.sol.fused import fused

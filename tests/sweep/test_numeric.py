@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from roofdsl.counts.vectorized import holds, value_of
+from roofdsl.counts.integers_at_many_points import holds, value_of
 from roofdsl.loops.integers import Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.sets.cases import Case, Cases

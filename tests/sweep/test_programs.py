@@ -11,7 +11,7 @@ import pytest
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
-from roofdsl.loops.program_at import program_at
+from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict

@@ -18,7 +18,7 @@ from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.streamed import streamed_form
-from roofdsl.counts.traffic_forms import Bytes, PlateauBytes
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym

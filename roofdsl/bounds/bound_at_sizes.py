@@ -1,8 +1,8 @@
-"""A lower bound as numbers: exact arithmetic without sympy, in records that can be kept on disk.
+"""A lower bound at given sizes: exact arithmetic without sympy, on records that can be kept on disk.
 
-The arguments of a bound (`bound.Bound`) have three forms: counts of input elements; `Segments`, for arguments that cut
-the run into segments; and `Live`, for arguments with values that are live at certain moments. Roots are rounded such
-that a bound may be too low, by less than one part in 10^15, and never too high.
+`bounds.bound` finds the bound. Its arguments have three forms here: counts of input elements; `Segments`, for arguments
+that cut the run into segments; and `Live`, for arguments with values that are live at certain moments. Roots are
+rounded such that a bound may be too low, by less than one part in 10^15, and never too high.
 """
 
 from __future__ import annotations

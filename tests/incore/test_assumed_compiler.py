@@ -7,11 +7,11 @@ from itertools import pairwise, product
 
 import pytest
 
+from roofdsl.incore.assumed_code_cycles import Timer
+from roofdsl.incore.assumed_compiler import in_core
 from roofdsl.incore.chains import chain, overwritten_in, reductions
+from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of
 from roofdsl.incore.result import InCore, NoInCore
-from roofdsl.incore.shape import Loop, loops_of, stride_of
-from roofdsl.incore.stated import in_core
-from roofdsl.incore.stated_cycles import Timer
 from roofdsl.lang.record import replace
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized, sized

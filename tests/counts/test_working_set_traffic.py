@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from roofdsl.counts.distinct_units import distinct_units
-from roofdsl.counts.scopes import lines_by_scopes
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
 from roofdsl.counts.traffic_at import NoAnswer, convention_totals
+from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
@@ -65,9 +65,11 @@ def launch(name: str, n: int | None = None) -> Launch:
     return found
 
 
-def by_scopes(kernel: Kernel, n: int, cache: int, convention: str, cold: int = 0) -> tuple[int | None, int | None]:
+def by_working_sets(
+    kernel: Kernel, n: int, cache: int, convention: str, cold: int = 0
+) -> tuple[int | None, int | None]:
     at = Sized(kernel, {"n": n})
-    return convention_totals(at, lines_by_scopes(at, cache, 64, 32, cold=cold), convention)[:2]  # type: ignore[arg-type]
+    return convention_totals(at, lines_by_working_sets(at, cache, 64, 32, cold=cold), convention)[:2]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -101,7 +103,7 @@ def test_each_block_cold_where_its_set_fits(name: str, convention: str) -> None:
     at, n = launch(name), SIZES[name]
     cache = 1 << 16
     walked = transfers_at(on_one_copy(at, 64), {"n": n}, Transfers(cache, 64, 32), convention)  # type: ignore[arg-type]
-    found = by_scopes(block_by_block(at), n, cache, convention, cold=len(at.blocks))
+    found = by_working_sets(block_by_block(at), n, cache, convention, cold=len(at.blocks))
     assert found == (walked.loads_bytes, walked.stores_bytes)
 
 
@@ -110,9 +112,9 @@ def test_each_block_cold_where_its_set_fits(name: str, convention: str) -> None:
 @pytest.mark.parametrize("blocks", [1, 3, 8])
 @pytest.mark.parametrize("cache", [1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 20])
 def test_waves_through_a_shared_cache(name: str, blocks: int, cache: int) -> None:
-    """Between what an LRU cache of half and of twice the size moves: an LRU cache evicts gradually, scopes at once."""
+    """Between what LRU caches of half and of twice the size move: LRU evicts gradually, a set leaves at once."""
     wave, n = in_waves(launch(name), blocks), SIZES[name]
-    found = by_scopes(wave, n, cache, "load_store")
+    found = by_working_sets(wave, n, cache, "load_store")
     few, many = (transfers_at(wave, {"n": n}, Transfers(c, 64, 32), "load_store") for c in (2 * cache, cache // 2))
     loads, stores = zip(*((t.loads_bytes, t.stores_bytes) for t in (few, many)), strict=True)
     for one, (low, high) in zip(found, (loads, stores), strict=True):
@@ -124,7 +126,7 @@ def test_rows_of_an_odd_length_are_counted_at_every_alignment() -> None:
     n, cache = 203, 1 << 16
     at = launch("five_point", n)
     walked = transfers_at(on_one_copy(at, 64), {"n": n}, Transfers(cache, 64, 32), "load_store")
-    loads, stores = by_scopes(block_by_block(at), n, cache, "load_store", cold=len(at.blocks))
+    loads, stores = by_working_sets(block_by_block(at), n, cache, "load_store", cold=len(at.blocks))
     assert loads == pytest.approx(walked.loads_bytes, rel=0.01)
     assert stores == pytest.approx(walked.stores_bytes, rel=0.01)
 
@@ -142,7 +144,7 @@ def test_a_stencil_of_five_points_on_an_a100() -> None:
     assert at is not None
     kernels = Sized(block_by_block(at), {"n": n}), Sized(in_waves(at, 4 * 108), {"n": n})
     (l2, written), (hbm, stored) = (
-        convention_totals(k, lines_by_scopes(k, size, 128, 32, cold=cold), "load_store")[:2]
+        convention_totals(k, lines_by_working_sets(k, size, 128, 32, cold=cold), "load_store")[:2]
         for k, size, cold in zip(kernels, (192 * 1024 // 4, 20 << 20), (len(at.blocks), 0), strict=True)
     )
     assert None not in (l2, written, hbm, stored)
@@ -162,4 +164,4 @@ def test_a_stencil_of_five_points_on_an_a100() -> None:
 def test_what_has_gaps_or_bounds_of_its_own_is_not_counted(loops: str) -> None:
     triangle = of(f"kernel k(n):\n    in A: f64[n, n]\n    out B: f64[n, n]\n    {loops}\n")
     with pytest.raises(NoAnswer):
-        lines_by_scopes(Sized(triangle, {"n": 1024}), 1024, 64, 32)
+        lines_by_working_sets(Sized(triangle, {"n": 1024}), 1024, 64, 32)

@@ -1,5 +1,6 @@
-"""In-core time for another machine: from the kernel, and from what the machine states about its instructions.
+"""In-core time of the code that an assumed compiler would make (`stated`), for machines other than this one.
 
+It follows from the kernel and the machine's stated instructions. `assumed_code_cycles` has the cycles.
 The assumed compiler vectorizes a loop if all accesses move by one element or stay, if no iteration needs a value of
 another, and if there are no calls and no conditions. With strict math, it does not reorder sums and does not fuse a
 product with a sum; with relaxed math, it does both. It keeps values that inner loops do not change in registers.
@@ -9,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
 from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
+from roofdsl.incore.innermost_loops import Loop, loops_of
 from roofdsl.incore.rates import Rates, rates_of
 from roofdsl.incore.result import InCore, NoInCore, Step
-from roofdsl.incore.shape import Loop, loops_of
-from roofdsl.incore.stated_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Assign, Element, For, Kernel

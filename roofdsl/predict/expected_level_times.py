@@ -1,4 +1,6 @@
-"""How the time inside the core and the transfers of all levels combine: the Execution-Cache-Memory rule of a machine.
+"""The expected time of each level's transfers, and how they combine: a machine's Execution-Cache-Memory (ECM) rule.
+
+`level_time` has the bound's time of a level; `expected` has the expected time of all levels and the core together.
 
 T = max(T_OL, T_nOL + the transfers' times) (Stengel, Treibig, Hager, Wellein, "Quantifying performance bottlenecks of
 stencil computations using the Execution-Cache-Memory model", ICS 2015). T_OL is the work that overlaps with transfers

@@ -12,7 +12,7 @@ from typing import Literal
 
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.registers import Kept, alone, kept_at
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.affine import affine

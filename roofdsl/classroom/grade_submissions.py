@@ -13,7 +13,7 @@ from typing import Any
 
 from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
-from roofdsl.classroom.judge import NO_ANSWER, PartResult, Result, judge
+from roofdsl.classroom.judge_answers import NO_ANSWER, PartResult, Result, judge
 from roofdsl.classroom.kernels import prepare as prepare_kernels
 from roofdsl.classroom.student_version import StudentVersion, drawn, fresh_seed, student_version
 from roofdsl.classroom.submissions import Submission, Unreadable, read

@@ -1,4 +1,7 @@
-"""Exact operation counts: of one execution of a statement, and their sum over all executions."""
+"""Records of exact operation counts: of one execution of a statement, and their sum over all executions.
+
+`operations` makes the former, `work_at` the latter, which is W at given sizes.
+"""
 
 from __future__ import annotations
 

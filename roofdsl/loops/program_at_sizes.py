@@ -1,4 +1,7 @@
-"""A program at given sizes: its launches that differ, how often each runs, and the order in which they do."""
+"""A program at given sizes: its launches that differ, how often each runs, and the order in which they do.
+
+`program_model` has programs in their parameters.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.advise.regions import NoBound, traffic_at_most
+from roofdsl.advise.traffic_upper_bound import NoBound, traffic_at_most
 from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file

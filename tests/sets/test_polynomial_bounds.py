@@ -6,7 +6,7 @@ import islpy as isl
 import pytest
 
 from roofdsl.sets import library
-from roofdsl.sets.bounds import bounds
+from roofdsl.sets.polynomial_bounds import bounds
 from roofdsl.sets.quasi import Quasi
 
 N, D1, D4 = (Quasi.symbol(name) for name in ("n", "d1", "d4"))

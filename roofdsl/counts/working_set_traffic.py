@@ -1,4 +1,4 @@
-"""Traffic at given sizes from the data of loop iterations: what fits in the cache is moved once.
+"""Traffic at given sizes from the working sets of loop iterations: what fits in the cache is moved once.
 
 Every part of a kernel (a loop, an iteration of it, a statement) touches a set of elements. If the lines of that set fit
 in the cache, the part moves each of its sectors once. If not, its iterations are taken one after another, and each
@@ -57,7 +57,7 @@ class Counted(NamedTuple):
     fits: bool = False
 
 
-def lines_by_scopes(
+def lines_by_working_sets(
     at: Sized, cache_bytes: int, line_bytes: int, sector_bytes: int, *, cold: int = 0
 ) -> tuple[ArrayLines, ...]:
     """The sectors that a cache moves; iterations of the `cold` outermost loops find nothing of each other's.
@@ -66,7 +66,7 @@ def lines_by_scopes(
     that leave gaps of more than a sector.
     """
     asked = tuple(at.values.items()), cache_bytes, line_bytes, sector_bytes, cold
-    found = recall("lines_by_scopes", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))
+    found = recall("lines_by_working_sets", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))
     if isinstance(found, str):
         raise NoAnswer(found)
     return found
@@ -77,7 +77,7 @@ def _lines_or_why_not(at: Sized, asked: tuple[int, int, int, int]) -> tuple[Arra
     cache_bytes, line_bytes, sector_bytes, cold = asked
     kernel = with_numbers(at.kernel, dict(at.kernel.constants) | dict(at.values))
     try:
-        found = _Scopes(kernel, cache_bytes, line_bytes, sector_bytes).of(kernel.body, {}, cold)
+        found = _WorkingSets(kernel, cache_bytes, line_bytes, sector_bytes).of(kernel.body, {}, cold)
         return tuple(_lines(kernel, found.units, sector_bytes))
     except NoAnswer as error:
         return str(error)
@@ -93,7 +93,7 @@ def _lines(kernel: Kernel, units: Units, sector_bytes: int) -> Iterator[ArrayLin
         yield ArrayLines(array.name, sector_bytes, begun, by_read, stored)
 
 
-class _Scopes:
+class _WorkingSets:
     def __init__(self, kernel: Kernel, cache_bytes: int, line_bytes: int, sector_bytes: int) -> None:
         self.cache_bytes, self.line_bytes, self.sector_bytes = cache_bytes, line_bytes, sector_bytes
         self.arrays = {a.name: a for a in kernel.arrays}

@@ -1,4 +1,4 @@
-"""Traffic as closed forms, as `ClosedForms` counts it: loads and stores by cases, a sum of terms, a plateau."""
+"""Records of traffic as closed forms: by cases, as a sum of terms, of a plateau. `closed_forms` counts it."""
 
 from __future__ import annotations
 

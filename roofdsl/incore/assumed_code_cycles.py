@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from roofdsl.counts.work import StatementOperations
+from roofdsl.counts.work_record import StatementOperations
 from roofdsl.incore.chains import Chain
 from roofdsl.incore.classes import Kind, Work
+from roofdsl.incore.innermost_loops import Loop, Moved
 from roofdsl.incore.rates import LINE, Rates
 from roofdsl.incore.result import NoInCore
-from roofdsl.incore.shape import Loop, Moved
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.affine import affine

@@ -11,7 +11,7 @@ import pytest
 import sympy
 
 from roofdsl.bounds.bound import bound
-from roofdsl.bounds.lower_bound import root
+from roofdsl.bounds.bound_at_sizes import root
 from roofdsl.formulas.sympy_forms import parameter
 from roofdsl.store.codec import read, write
 from tests.bounds.belady import Task, loads, random_order, tasks, tiled_order

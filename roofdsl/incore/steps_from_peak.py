@@ -1,4 +1,7 @@
-"""Why a launch takes longer than at the machine's peak: the steps from the peak to its in-core time."""
+"""Why compiled code takes longer than at the machine's peak: the steps from the peak to its in-core time.
+
+`predict.expected` has the causes of the expected time; `assumed_compiler` has these steps for its own code.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judges answers: for each kind of part, whether the answer is right, and feedback on common mistakes.
+"""Judges the answers to one exercise: whether each is right, by the kind of its part, with feedback on common mistakes.
 
 Answers are untrusted: every answer, whatever it contains, gets a result with a message. `isolate` stops answers that
 take too much time or memory.
