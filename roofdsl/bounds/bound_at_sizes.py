@@ -82,7 +82,7 @@ class Segments(Record):
 
 
 class Live(Record):
-    """loads >= inputs + the sum over parts of max(0, alive - moments * (S + registers)); of one part, without the max.
+    """loads >= inputs + the sum over parts of max(0, live - moments * (S + registers)); of one part, without the max.
 
     parts: (values live at all moments together, moments).
     """
@@ -94,8 +94,8 @@ class Live(Record):
     def loads(self, sizes: Mapping[str, int], size: int) -> Fraction:
         """The loads into a fast memory of `size` elements."""
         terms = [
-            sum((c.evaluate(sizes) for c in alive), Fraction(0)) - moments.evaluate(sizes) * (size + self.registers)
-            for alive, moments in self.parts
+            sum((c.evaluate(sizes) for c in live), Fraction(0)) - moments.evaluate(sizes) * (size + self.registers)
+            for live, moments in self.parts
         ]
         if len(terms) > 1:
             terms = [max(Fraction(0), term) for term in terms]

@@ -23,10 +23,10 @@ COPIES = 3
 
 @dataclass(frozen=True)
 class Moments:
-    """Moments of one kind and the values alive at them. `bottleneck` turns them into a bound.
+    """Moments of one kind and the values live at them. `bottleneck` turns them into a bound.
 
     at: the statement whose executions are the moments (for `meeting`: the one that joins two chains); what: reads,
-    statements or arrays that name the values alive. moments: isl.UnionSet or isl.Set with one point for each; alive:
+    statements or arrays that name the values live. moments: isl.UnionSet or isl.Set with one point for each; live:
     such sets, with a point for each pair of a moment and a value. values: all of these values; already_loaded:
     those among them that are inputs and were surely loaded once before their moment.
     """
@@ -35,7 +35,7 @@ class Moments:
     at: str
     what: tuple[str, ...]
     moments: Any
-    alive: tuple[Any, ...]
+    live: tuple[Any, ...]
     values: Any
     already_loaded: Any
 

@@ -1,10 +1,10 @@
-"""Two chains that run towards each other and are joined: when they meet, all of both is alive.
+"""Two chains that run towards each other and are joined: when they meet, all of both is live.
 
 Let each execution p of a statement, on a line, read a value a(p) of one chain, which runs along the line, and a value
 b(p) of another chain, which runs the opposite way. If a(p) is made before b(p), the same holds for all p' further back,
 because a(p') comes before a(p), and b(p) before b(p'). So in any order there is one place m on the line where the
 chains meet. At the moment when both have reached it, exactly one of a(p) and b(p) has been made for every p, so that
-their join is still to come: as many values are alive as there are p. The values x(p) that both chains use are alive,
+their join is still to come: as many values are live as there are p. The values x(p) that both chains use are live,
 too: those that a(p) reads, and that b(p) or a later value of its chain reads, and vice versa beyond m. All but S of
 them are loaded after that moment.
 
@@ -50,7 +50,7 @@ def _meeting(depends: Dependences, by_name: dict[str, Statement], join: Statemen
     one, other = by_name[names[0]], by_name[names[1]]
     beyond = isl.UnionMap.from_map(further.subtract(isl.Map.identity(further.get_space())))
     apart = isl.UnionMap.from_map(line).subtract(beyond.reverse())
-    alive: list[Any] = [both]
+    live: list[Any] = [both]
     values = isl.UnionSet.from_set(a.range()).union(isl.UnionSet.from_set(b.range()))
     before = isl.UnionSet("{ }")
     what = [one.name, other.name]
@@ -59,13 +59,13 @@ def _meeting(depends: Dependences, by_name: dict[str, Statement], join: Statemen
             shared = _shared(depends, (a, one, mine), (b, other, its), apart)
             if shared is None or not shared[1].is_disjoint(values):
                 continue
-            alive.append(shared[0])
+            live.append(shared[0])
             values = values.union(shared[1])
             before = before.union(shared[2])
             what.append(_called(by_name, shared[1]))
             break
     moments = line.lexmin().range()
-    return Moments("meeting", join.name, tuple(what), moments, tuple(alive), values, before.coalesce())
+    return Moments("meeting", join.name, tuple(what), moments, tuple(live), values, before.coalesce())
 
 
 def _called(by_name: dict[str, Statement], values: Any) -> str:
@@ -85,7 +85,7 @@ Side = tuple[Any, Statement, Read]
 def _shared(depends: Dependences, first: Side, second: Side, apart: Any) -> tuple[Any, Any, Any] | None:
     """(places, values, inputs among them) that both chains use, for one read of each; None if there are none.
 
-    One value is alive for every place: the one that the first chain reads there, if that chain arrives first, else the
+    One value is live for every place: the one that the first chain reads there, if that chain arrives first, else the
     one that the second chain reads there. No value is counted twice: if the first chain reads a value at p and the
     second reads it at p', they are on one line, and p is no nearer to the start of the first chain than p' (`apart`: p,
     p').

@@ -3,8 +3,8 @@
 In a round t of the outermost loop, let every execution b of one statement depend on all of certain executions a of
 another statement. Let paths lead from executions b to executions a such that each execution reads a value of the next,
 and no two paths share an execution. Just before the first b of a round every a is done and no b is. So on every path
-there is a value that has been made and whose reader on the path is still to come. At least as many values are alive as
-there are paths, and no value is alive in two rounds: loads >= sum over rounds of (paths - S). Statements of two loops
+there is a value that has been made and whose reader on the path is still to come. At least as many values are live as
+there are paths, and no value is live in two rounds: loads >= sum over rounds of (paths - S). Statements of two loops
 are all in one round (`deriche`). A path may also end in an input that is loaded before any b: those loads are other
 ones than the loads after it.
 

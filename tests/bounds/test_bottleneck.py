@@ -171,7 +171,7 @@ def test_values_of_two_rows_count_once() -> None:
     assert leading(found) == "3*m*n"
     assert found.bottleneck is not None
     (part,) = found.bottleneck.parts
-    assert part.live.subs(dict.fromkeys(part.alive.free_symbols, 40)) <= 2 * 40 * 40
+    assert part.live.subs(dict.fromkeys(part.live.free_symbols, 40)) <= 2 * 40 * 40
     holds(kernel, found, 5)
 
 
