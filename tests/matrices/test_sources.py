@@ -182,7 +182,7 @@ def test_values_are_checked(tmp_path: Path) -> None:
 
     given([1, 1, 2], [0, 1, 2], m=3)
     for p, q, sizes, said in (
-        ([1, 1, 3], [0, 1, 2], {"m": 3}, "holds 3, and its values are from 0 to 2"),
+        ([1, 1, 3], [0, 1, 2], {"m": 3}, "holds 3, but its values must be from 0 to 2"),
         ([1, 1, -1], [0, 1, 2], {"m": 3}, "holds -1"),
         ([1, 1, 2], [0, 3, 2], {"m": 3}, "does not rise"),
         ([1, 1, 1], [0, 1, 2], {"m": 3}, "takes 1 values"),
