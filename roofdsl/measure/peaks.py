@@ -70,9 +70,17 @@ def measure_peak(key: Key, team: Sequence[int], effort: Effort) -> Peak:
 
 
 def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
-    """Operations per second of one class on all cores of `team` at once, with the best of the compiled loop's shapes,
-    or the best vectors in assembly.
+    """Operations per second of one class on all cores of `team` at once: of the fastest vectors in assembly, or if
+    there are none, of the compiled loop with the best shape.
     """
+    vectors = vector_loops(type_name, cls)
+    if vectors:
+        of_each = [rate(v.loop, [(0,)] * len(team), v.amount * len(team), team, effort) for v in vectors]
+        return max(of_each, key=lambda r: r.per_s)
+    return _compiled(type_name, cls, team, effort)
+
+
+def _compiled(type_name: str, cls: str, team: Sequence[int], effort: Effort) -> Rate:
     import numpy as np
 
     dtype = DTYPES[type_name]
@@ -86,9 +94,6 @@ def _arithmetic(type_name: str, cls: str, team: Sequence[int], effort: Effort) -
             arguments.append((start.astype(dtype), *operands(cls, dtype)))
         amount = lanes * chain * (INTEGER if integer else ARITHMETIC)[cls][1] * len(team)
         found = rate(arithmetic(cls, (lanes, chain), integer), arguments, amount, team, effort)
-        best = max(best, found, key=lambda r: r.per_s)
-    for vectors in vector_loops(type_name, cls):
-        found = rate(vectors.loop, [(0,)] * len(team), vectors.amount * len(team), team, effort)
         best = max(best, found, key=lambda r: r.per_s)
     return best
 

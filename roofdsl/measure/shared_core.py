@@ -30,8 +30,8 @@ SLOW = 1.3
 lower the frequency by less.
 """
 
-STAYS = 1000
-"""A clock that is slow in so many probes in a row, which is two seconds of waiting, counts as the usual one from then
+STAYS = 5000
+"""A clock that is slow in so many probes in a row, which is ten seconds of waiting, counts as the usual one from then
 on: processors lower it for long when they are hot.
 """
 
@@ -50,7 +50,7 @@ unnoticed.
 APART_S = 2e-3
 """The pause between two probes, and while waiting: the other thread comes and goes every few milliseconds."""
 
-PATIENCE_S = 2.0
+PATIENCE_S = 5.0
 """How long all samples of one measurement together wait for the core."""
 
 TRIES, WAIT_S = 3, 0.05

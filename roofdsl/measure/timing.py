@@ -235,8 +235,8 @@ def time_calls(
     spent, epoch = 0.0, watch.epoch()
     turn = faults = 0
     while _wants_more(plan, len(calm), len(disturbed), spent):
+        watch.wait()  # which limits itself: it takes none of the budget, or too few samples would be made
         around = clock()
-        watch.wait()
         prepare()
         order = [runs[(turn + k) % len(runs)] for k in range(calls)]
         turn += calls

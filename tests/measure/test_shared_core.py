@@ -62,6 +62,17 @@ def test_samples_on_a_shared_core_are_set_aside() -> None:
     assert times.disturbed and max(times.disturbed) > 1.02e-3
 
 
+def test_waiting_takes_nothing_of_the_budget() -> None:
+    """The core is free for 80 ms in every half second, and samples of 20 ms in all take 200 ms."""
+    world = World([(0.08 + k / 2, (k + 1) / 2) for k in range(100)], outliers=0)
+    core = SharedCore(world.probe, world.sleep)
+    world.now = 0.5
+    plan = Plan(repeats=20, budget_s=0.2, sample_s=0.02, warm_s=0)
+    times = time_calls([lambda: world.run(1e-3)], plan, clock=world.clock, watch=PatientWatch(core))
+    assert len(times.seconds) >= 5 and not times.all_disturbed
+    assert max(times.seconds) == pytest.approx(1e-3, rel=0.06)
+
+
 def test_samples_with_a_slow_clock_are_set_aside() -> None:
     world = World([], slow=[(0.1 + k, 0.4 + k) for k in range(10)])
     core = SharedCore(world.probe, world.sleep)
@@ -86,12 +97,12 @@ def test_a_clock_that_wide_vectors_lower_a_little_is_no_disturbance() -> None:
 
 
 def test_a_clock_that_stays_slow_is_the_usual_one() -> None:
-    """Two seconds of waiting, then samples count again; when the clock is fast once more, those do not."""
-    world = World([], outliers=0, slow=[(1.0, 9.0)])
+    """Ten seconds of waiting, then samples count again; when the clock is fast once more, those do not."""
+    world = World([], outliers=0, slow=[(1.0, 29.0)])
     core = SharedCore(world.probe, world.sleep)
     world.now = 1.5
-    assert core.wait(10.0) == pytest.approx(2.0, abs=0.1) and not core.is_disturbed()
-    world.now = 9.5
+    assert core.wait(20.0) == pytest.approx(10.0, abs=0.1) and not core.is_disturbed()
+    world.now = 29.5
     before = core.epoch
     for _ in range(LEAST):
         core.is_disturbed()

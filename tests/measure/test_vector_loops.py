@@ -92,19 +92,22 @@ def test_every_class_that_is_one_instruction_has_its_loop() -> None:
     assert {("f64", "fma"), ("f32", "add and mul"), ("i64", "add"), ("i16", "mul"), ("i8", "min")} <= have
 
 
-@pytest.mark.parametrize(("of_vectors", "peak"), [(3.0, 3.0), (0.5, 1.0)])
-def test_the_fastest_loop_is_the_peak(monkeypatch: pytest.MonkeyPatch, of_vectors: float, peak: float) -> None:
-    """With made-up rates: compiled loops do one operation per second."""
-    vectors = VectorLoop(lambda address, rounds: None, 96)
+@pytest.mark.parametrize("rates", [(3.0, 2.0), (2.0, 3.0)])
+def test_the_fastest_vectors_are_the_peak(monkeypatch: pytest.MonkeyPatch, rates: tuple[float, float]) -> None:
+    """With made-up rates; compiled loops are for classes without vectors, such as the exponential function."""
+    narrow, wide = (VectorLoop(lambda address, rounds: None, amount) for amount in (96, 192))
 
     def made_up(loop: Any, arguments: Any, amount: float, cores: Any, effort: Any) -> Rate:
-        if loop is vectors.loop:
-            assert amount == 2 * 96 and arguments == [(0,), (0,)]
-        return Rate(of_vectors if loop is vectors.loop else 1.0, 0.0)
+        for vectors, per_s in zip((narrow, wide), rates, strict=True):
+            if loop is vectors.loop:
+                assert amount == 2 * vectors.amount and arguments == [(0,), (0,)]
+                return Rate(per_s, 0.0)
+        return Rate(1.0, 0.0)
 
     monkeypatch.setattr(peaks, "rate", made_up)
-    monkeypatch.setattr(peaks, "vector_loops", lambda type_name, cls: [vectors])
-    assert peaks._arithmetic("i64", "add", (0, 1), QUICK).per_s == peak
+    monkeypatch.setattr(peaks, "vector_loops", lambda type_name, cls: [narrow, wide] if cls == "add" else [])
+    assert peaks._arithmetic("i64", "add", (0, 1), QUICK).per_s == 3.0
+    assert peaks._arithmetic("f64", "exp", (0, 1), QUICK).per_s == 1.0
 
 
 # ---- loads and stores ----
