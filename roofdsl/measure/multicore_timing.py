@@ -39,9 +39,6 @@ LEAST = 5
 REPRODUCED = 3
 """This many undisturbed samples count for more than all samples together."""
 
-WAIT_S = 0.05
-"""How long a sample on one core waits while another hardware thread shares it."""
-
 PIECE = 32 << 20
 """The maximum bytes of a working set, per core, that one sample streams: about a millisecond."""
 
@@ -147,7 +144,7 @@ def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) 
     """The seconds of one sample on the core that this thread is pinned to, and whether nobody shared the core."""
     core = shared_core()
     if core is not None:
-        core.wait(WAIT_S)
+        core.wait_from_pool()
     lost = switches if core is None else core.disturbances
     before = lost()
     taken = _seconds(loop, arguments, count)

@@ -53,8 +53,11 @@ APART_S = 2e-3
 PATIENCE_S = 5.0
 """How long all samples of one measurement together wait for the core."""
 
-TRIES, WAIT_S = 3, 0.05
-"""How often a number of a characterization is measured at most, and how long each measurement waits for the core."""
+TRIES = 3
+"""How often a number of a characterization is measured at most."""
+
+POOL_S, WAIT_S = 60.0, 0.05
+"""How long all samples of a characterization together wait for the core, and how long each of them waits after that."""
 
 _NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
 
@@ -106,6 +109,7 @@ class SharedCore:
     def __init__(self, probe: Probe, wait: Callable[[float], object] = spin) -> None:
         self.probe, self.pass_time = probe, wait
         self.times = self.epoch = self.slow_probes = 0
+        self.pool_s = POOL_S
         first = []
         for _ in range(PROBES):
             first.append(probe())
@@ -138,6 +142,10 @@ class SharedCore:
             self.pass_time(APART_S)
             waited += APART_S
         return waited
+
+    def wait_from_pool(self) -> None:
+        """Waits like the others of a characterization, which share POOL_S."""
+        self.pool_s = max(0.0, self.pool_s - self.wait(max(WAIT_S, self.pool_s)))
 
     def disturbances(self) -> int:
         """A count that is the same before and after a sample only if nothing disturbed it.
@@ -202,7 +210,8 @@ def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool
         return [measure()], True
     found: list[Found] = []
     for _ in range(TRIES):
-        core.wait(WAIT_S if time.monotonic() < until else 0.0)
+        if time.monotonic() < until:
+            core.wait_from_pool()
         before = core.disturbances()
         found.append(measure())
         if core.disturbances() == before:

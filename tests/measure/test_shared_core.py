@@ -11,7 +11,17 @@ import pytest
 
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.multicore_timing import Effort, rate
-from roofdsl.measure.shared_core import LEAST, PATIENCE_S, PROBES, PatientWatch, SharedCore, shared_core, spin
+from roofdsl.measure.shared_core import (
+    LEAST,
+    PATIENCE_S,
+    POOL_S,
+    PROBES,
+    WAIT_S,
+    PatientWatch,
+    SharedCore,
+    shared_core,
+    spin,
+)
 from roofdsl.measure.timing import Plan, time_calls
 
 
@@ -163,6 +173,17 @@ def test_measurements_wait_for_the_core_but_not_forever() -> None:
     for _ in range(3):
         patient.wait()
     assert world.now - 3.0 == pytest.approx(PATIENCE_S - 0.5, abs=0.3), "what is left of its patience"
+
+
+def test_samples_of_a_characterization_share_a_time_to_wait() -> None:
+    world = World([(1.0, 1000.0)], outliers=0)
+    core = SharedCore(world.probe, world.sleep)
+    world.now = 2.0
+    core.wait_from_pool()
+    assert world.now - 2.0 == pytest.approx(POOL_S, rel=0.1)
+    before = world.now
+    core.wait_from_pool()
+    assert world.now - before == pytest.approx(WAIT_S, abs=0.01)
 
 
 def test_probes_that_were_disturbed_do_not_make_a_calm_core_look_shared() -> None:
