@@ -29,7 +29,7 @@ PARTS = (
 APART = (
     "validation", "trust", "misses", "plateaus", "published", "incore", "energy", "floors", "sparse",
 )  # fmt: skip
-"""Parts that run only where they are named, and write a report of their own."""
+"""Parts that run only if they are named; some of them write a report of their own."""
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 
 WARP = 32
-"""Threads of a block along its first dimension, where it has several."""
+"""Threads of a block along its last loop (x), where it has several."""
 
 
 class Launch(Record):

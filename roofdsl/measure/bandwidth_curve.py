@@ -17,7 +17,8 @@ Counts = Literal["no_write_allocate", "write_allocate", "duplex"]
 
 @dataclass(frozen=True)
 class Pattern:
-    """A streaming loop. `read`, `written` and `updated` are arrays that are only read, only written, or both."""
+    """A streaming loop. `read`, `written` and `updated` are the numbers of arrays that are only read, only
+    written, or both."""
 
     name: str
     read: int

@@ -171,7 +171,7 @@ def expected(
     # a launch precedes the work, and does not overlap with it
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
-    # parts that no cause below changes: the launch, links, and levels that take turns already in the bound
+    # what the steps inside the core cannot go below: the launch, levels behind the nearest cache, levels in turn
     behind_s = (level.time_s for level in levels if not is_nearest(level))
     least = max([bound_s if as_compiled else Fraction(0), launch_s, *behind_s, turns_s(levels, machine)])
     ladder = _core_rungs(core, bound_s, least)

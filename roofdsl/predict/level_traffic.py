@@ -134,18 +134,26 @@ def allocated_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, mov
 def begun_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
     """The bytes of lines whose first access is a store, if `moved` leaves out that they are loaded first.
 
-    They can only be lines of arrays that some statement stores to and none loads.
+    There are none if all statements update what they store to, as in `y[i] += ...`: each loads its element first.
     """
-    from roofdsl.loops.accesses import accesses, statements
+    from roofdsl.loops.accesses import statements
 
     if at.convention != "load_store" or at.allocated is not None:
         return 0
-    placed = [p.statement for p in statements(orders.kernel.body)]
-    every = [a for statement in placed if isinstance(statement, (Assign, Let)) for a in accesses(statement)]
-    names = {a.element.array.name for a in every if a.is_write}
-    if names <= {a.element.array.name for a in every if not a.is_write}:
+    if all(_updates(placed.statement) for placed in statements(orders.kernel.body)):
         return 0
     return _begun(orders, values, at, moved, warm=warm)
+
+
+def _updates(statement: object) -> bool:
+    """Whether a statement loads every element that it stores to."""
+    from roofdsl.loops.accesses import accesses
+
+    if not isinstance(statement, (Assign, Let)):
+        return True
+    every = accesses(statement)
+    loaded = [a.element for a in every if not a.is_write]
+    return all(a.element in loaded for a in every if a.is_write)
 
 
 def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:

@@ -197,8 +197,8 @@ def _stored(reuse: ArrayReuse, rule: Rule, begun: Part) -> tuple[Part, ...]:
     """The residencies with a write that end in a store, one point each.
 
     A write is the last one of its residency (which is then stored) exactly if some later access to its line, up to
-    and including the next write, misses. After the last write, the flush at the end stores the line. A line of a
-    `temp` array is stored then only if it is evicted before the end.
+    and including the next write, misses. After the last write, the line is stored when it is
+    evicted, or by the flush at the end; a line of a `temp` array only when it is evicted before the end.
     """
     parts = [begun.within(reuse.lone_writes)]
     several = reuse.shared_windows

@@ -32,7 +32,7 @@ LEAST_PART, PART_S = 1 << 12, 0.2
 def line_of_elements(kernel: Kernel) -> int | None:
     """The size of a line if each element is one; None if elements have several sizes.
 
-    Which lines of several sizes to keep is a knapsack problem, and no stack.
+    If lines have several sizes, choosing which to keep is a knapsack problem, and caches of all sizes form no stack.
     """
     sizes = {a.type.bytes for a in kernel.arrays if not a.is_scalar}
     if not sizes:
@@ -118,7 +118,7 @@ def _one_pass(
 def _parts(first: int, end: int) -> Iterator[tuple[int, int]]:
     """The accesses in parts of about PART_S, since nothing can end compiled code in between.
 
-    An access takes as long as its line sinks past others with later next uses: from nothing to as many as there are.
+    The time of an access grows with the number of lines that it moves down the stack: from none to all of them.
     """
     size = LEAST_PART
     while first < end:
