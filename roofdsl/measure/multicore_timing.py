@@ -141,14 +141,14 @@ def _seconds(loop: Callable[..., object], arguments: tuple[Any, ...], count: int
 
 
 def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) -> tuple[float, bool]:
-    """The seconds of one sample on the core that this thread is pinned to, and whether nobody shared the core."""
+    """The seconds of one sample on the core that this thread is pinned to, and whether nothing disturbed it."""
     core = shared_core()
-    if core is not None:
-        core.wait_from_pool()
-    lost = switches if core is None else core.disturbances
-    before = lost()
-    taken = _seconds(loop, arguments, count)
-    return taken, lost() == before
+    if core is None:
+        before = switches()
+        return _seconds(loop, arguments, count), switches() == before
+    core.wait_from_pool()
+    before = core.begin()
+    return _seconds(loop, arguments, count), core.end() == before
 
 
 def together(

@@ -117,6 +117,14 @@ class SharedCore:
         self.ratio = Lowest(SHARED, (ratio for ratio, _ in first))
         self.chain = Lowest(SLOW, (chain for _, chain in first))
 
+    def is_shared(self) -> bool:
+        """Whether the core is shared at this moment."""
+        ratio, _ = self.probe()
+        if self.ratio.exceeded_by(ratio):
+            return True
+        self.epoch += self.ratio.keep(ratio)
+        return False
+
     def is_disturbed(self) -> bool:
         """Whether the core is shared or its clock is slow at this moment."""
         ratio, chain = self.probe()
@@ -147,13 +155,20 @@ class SharedCore:
         """Waits like the others of a characterization, which share POOL_S."""
         self.pool_s = max(0.0, self.pool_s - self.wait(max(WAIT_S, self.pool_s)))
 
-    def disturbances(self) -> int:
-        """A count that is the same before and after a sample only if nothing disturbed it.
+    def begin(self) -> int:
+        """A count that `end` gives again only if nothing disturbed the sample between them.
 
         No other program then took this core (`switches`), none was on its other hardware thread at the start or end,
-        and the clock was fast then.
+        and the clock was fast at the start. At the end it may be slow because of the sample: while code waits for
+        memory, some processors save power.
         """
-        if not self.is_disturbed():
+        return self._count(self.is_disturbed())
+
+    def end(self) -> int:
+        return self._count(self.is_shared())
+
+    def _count(self, disturbed: bool) -> int:
+        if not disturbed:
             return self.times + switches()
         self.times += 2  # a number that differs from those before and after
         return self.times - 1 + switches()
@@ -168,8 +183,11 @@ class PatientWatch:
     def wait(self) -> None:
         self.left_s -= self.core.wait(self.left_s)
 
-    def lost(self) -> int:
-        return self.core.disturbances()
+    def begin(self) -> int:
+        return self.core.begin()
+
+    def end(self) -> int:
+        return self.core.end()
 
     def epoch(self) -> int:
         return self.core.epoch
@@ -212,9 +230,9 @@ def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool
     for _ in range(TRIES):
         if time.monotonic() < until:
             core.wait_from_pool()
-        before = core.disturbances()
+        before = core.begin()
         found.append(measure())
-        if core.disturbances() == before:
+        if core.end() == before:
             return found, True
         if time.monotonic() > until:
             break

@@ -183,12 +183,13 @@ def switches() -> int:
 class Watch(Protocol):
     """Whether samples are disturbed.
 
-    wait: called before each sample. lost: a count that is the same before and after an undisturbed sample. epoch: a
-    number that changes when it turns out that all samples before were disturbed.
+    wait: called before each sample. begin, end: a count at the start of a sample and at its end, equal if nothing
+    disturbed it. epoch: a number that changes when it turns out that all samples before were disturbed.
     """
 
     def wait(self) -> None: ...
-    def lost(self) -> int: ...
+    def begin(self) -> int: ...
+    def end(self) -> int: ...
     def epoch(self) -> int: ...
 
 
@@ -196,7 +197,7 @@ class Switches:
     """What the system counts. `lost` is for tests."""
 
     def __init__(self, lost: Callable[[], int] = switches) -> None:
-        self.lost = lost
+        self.begin = self.end = lost
 
     def wait(self) -> None:
         pass
@@ -235,23 +236,24 @@ def time_calls(
     spent, epoch = 0.0, watch.epoch()
     turn = faults = 0
     while _wants_more(plan, len(calm), len(disturbed), spent):
-        watch.wait()  # which limits itself: it takes none of the budget, or too few samples would be made
         around = clock()
         prepare()
+        spent += max(0.0, clock() - around)
         order = [runs[(turn + k) % len(runs)] for k in range(calls)]
         turn += calls
-        before = watch.lost()
+        watch.wait()  # after `prepare`, which may slow down the clock; it takes nothing of the budget
+        before = watch.begin()
         start = clock()
         for run in order:
             run()
         end = clock()
-        spent += max(0.0, end - around)
+        spent += max(0.0, end - start)
         if not is_time(end - start):
             faults += 1
             if faults > MOST * plan.repeats:
                 raise ClockFault
             continue
-        (calm if watch.lost() == before else disturbed).append((end - start) / calls)
+        (calm if watch.end() == before else disturbed).append((end - start) / calls)
         if watch.epoch() != epoch:
             epoch, disturbed, calm = watch.epoch(), [*disturbed, *calm], []
     if len(calm) >= min(LEAST_REPEATS, plan.repeats):
@@ -283,11 +285,11 @@ def time_laps(
     while len(calm) < plan.repeats and len(calm) + len(disturbed) < MOST * plan.repeats:
         if clock() - begun > plan.budget_s and len(calm) + len(disturbed) >= min(LEAST_REPEATS, plan.repeats):
             break
-        watch.wait()
         restore()
+        watch.wait()
         spent = [0.0] * len(calls)
         backwards = False
-        before = watch.lost()
+        before = watch.begin()
         for _ in range(executions):
             for k in order:
                 if flush is not None:
@@ -304,7 +306,7 @@ def time_laps(
                 raise ClockFault
             continue
         sample = [seconds / executions for seconds in spent]
-        (calm if watch.lost() == before else disturbed).append(sample)
+        (calm if watch.end() == before else disturbed).append(sample)
         if watch.epoch() != epoch:
             epoch, disturbed, calm = watch.epoch(), [*disturbed, *calm], []
     return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
