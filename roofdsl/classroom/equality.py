@@ -1,7 +1,8 @@
 """Are two formulas equal? Compares exact values at random points, then, if roots and the like occur, symbolically.
 
-Different rational formulas agree at POINTS random points with a probability below (degree / 4000)**POINTS (the lemma
-of Schwartz and Zippel), so nothing is left to prove. If floors occur, only whole sizes are compared.
+Different rational formulas agree at POINTS random points with a probability below (degree / 192)**POINTS (the lemma
+of Schwartz and Zippel; sizes in tiles take 192 values for each size of the tile, others 4000), so nothing is left to
+prove. If floors occur, only whole sizes are compared.
 """
 
 from __future__ import annotations

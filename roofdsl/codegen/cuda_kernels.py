@@ -69,7 +69,7 @@ def launched(
     if any(isinstance(s, HostLoop) for s in steps):
         what += " in each iteration of what the host loops over"
     if any(isinstance(s, HostIf) for s in steps):
-        what += ", of which the host chooses"
+        what += "; the host chooses which of them run"
     return Launched(kernel, tuple(builder.functions), steps, what, tuple(builder.notes))
 
 

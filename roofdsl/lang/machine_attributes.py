@@ -300,7 +300,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the most calls in a launch whose branches the core predicts because the previous launch took the same ones",
+        "the most calls, or rows of data, in a launch whose branches the core predicts because the previous launch "
+        "took the same ones",
         example="2048", shown="{number} calls learned",
     ),
     Attribute(

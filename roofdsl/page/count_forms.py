@@ -63,8 +63,8 @@ class TrafficForms(Record):
     smallest cache first. rows: what the forms assume about rows of arrays. every: the bytes if every access missed,
     which no cache exceeds. moved_bytes: the part of a line that moves at a time, if less than the line; then
     `any_cache` and `plateaus` count whole lines, an upper bound on what moves. smallest_bytes: the smallest element.
-    large: the sizes at which plateaus say anything. At smaller ones, lower orders move where plateaus begin and end as
-    far as the leading terms that tell them.
+    large: the sizes at which plateaus say anything. At smaller ones, the lower-order terms are as large as the leading
+    terms that say where plateaus begin and end.
     """
 
     line_bytes: int | None
@@ -186,7 +186,9 @@ def of_derivation(d: Derivation) -> TrafficForms:
 
 
 LEAST_TIMES = 2
-"""How far above the sizes from which forms of Q(Z) hold a size is large, in elements or in lines."""
+"""A size counts as large from this many times the size from which forms of Q(Z) hold; with longer lines, from as many
+times as a line has elements.
+"""
 
 
 def large_sizes(forms: ClosedForms, per_line: int) -> tuple[Compared, ...]:
