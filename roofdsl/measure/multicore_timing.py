@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from roofdsl.measure.shared_core import shared_core
-from roofdsl.measure.timing import LEAST_REPEATS, MOST, median, pin, pinned, quantile, switches
+from roofdsl.measure.shared_core import pooled_watch
+from roofdsl.measure.timing import LEAST_REPEATS, MOST, Switches, Watch, median, pin, pinned, quantile, switches
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,8 @@ def rate(
     """
     loop(*arguments[0], 1)
     count = count_for(loop, arguments[0], cores[0], effort.sample_s)
-    return _best_round(lambda: together(loop, arguments, count, cores), amount * count, effort)
+    watch = watch_of(cores)
+    return _best_round(lambda: together(loop, arguments, count, cores, watch), amount * count, effort)
 
 
 def rate_in_pieces(
@@ -85,10 +86,19 @@ def rate_in_pieces(
     A core shared with another program is taken away every few milliseconds; a shorter sample is sometimes undisturbed.
     """
     for piece in pieces:  # warm-up: on the first pass the caches hold other data
-        together(loop, piece, 1, cores)
+        together(loop, piece, 1, cores, Switches())
     turns = cycle(pieces)
     longer = Effort(2 * effort.samples, effort.sample_s, effort.most_s)
-    return _best_round(lambda: together(loop, next(turns), 1, cores), amount, longer)
+    watch = watch_of(cores)
+    return _best_round(lambda: together(loop, next(turns), 1, cores, watch), amount, longer)
+
+
+def watch_of(cores: Sequence[int]) -> Watch:
+    """The watch for all samples of one number: whether the core is calm is only known of a single one."""
+    if len(cores) > 1:
+        return Switches()
+    with pinned(cores):
+        return pooled_watch()
 
 
 def _best_round(take: Callable[[], tuple[float, bool]], amount: float, effort: Effort) -> Rate:
@@ -140,26 +150,27 @@ def _seconds(loop: Callable[..., object], arguments: tuple[Any, ...], count: int
     return time.perf_counter() - start
 
 
-def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int) -> tuple[float, bool]:
+def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int, watch: Watch) -> tuple[float, bool]:
     """The seconds of one sample on the core that this thread is pinned to, and whether nothing disturbed it."""
-    core = shared_core()
-    if core is None:
-        before = switches()
-        return _seconds(loop, arguments, count), switches() == before
-    core.wait_from_pool()
-    before = core.begin()
-    return _seconds(loop, arguments, count), core.end() == before
+    watch.wait()
+    before = watch.begin()
+    taken = _seconds(loop, arguments, count)
+    return taken, watch.end() == before
 
 
 def together(
-    loop: Callable[..., object], arguments: Sequence[tuple[Any, ...]], count: int, cores: Sequence[int]
+    loop: Callable[..., object],
+    arguments: Sequence[tuple[Any, ...]],
+    count: int,
+    cores: Sequence[int],
+    watch: Watch | None = None,
 ) -> tuple[float, bool]:
     """The seconds of one sample, and whether nothing disturbed it: all cores began and ended at about the same time, or
-    nobody shared the only core.
+    as `watch` says for a single core.
     """
     if len(arguments) == 1:
         with pinned([cores[0]]):
-            return _alone(loop, arguments[0], count)
+            return _alone(loop, arguments[0], count, watch or pooled_watch())
     barrier = threading.Barrier(len(arguments))
     spans: list[tuple[float, float]] = []
     failures: list[BaseException] = []

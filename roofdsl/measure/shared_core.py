@@ -59,6 +59,9 @@ TRIES = 3
 POOL_S, WAIT_S = 60.0, 0.05
 """How long all samples of a characterization together wait for the core, and how long each of them waits after that."""
 
+OWN = 3
+"""So many samples in a row that begin with a fast clock and end with a slow one slow it down themselves."""
+
 _NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
 
 Probe = Callable[[], tuple[float, float]]
@@ -109,7 +112,7 @@ class SharedCore:
     def __init__(self, probe: Probe, wait: Callable[[float], object] = spin) -> None:
         self.probe, self.pass_time = probe, wait
         self.times = self.epoch = self.slow_probes = 0
-        self.pool_s = POOL_S
+        self.pool = Pool(POOL_S, WAIT_S)
         first = []
         for _ in range(PROBES):
             first.append(probe())
@@ -117,25 +120,17 @@ class SharedCore:
         self.ratio = Lowest(SHARED, (ratio for ratio, _ in first))
         self.chain = Lowest(SLOW, (chain for _, chain in first))
 
-    def is_shared(self) -> bool:
-        """Whether the core is shared at this moment."""
-        ratio, _ = self.probe()
-        if self.ratio.exceeded_by(ratio):
-            return True
-        self.epoch += self.ratio.keep(ratio)
-        return False
-
-    def is_disturbed(self) -> bool:
-        """Whether the core is shared or its clock is slow at this moment."""
+    def look(self) -> tuple[bool, bool]:
+        """(whether the core is shared, whether its clock is slow) at this moment."""
         ratio, chain = self.probe()
-        self.slow_probes = self.slow_probes + 1 if self.chain.exceeded_by(chain) else 0
+        shared, slow = self.ratio.exceeded_by(ratio), self.chain.exceeded_by(chain)
+        self.slow_probes = self.slow_probes + 1 if slow else 0
         if self.slow_probes > STAYS:
-            self.chain, self.slow_probes = Lowest(SLOW, [chain]), 0
-        if self.ratio.exceeded_by(ratio) or self.slow_probes:
-            return True
-        fallen = [self.ratio.keep(ratio), self.chain.keep(chain)]
-        self.epoch += any(fallen)
-        return False
+            self.chain, self.slow_probes, slow = Lowest(SLOW, [chain]), 0, False
+        if not shared and not slow:
+            fallen = [self.ratio.keep(ratio), self.chain.keep(chain)]
+            self.epoch += any(fallen)
+        return shared, slow
 
     def expect(self, clock_hz: float) -> None:
         """Takes this as the usual frequency, if it is higher than what was seen so far."""
@@ -143,51 +138,55 @@ class SharedCore:
         if usual.value < self.chain.value:
             self.chain = usual
 
-    def wait(self, most_s: float) -> float:
-        """Waits until the core is not disturbed, for at most `most_s`; returns the seconds spent, 0 without waiting."""
-        waited = 0.0
-        while waited < most_s and self.is_disturbed():
-            self.pass_time(APART_S)
-            waited += APART_S
-        return waited
-
-    def wait_from_pool(self) -> None:
-        """Waits like the others of a characterization, which share POOL_S."""
-        self.pool_s = max(0.0, self.pool_s - self.wait(max(WAIT_S, self.pool_s)))
-
-    def begin(self) -> int:
-        """A count that `end` gives again only if nothing disturbed the sample between them.
-
-        No other program then took this core (`switches`), none was on its other hardware thread at the start or end,
-        and the clock was fast at the start. At the end it may be slow because of the sample: while code waits for
-        memory, some processors save power.
+    def count(self, *, disturbed: bool) -> int:
+        """The number of times that other programs took the core (`switches`) or disturbed it otherwise. A disturbed
+        moment has a number of its own, unlike those before and after.
         """
-        return self._count(self.is_disturbed())
+        self.times += 2 * disturbed
+        return self.times - disturbed + switches()
 
-    def end(self) -> int:
-        return self._count(self.is_shared())
 
-    def _count(self, disturbed: bool) -> int:
-        if not disturbed:
-            return self.times + switches()
-        self.times += 2  # a number that differs from those before and after
-        return self.times - 1 + switches()
+class Pool:
+    """Seconds to wait: `left_s` in all, and `least_s` each time even after that."""
+
+    def __init__(self, left_s: float, least_s: float = 0.0) -> None:
+        self.left_s, self.least_s = left_s, least_s
 
 
 class PatientWatch:
-    """For `timing.time_calls`: before each sample, waits for the core, up to PATIENCE_S in total."""
+    """Watches the samples of one number on a core, and waits for it before each.
 
-    def __init__(self, core: SharedCore) -> None:
-        self.core, self.left_s = core, PATIENCE_S
+    A sample is undisturbed if no other program took the core during it, none was on its other hardware thread at the
+    start or end, and the clock was fast at the start. At the end the clock may be slow because of the sample: while
+    code waits for memory, some processors save power. After OWN such samples in a row, a slow clock is the code's own,
+    and is not waited for any more.
+    """
+
+    def __init__(self, core: SharedCore, pool: Pool | None = None) -> None:
+        self.core, self.pool = core, pool or Pool(PATIENCE_S)
+        self.slowed, self.began_fast = 0, True
+
+    def _disturbed(self) -> bool:
+        shared, slow = self.core.look()
+        return shared or (slow and self.slowed < OWN)
 
     def wait(self) -> None:
-        self.left_s -= self.core.wait(self.left_s)
+        most_s, waited = max(self.pool.left_s, self.pool.least_s), 0.0
+        while waited < most_s and self._disturbed():
+            self.core.pass_time(APART_S)
+            waited += APART_S
+        self.pool.left_s = max(0.0, self.pool.left_s - waited)
 
     def begin(self) -> int:
-        return self.core.begin()
+        shared, slow = self.core.look()
+        self.began_fast = not slow
+        return self.core.count(disturbed=shared or (slow and self.slowed < OWN))
 
     def end(self) -> int:
-        return self.core.end()
+        shared, slow = self.core.look()
+        if self.began_fast and self.slowed < OWN:
+            self.slowed = self.slowed + 1 if slow else 0
+        return self.core.count(disturbed=shared)
 
     def epoch(self) -> int:
         return self.core.epoch
@@ -208,6 +207,14 @@ def watch(*, alone: bool, clock_hz: float | None = None) -> Watch:
     return PatientWatch(core)
 
 
+def pooled_watch() -> Watch:
+    """The watch for the samples of one number of a characterization, on the core that the calling thread is pinned to.
+    All numbers share a time to wait.
+    """
+    core = shared_core()
+    return Switches() if core is None else PatientWatch(core, core.pool)
+
+
 def undisturbed(measure: Callable[[], float], until: float) -> float:
     """The first result of `measure` for which nothing disturbed the core; if there is none, the least of a few.
 
@@ -223,16 +230,14 @@ def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool
 
     The calling thread is pinned. After `until`, by `time.monotonic`, nothing is waited for or measured again.
     """
-    core = shared_core()
-    if core is None:
-        return [measure()], True
+    watching = pooled_watch()
     found: list[Found] = []
     for _ in range(TRIES):
         if time.monotonic() < until:
-            core.wait_from_pool()
-        before = core.begin()
+            watching.wait()
+        before = watching.begin()
         found.append(measure())
-        if core.end() == before:
+        if watching.end() == before:
             return found, True
         if time.monotonic() > until:
             break

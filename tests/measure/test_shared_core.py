@@ -13,11 +13,13 @@ from roofdsl.measure.assembled import is_known
 from roofdsl.measure.multicore_timing import Effort, rate
 from roofdsl.measure.shared_core import (
     LEAST,
+    OWN,
     PATIENCE_S,
     POOL_S,
     PROBES,
     WAIT_S,
     PatientWatch,
+    Pool,
     SharedCore,
     shared_core,
     spin,
@@ -107,7 +109,7 @@ def test_a_clock_that_was_slow_from_the_start_is_noticed_later() -> None:
 def test_a_clock_that_wide_vectors_lower_a_little_is_no_disturbance() -> None:
     chains = iter([(1.0, 2000.0)] * PROBES + [(1.0, 2400.0)] * 100)
     core = SharedCore(lambda: next(chains), lambda s: None)
-    assert not any(core.is_disturbed() for _ in range(100)) and core.epoch == 0
+    assert not any(any(core.look()) for _ in range(100)) and core.epoch == 0
 
 
 def test_a_clock_that_stays_slow_is_the_usual_one() -> None:
@@ -115,11 +117,12 @@ def test_a_clock_that_stays_slow_is_the_usual_one() -> None:
     world = World([], outliers=0, slow=[(1.0, 29.0)])
     core = SharedCore(world.probe, world.sleep)
     world.now = 1.5
-    assert core.wait(20.0) == pytest.approx(10.0, abs=0.1) and not core.is_disturbed()
+    PatientWatch(core, Pool(20.0)).wait()
+    assert world.now - 1.5 == pytest.approx(10.0, abs=0.2) and not any(core.look())
     world.now = 29.5
     before = core.epoch
     for _ in range(LEAST):
-        core.is_disturbed()
+        any(core.look())
     assert core.epoch == before + 1
 
 
@@ -130,7 +133,7 @@ def test_a_clock_that_is_known_is_expected_from_the_start() -> None:
     for known_hz, disturbed in ((3e9, True), (0.5e9, False)):
         core = SharedCore(lambda: (1.0, 5000.0), lambda s: None)
         core.expect(known_hz)
-        assert core.is_disturbed() is disturbed
+        assert any(core.look()) is disturbed
 
 
 def test_waiting_keeps_the_core_busy() -> None:
@@ -154,28 +157,35 @@ def test_samples_before_the_first_calm_moment_do_not_count() -> None:
 def test_a_sample_that_begins_or_ends_on_a_shared_core_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.measure.shared_core.switches", lambda: 7)  # other programs may take the real core
     for begin, end in ((0.5, 1.1), (1.9, 2.6)):
-        world = World([(begin, end)])
-        core = SharedCore(world.probe, world.sleep)
-        world.now = 1.0
-        before = core.begin()
-        world.now = 2.0
-        assert core.end() != before
-        world.now = 3.0
-        before = core.begin()
-        world.now = 4.0
-        assert core.end() == before
+        world = World([(begin, end)], outliers=0)
+        watching = PatientWatch(SharedCore(world.probe, world.sleep))
+        assert not _is_calm(world, watching, 1.0, 2.0) and _is_calm(world, watching, 3.0, 4.0)
 
 
-def test_a_clock_that_falls_during_a_sample_is_the_sample_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some processors save power while code waits for memory; only a clock that is slow at the start is foreign."""
+def _is_calm(world: World, watching: PatientWatch, start: float, end: float) -> bool:
+    """Whether a sample between these moments counts as undisturbed."""
+    world.now = start
+    before = watching.begin()
+    world.now = end
+    return watching.end() == before
+
+
+def test_a_clock_that_falls_during_samples_is_the_code_s_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some processors save power while code waits for memory. A clock that is slow at a sample's start is foreign,
+    until several samples in a row have slowed it down.
+    """
     monkeypatch.setattr("roofdsl.measure.shared_core.switches", lambda: 7)
-    world = World([], outliers=0, slow=[(1.5, 2.5)])
+    world = World([], outliers=0, slow=[(k + 0.5, k + 1.5) for k in range(1, 2 * OWN, 2)] + [(50.0, 90.0)])
     core = SharedCore(world.probe, world.sleep)
-    for start, end, calm in ((1.0, 2.0, True), (2.0, 3.0, False), (3.0, 4.0, True)):
-        world.now = start
-        before = core.begin()
-        world.now = end
-        assert (core.end() == before) is calm
+    watching = PatientWatch(core)
+    assert not _is_calm(world, watching, 2.0, 3.0), "slow at its start"
+    for k in range(1, 2 * OWN, 2):
+        assert _is_calm(world, watching, k, k + 1.0)
+    assert _is_calm(world, watching, 60.0, 61.0), "slow throughout, as such code is"
+    world.now = 62.0
+    watching.wait()
+    assert world.now < 62.1
+    assert not _is_calm(world, PatientWatch(core), 63.0, 64.0), "for other code this is foreign"
 
 
 def test_measurements_wait_for_the_core_but_not_forever() -> None:
@@ -195,10 +205,10 @@ def test_samples_of_a_characterization_share_a_time_to_wait() -> None:
     world = World([(1.0, 1000.0)], outliers=0)
     core = SharedCore(world.probe, world.sleep)
     world.now = 2.0
-    core.wait_from_pool()
+    PatientWatch(core, core.pool).wait()
     assert world.now - 2.0 == pytest.approx(POOL_S, rel=0.1)
     before = world.now
-    core.wait_from_pool()
+    PatientWatch(core, core.pool).wait()
     assert world.now - before == pytest.approx(WAIT_S, abs=0.01)
 
 
@@ -206,7 +216,7 @@ def test_probes_that_were_disturbed_do_not_make_a_calm_core_look_shared() -> Non
     world = World([])
     core = SharedCore(world.probe, world.sleep)
     world.interrupted = 0
-    assert sum(core.is_disturbed() for _ in range(4000)) == world.interrupted > 10 and core.epoch == 0
+    assert sum(any(core.look()) for _ in range(4000)) == world.interrupted > 10 and core.epoch == 0
 
 
 @pytest.mark.skipif(not is_known(), reason="the loops are for x86-64 with AVX2")
@@ -214,7 +224,7 @@ def test_the_real_probe_is_above_zero_and_quick() -> None:
     core = shared_core()
     assert core is not None and core is shared_core()
     begun = time.perf_counter()
-    core.is_disturbed()
+    any(core.look())
     assert time.perf_counter() - begun < 0.1 and 0.1 < core.ratio.value < 10
 
 
