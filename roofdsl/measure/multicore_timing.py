@@ -153,9 +153,9 @@ def _seconds(loop: Callable[..., object], arguments: tuple[Any, ...], count: int
 def _alone(loop: Callable[..., object], arguments: tuple[Any, ...], count: int, watch: Watch) -> tuple[float, bool]:
     """The seconds of one sample on the core that this thread is pinned to, and whether nothing disturbed it."""
     watch.wait()
-    before = watch.begin()
+    before = watch.lost()
     taken = _seconds(loop, arguments, count)
-    return taken, watch.end() == before
+    return taken, watch.lost() == before
 
 
 def together(

@@ -59,10 +59,7 @@ TRIES = 3
 POOL_S, WAIT_S = 60.0, 0.05
 """How long all samples of a characterization together wait for the core, and how long each of them waits after that."""
 
-OWN = 3
-"""So many samples in a row that begin with a fast clock and end with a slow one slow it down themselves."""
-
-_NOPS, _CHAIN, _ROUNDS = 96, 96, (400, 67)
+_NOPS, _CHAIN, _ROUNDS = 96, 96, (800, 134)
 
 Probe = Callable[[], tuple[float, float]]
 """Gives the ratio of the two loops' times, and the time of the chain in nanoseconds."""
@@ -120,30 +117,35 @@ class SharedCore:
         self.ratio = Lowest(SHARED, (ratio for ratio, _ in first))
         self.chain = Lowest(SLOW, (chain for _, chain in first))
 
-    def look(self) -> tuple[bool, bool]:
-        """(whether the core is shared, whether its clock is slow) at this moment."""
+    def is_disturbed(self) -> bool:
+        """Whether the core is shared or its clock is slow at this moment."""
         ratio, chain = self.probe()
-        shared, slow = self.ratio.exceeded_by(ratio), self.chain.exceeded_by(chain)
+        slow = self.chain.exceeded_by(chain)
         self.slow_probes = self.slow_probes + 1 if slow else 0
         if self.slow_probes > STAYS:
             self.chain, self.slow_probes, slow = Lowest(SLOW, [chain]), 0, False
-        if not shared and not slow:
-            fallen = [self.ratio.keep(ratio), self.chain.keep(chain)]
-            self.epoch += any(fallen)
-        return shared, slow
+        if slow or self.ratio.exceeded_by(ratio):
+            return True
+        fallen = [self.ratio.keep(ratio), self.chain.keep(chain)]
+        self.epoch += any(fallen)
+        return False
 
     def expect(self, clock_hz: float) -> None:
         """Takes this as the usual frequency, if it is higher than what was seen so far."""
-        usual = Lowest(SLOW, [1e9 * _CHAIN * _ROUNDS[1] / clock_hz])
+        usual = Lowest(SLOW, [1e9 * _CHAIN * (_ROUNDS[1] - 1) / clock_hz])
         if usual.value < self.chain.value:
             self.chain = usual
 
-    def count(self, *, disturbed: bool) -> int:
-        """The number of times that other programs took the core (`switches`) or disturbed it otherwise. A disturbed
-        moment has a number of its own, unlike those before and after.
+    def disturbances(self) -> int:
+        """A count that is the same before and after a sample only if nothing disturbed it.
+
+        No other program then took this core (`switches`), none was on its other hardware thread at the start or end,
+        and the clock was fast then.
         """
-        self.times += 2 * disturbed
-        return self.times - disturbed + switches()
+        if not self.is_disturbed():
+            return self.times + switches()
+        self.times += 2  # a number that differs from those before and after
+        return self.times - 1 + switches()
 
 
 class Pool:
@@ -154,39 +156,20 @@ class Pool:
 
 
 class PatientWatch:
-    """Watches the samples of one number on a core, and waits for it before each.
-
-    A sample is undisturbed if no other program took the core during it, none was on its other hardware thread at the
-    start or end, and the clock was fast at the start. At the end the clock may be slow because of the sample: while
-    code waits for memory, some processors save power. After OWN such samples in a row, a slow clock is the code's own,
-    and is not waited for any more.
-    """
+    """Watches the samples of one number on a core, and waits for it before each: by itself, up to PATIENCE_S."""
 
     def __init__(self, core: SharedCore, pool: Pool | None = None) -> None:
         self.core, self.pool = core, pool or Pool(PATIENCE_S)
-        self.slowed, self.began_fast = 0, True
-
-    def _disturbed(self) -> bool:
-        shared, slow = self.core.look()
-        return shared or (slow and self.slowed < OWN)
 
     def wait(self) -> None:
         most_s, waited = max(self.pool.left_s, self.pool.least_s), 0.0
-        while waited < most_s and self._disturbed():
+        while waited < most_s and self.core.is_disturbed():
             self.core.pass_time(APART_S)
             waited += APART_S
         self.pool.left_s = max(0.0, self.pool.left_s - waited)
 
-    def begin(self) -> int:
-        shared, slow = self.core.look()
-        self.began_fast = not slow
-        return self.core.count(disturbed=shared or (slow and self.slowed < OWN))
-
-    def end(self) -> int:
-        shared, slow = self.core.look()
-        if self.began_fast and self.slowed < OWN:
-            self.slowed = self.slowed + 1 if slow else 0
-        return self.core.count(disturbed=shared)
+    def lost(self) -> int:
+        return self.core.disturbances()
 
     def epoch(self) -> int:
         return self.core.epoch
@@ -235,9 +218,9 @@ def tries(measure: Callable[[], Found], until: float) -> tuple[list[Found], bool
     for _ in range(TRIES):
         if time.monotonic() < until:
             watching.wait()
-        before = watching.begin()
+        before = watching.lost()
         found.append(measure())
-        if watching.end() == before:
+        if watching.lost() == before:
             return found, True
         if time.monotonic() > until:
             break
@@ -261,8 +244,9 @@ def shared_core() -> SharedCore | None:
 
 
 def _probe() -> Probe | None:
-    """The ratio of both loops' times, and the chain's time, each the shortest of three runs of two microseconds. Raises
-    ImportError, CommandError.
+    """The ratio of both loops' times, and the chain's time. Each is the shortest of three long runs, of some
+    microseconds, minus the shortest of three short ones: a call takes from 0.3 to 2 microseconds, depending on what ran
+    before. Raises ImportError, CommandError.
     """
     import numpy as np
 
@@ -272,15 +256,17 @@ def _probe() -> Probe | None:
         return None
     both = loops({"nops": ["nop"] * _NOPS, "chain": ["addq %rax, %rax"] * _CHAIN}, {})
     block: Any = np.zeros(64, np.uint8)
+    runs = [(both[name], rounds) for name, most in zip(("nops", "chain"), _ROUNDS, strict=True) for rounds in (1, most)]
     now = time.perf_counter_ns
 
     def probe() -> tuple[float, float]:
-        least = [1 << 62, 1 << 62]
+        least = [1 << 62] * len(runs)
         for _ in range(3):
-            for k, name in enumerate(("nops", "chain")):
+            for k, (loop, rounds) in enumerate(runs):
                 begun = now()
-                both[name](block.ctypes.data, _ROUNDS[k])
+                loop(block.ctypes.data, rounds)
                 least[k] = min(least[k], now() - begun)
-        return least[0] / max(least[1], 1), least[1]
+        nops, chain = least[1] - least[0], least[3] - least[2]
+        return nops / max(chain, 1), chain
 
     return probe

@@ -183,13 +183,12 @@ def switches() -> int:
 class Watch(Protocol):
     """Whether samples are disturbed.
 
-    wait: called before each sample. begin, end: a count at the start of a sample and at its end, equal if nothing
-    disturbed it. epoch: a number that changes when it turns out that all samples before were disturbed.
+    wait: called before each sample. lost: a count that is the same before and after an undisturbed sample. epoch: a
+    number that changes when it turns out that all samples before were disturbed.
     """
 
     def wait(self) -> None: ...
-    def begin(self) -> int: ...
-    def end(self) -> int: ...
+    def lost(self) -> int: ...
     def epoch(self) -> int: ...
 
 
@@ -197,7 +196,7 @@ class Switches:
     """What the system counts. `lost` is for tests."""
 
     def __init__(self, lost: Callable[[], int] = switches) -> None:
-        self.begin = self.end = lost
+        self.lost = lost
 
     def wait(self) -> None:
         pass
@@ -242,7 +241,7 @@ def time_calls(
         order = [runs[(turn + k) % len(runs)] for k in range(calls)]
         turn += calls
         watch.wait()  # after `prepare`, which may slow down the clock; it takes nothing of the budget
-        before = watch.begin()
+        before = watch.lost()
         start = clock()
         for run in order:
             run()
@@ -253,7 +252,7 @@ def time_calls(
             if faults > MOST * plan.repeats:
                 raise ClockFault
             continue
-        (calm if watch.end() == before else disturbed).append((end - start) / calls)
+        (calm if watch.lost() == before else disturbed).append((end - start) / calls)
         if watch.epoch() != epoch:
             epoch, disturbed, calm = watch.epoch(), [*disturbed, *calm], []
     if len(calm) >= min(LEAST_REPEATS, plan.repeats):
@@ -289,7 +288,7 @@ def time_laps(
         watch.wait()
         spent = [0.0] * len(calls)
         backwards = False
-        before = watch.begin()
+        before = watch.lost()
         for _ in range(executions):
             for k in order:
                 if flush is not None:
@@ -306,7 +305,7 @@ def time_laps(
                 raise ClockFault
             continue
         sample = [seconds / executions for seconds in spent]
-        (calm if watch.end() == before else disturbed).append(sample)
+        (calm if watch.lost() == before else disturbed).append(sample)
         if watch.epoch() != epoch:
             epoch, disturbed, calm = watch.epoch(), [*disturbed, *calm], []
     return calm if len(calm) >= min(LEAST_REPEATS, plan.repeats) else [*calm, *disturbed]
