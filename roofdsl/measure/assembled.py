@@ -23,6 +23,11 @@ CHAIN = 100
 
 _CLOCK, _STEADY = "clock_of_this_core", "steady_of_this_core"
 _CHAINS = 4
+_OFTEN_S, _MOST_RUNS = 5e-3, 30
+"""Loops that are shorter than this time over the most runs are run that often."""
+
+_STEADY_WITHIN = 0.02
+"""The clock was the same before and after a run if the chains differ by at most this part."""
 _ROOTS, _ROOT_ROUNDS = 20, 25
 _ONE = ("movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm1")
 
@@ -95,6 +100,17 @@ class Reading(Record):
     steady_ns: float
 
 
+class _Run(Record):
+    """One run of a loop: whether nothing disturbed the core, whether the clock was the same before and after, and the
+    nanoseconds of the loop and of the chain beside it.
+    """
+
+    calm: bool
+    steady: bool
+    taken_ns: float
+    chain_ns: float
+
+
 class Stopwatch:
     """Cycles of loops, derived from two chains of dependent instructions that run before each of them.
 
@@ -161,20 +177,40 @@ class Stopwatch:
             long = min(long, self._timed(loop, many))
         return Reading((long - short) / (many - few), steady)
 
-    def cycles_in_one(self, name: str, rounds: int) -> float:
+    def cycles_in_one(self, name: str, rounds: int, *, of_core: bool) -> float:
         """The cycles of one round if `rounds` of them, which take much longer than a call, run at once.
 
-        One run precedes it, so that the loop finds its data where it left them. The shortest chain so far defines the
-        cycles: after a long run, other programs run during the chain beside it.
+        One run precedes it, so that the loop finds its data where it left them. Runs during which something disturbed
+        the core do not count if there are others; short ones are made often, since the clock changes every few
+        milliseconds. of_core: the loop waits for the core alone, so that the clock beside each run gives its cycles,
+        and the median counts. Otherwise the shortest run does, in cycles of the highest clock so far: lines from far
+        away come at their own pace.
         """
-        loop = self.loops[name]
+        from roofdsl.measure.shared_core import pooled_watch
+
+        loop, watch = self.loops[name], pooled_watch()
         loop(self.address, rounds)
-        whole = inf
-        for _ in range(self.runs):
-            for _ in range(_CHAINS):
-                self._beside()
-            whole = min(whole, self._timed(loop, rounds))
-        return (whole - self.call_ns) / rounds / self.cycle_ns
+        runs = []
+        until = time.perf_counter() + _OFTEN_S
+        while len(runs) < self.runs or (len(runs) < _MOST_RUNS and time.perf_counter() < until):
+            watch.wait()
+            lost, before = watch.lost(), self._chain_now()
+            taken = self._timed(loop, rounds) - self.call_ns
+            after = self._chain_now()
+            runs.append(
+                _Run(watch.lost() == lost, abs(before / after - 1) <= _STEADY_WITHIN, taken, (before + after) / 2)
+            )
+        calm = [r for r in runs if r.calm] or runs
+        steady = [r.taken_ns / r.chain_ns for r in calm if r.steady]
+        if of_core and steady:
+            return sorted(steady)[len(steady) // 2] * self.ROUNDS * CHAIN / rounds
+        return min(r.taken_ns for r in calm) / rounds / self.cycle_ns
+
+    def _chain_now(self) -> float:
+        """The nanoseconds of the chain of additions at this moment, without those of the call."""
+        for _ in range(_CHAINS):
+            self._beside()
+        return min(self._timed(self.clock, 1 + self.ROUNDS) for _ in range(_CHAINS)) - self.call_ns
 
     ROUNDS = 60
 

@@ -147,7 +147,7 @@ def random_rates(
         tell(done / len(texts), f"random {kind}s")
         times = -(-_LEAST_LINES // window.lines)  # once for several passes, which would run beyond the buffer
         rounds = times * window.lines // _UNROLLED
-        cycles[k, kind] = watch.cycles_in_one(f"random_{kind}_{k}", rounds) / _UNROLLED
+        cycles[k, kind] = watch.cycles_in_one(f"random_{kind}_{k}", rounds, of_core=False) / _UNROLLED
     hertz = watch.hertz()
     found = {}
     for k, level in enumerate(windows):

@@ -200,6 +200,16 @@ class Plan(Record):
     loaded: int
     past: Span | None
 
+    def of_core(self, second: str) -> frozenset[str]:
+        """The loops that wait for the core: for additions, or for lines of the first two caches, of which the `second`
+        has this name.
+        """
+        found = {"filled_near", "filled_behind", "filled_alone", "filled_updated", "computed_near"}
+        found |= {"crowded", "crowded_loads", "crowded_hits", *(f"computed_{k}" for k in range(len(self.walks)))}
+        for kind, walks in (("", self.walks), ("odd_", self.odd)):
+            found |= {f"{kind}{a}_{k}" for k, w in enumerate(walks) if w.level == second for a in ("load", "store")}
+        return frozenset(found)
+
     def loops(self) -> dict[str, Loop]:
         """The loops to be timed, by name."""
         found = _texts(self.walks, self.near, self.behind, self.pages)

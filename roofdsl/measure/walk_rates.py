@@ -98,7 +98,8 @@ def walk_rates(
         # A run goes over all lines a whole number of times: once for a walk of several passes, which would run beyond
         # the buffer.
         times = -(-_LEAST_LINES // loop.lines)
-        each = watch.cycles_in_one(name, times * loop.lines // UNROLLED) / UNROLLED
+        rounds = times * loop.lines // UNROLLED
+        each = watch.cycles_in_one(name, rounds, of_core=name in plan.of_core(capacities[1][0])) / UNROLLED
         cycles[name] = min(cycles[name], each)
     return _rates(plan, cycles, watch.hertz(), second=capacities[1][0])
 
