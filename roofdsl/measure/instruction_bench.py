@@ -15,6 +15,9 @@ ROTATED = 12
 PASSES = 4
 """The most times that a loop is measured, each time after all others, until nobody shares the core during it."""
 
+EVERY = 2
+"""The times that every loop is measured."""
+
 _BUFFER = 1 << 16
 
 
@@ -62,23 +65,25 @@ class Bench:
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
         """Cycles of one round of each loop; `shared` counts those that were never measured on a core of their own.
 
-        Loops that shared the core, as far as is known by then, are measured again after all others. The shortest time
-        counts, because sharing the core only makes a loop slower.
+        All loops are measured EVERY times, seconds apart, since the clock may change during a reading. Loops that
+        shared the core, as far as is known by then, are measured again after all others. The fewest cycles count,
+        because a shared core and a falling clock only make a loop slower.
         """
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
-        found: dict[str, tuple[int, Reading]] = {}
-        least: dict[str, Reading] = {}
+        calm: dict[str, list[tuple[int, Reading]]] = {name: [] for name in self.texts}
+        every: dict[str, list[Reading]] = {name: [] for name in self.texts}
         names = list(self.texts)
-        for _ in range(PASSES):
+        for number in range(PASSES):
             for k, name in enumerate(names):
                 tell(k / len(names), name.replace("_", " "))
-                (reading,), calm = tries(partial(watch.read, name, self.lengths[name]), 0.0)
-                if calm:
-                    found[name] = (epoch(), reading)
-                least[name] = min(reading, least.get(name, reading), key=lambda r: r.round_ns)
-            names = [name for name in self.texts if name not in found or found[name][0] != epoch()]
+                (reading,), is_calm = tries(partial(watch.read, name, self.lengths[name]), 0.0)
+                every[name].append(reading)
+                if is_calm:
+                    calm[name].append((epoch(), reading))
+            alone = {name: [r for at, r in calm[name] if at == epoch()] for name in self.texts}
+            names = [name for name in self.texts if number + 1 < EVERY or not alone[name]]
         self.hertz, self.shared = watch.hertz(), len(names)
-        return {n: watch.in_cycles(least[n] if n in names else found[n][1]) for n in self.texts}
+        return {name: min(map(watch.in_cycles, alone[name] or every[name])) for name in self.texts}
 
 
 Tried = TypeVar("Tried")

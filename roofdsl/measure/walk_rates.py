@@ -131,12 +131,18 @@ def _rates(plan: Plan, cycles: Mapping[str, float], hertz: float, second: str) -
 
 
 def _levels(plan: Plan, cycles: Mapping[str, float], hertz: float) -> dict[str, Walked]:
-    """The rates of lines that come one by one, by level."""
+    """The rates of lines that come one by one, by level.
+
+    A line that comes in takes the core a little time, wherever it comes from. So what a stream loses at pages is the
+    time of the computation beside it beyond that beside lines of the nearer level.
+    """
+    nearer = cycles["computed_near"]
     odd = {w.level: (cycles[f"odd_load_{k}"], cycles[f"odd_store_{k}"]) for k, w in enumerate(plan.odd)}
     found = {}
     for k, w in enumerate(plan.walks):
         load, store, both = cycles[f"load_{k}"], cycles[f"store_{k}"], cycles[f"computed_{k}"]
-        apart = max(cycles["computed_near"], cycles[f"streamed_{k}"])
+        apart = max(nearer, cycles[f"streamed_{k}"])
+        nearer = max(nearer, both)
         found[w.level] = Walked(
             LINE * hertz / load,
             LINE * hertz / (store - load) if store > 1.1 * load else None,

@@ -22,7 +22,7 @@ from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.core_rates import simulated
-from roofdsl.measure.instruction_bench import MANTISSAS, PASSES, Bench, rounded
+from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.instruction_texts import templates
 from roofdsl.measure.load_store_cycles import _share_of_store, _shares, share_of
@@ -200,4 +200,4 @@ def test_loops_that_were_not_alone_are_timed_again_after_the_others(monkeypatch:
     for name in "abc":
         bench.add(name, ["nop"], 1)
     assert bench.measure(lambda part, what: None) == {"a": 8.0, "b": 4.0, "c": 2.0}
-    assert taken == ["a", "b", "c", "a", "b", *["a"] * (PASSES - 2)] and bench.shared == 1
+    assert taken == [*"abc" * EVERY, *"a" * (PASSES - EVERY)] and bench.shared == 1

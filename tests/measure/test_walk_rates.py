@@ -11,8 +11,8 @@ import pytest
 from roofdsl.machine.model import Machine
 from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.machine_file import machine_text, to_machine
-from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE, spans, sweep
-from roofdsl.measure.walk_rates import Walked, WalkRates, knee, walk_rates
+from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE, plan_walks, spans, sweep
+from roofdsl.measure.walk_rates import Walked, WalkRates, _levels, knee, walk_rates
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]
@@ -82,6 +82,20 @@ def test_the_file_states_what_was_measured() -> None:
     assert two.main_memory.streamed_bytes_per_s == max(2.5e10, two.main_memory.bandwidth_bytes_per_s)
     assert two.caches[1].strided_bytes_per_s == 1e11
     assert (two.main_memory.strided_bytes_per_s or 0) <= two.main_memory.bandwidth_bytes_per_s
+
+
+def test_what_a_stream_loses_at_pages_is_more_than_its_lines_cost_the_core() -> None:
+    """Made-up cycles per line: 48 additions take 24. A line from L2 costs the core 1 more, and one from L3 as much. The
+    memory's stream loses 2 more at each line, which are 128 at each page of 64 lines; at 2 GHz these are 64 ns.
+    """
+    plan = plan_walks(CAPACITIES, 512 << 20, 4096)
+    assert [w.level for w in plan.walks] == ["L2", "L3", "DRAM"]
+    cycles = dict.fromkeys(plan.loops(), 4.0) | {"computed_near": 24.0}
+    cycles |= {"computed_0": 25.0, "computed_1": 25.2, "computed_2": 27.2}
+    found = _levels(plan, cycles, 2e9)
+    assert [found[level].restart_s for level in ("L3", "DRAM")] == [None, pytest.approx(64e-9)]
+    slower = _levels(plan, cycles | {"streamed_2": 30.0}, 2e9)
+    assert slower["DRAM"].restart_s is None, "the stream alone takes longer"
 
 
 def test_odd_walks_of_all_cores_are_no_faster_than_the_level() -> None:

@@ -252,3 +252,21 @@ def test_warps_are_not_counted_as_compiled() -> None:
     p = predict(TRANSPOSE, {"n": 40}, WARPS, Options(accesses="compiled"))
     assert [found.name for found in p.levels] == ["HBM"]
     assert p.warnings == ("L1 is left out: --accesses compiled applies to single-threaded code, not to warps",)
+
+
+@pytest.mark.parametrize(("kind", "first", "begun"), [("out", "        y[i] = 0\n", 512), ("inout", "", 0)])
+def test_lines_that_begin_with_a_store(kind: str, first: str, begun: int) -> None:
+    """y is 8 lines of 64 B. If each element is set to 0 before the sum, every line begins with a store, although
+    the sum loads y as well; an update loads it first.
+    """
+    summed = kernel_of(
+        f"kernel g(n):\n    in A: f64[n, n]\n    in x: f64[n]\n    {kind} y: f64[n]\n    for i in range(n):\n"
+        f"{first}        for j in range(n):\n            y[i] += A[i, j] * x[j]\n"
+    )
+    on = machine(
+        "peak f64 fma 100 GFLOP/s",
+        "cache L1 1 KiB, 400 GB/s, line 64 B, no_write_allocate",
+        "cache L2 64 KiB, 200 GB/s, line 64 B, written 100 GB/s, written_loads 150 GB/s",
+        "memory DRAM 16 GiB, 50 GB/s",
+    )
+    assert level(predict(summed, {"n": 64}, on), "L2").begun_bytes == begun
