@@ -65,9 +65,9 @@ class Bench:
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
         """Cycles of one round of each loop; `shared` counts those that were never measured on a core of their own.
 
-        All loops are measured EVERY times, seconds apart, since the clock may change during a reading. Loops that
-        shared the core, as far as is known by then, are measured again after all others. The fewest cycles count,
-        because a shared core and a falling clock only make a loop slower.
+        All loops are measured EVERY times, seconds apart, since the clock may change during a reading: the one with the
+        fastest clock counts, which needs the smallest correction. Loops that shared the core, as far as is known by
+        then, are measured again after all others.
         """
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
         calm: dict[str, list[tuple[int, Reading]]] = {name: [] for name in self.texts}
@@ -83,7 +83,8 @@ class Bench:
             alone = {name: [r for at, r in calm[name] if at == epoch()] for name in self.texts}
             names = [name for name in self.texts if number + 1 < EVERY or not alone[name]]
         self.hertz, self.shared = watch.hertz(), len(names)
-        return {name: min(map(watch.in_cycles, alone[name] or every[name])) for name in self.texts}
+        fastest = {n: min(alone[n] or every[n], key=lambda r: (r.steady_ns, r.round_ns)) for n in self.texts}
+        return {name: watch.in_cycles(reading) for name, reading in fastest.items()}
 
 
 Tried = TypeVar("Tried")

@@ -59,7 +59,7 @@ TRIES = 3
 POOL_S, WAIT_S = 60.0, 0.05
 """How long all samples of a characterization together wait for the core, and how long each of them waits after that."""
 
-_NOPS, _CHAIN, _ROUNDS = 96, 96, (800, 134)
+_NOPS, _CHAIN, _ROUNDS = 96, 96, (4000, 670)
 
 Probe = Callable[[], tuple[float, float]]
 """Gives the ratio of the two loops' times, and the time of the chain in nanoseconds."""
@@ -132,7 +132,7 @@ class SharedCore:
 
     def expect(self, clock_hz: float) -> None:
         """Takes this as the usual frequency, if it is higher than what was seen so far."""
-        usual = Lowest(SLOW, [1e9 * _CHAIN * (_ROUNDS[1] - 1) / clock_hz])
+        usual = Lowest(SLOW, [1e9 * _CHAIN * _ROUNDS[1] / clock_hz])
         if usual.value < self.chain.value:
             self.chain = usual
 
@@ -244,9 +244,8 @@ def shared_core() -> SharedCore | None:
 
 
 def _probe() -> Probe | None:
-    """The ratio of both loops' times, and the chain's time. Each is the shortest of three long runs, of some
-    microseconds, minus the shortest of three short ones: a call takes from 0.3 to 2 microseconds, depending on what ran
-    before. Raises ImportError, CommandError.
+    """The ratio of both loops' times, and the chain's time, each the shortest of three runs of twenty microseconds: a
+    call takes up to two of them, depending on what ran before. Raises ImportError, CommandError.
     """
     import numpy as np
 
@@ -256,17 +255,15 @@ def _probe() -> Probe | None:
         return None
     both = loops({"nops": ["nop"] * _NOPS, "chain": ["addq %rax, %rax"] * _CHAIN}, {})
     block: Any = np.zeros(64, np.uint8)
-    runs = [(both[name], rounds) for name, most in zip(("nops", "chain"), _ROUNDS, strict=True) for rounds in (1, most)]
     now = time.perf_counter_ns
 
     def probe() -> tuple[float, float]:
-        least = [1 << 62] * len(runs)
+        least = [1 << 62, 1 << 62]
         for _ in range(3):
-            for k, (loop, rounds) in enumerate(runs):
+            for k, name in enumerate(("nops", "chain")):
                 begun = now()
-                loop(block.ctypes.data, rounds)
+                both[name](block.ctypes.data, _ROUNDS[k])
                 least[k] = min(least[k], now() - begun)
-        nops, chain = least[1] - least[0], least[3] - least[2]
-        return nops / max(chain, 1), chain
+        return least[0] / max(least[1], 1), least[1]
 
     return probe
