@@ -94,10 +94,11 @@ def _engine(module: str) -> Any:
 
 
 class Reading(Record):
-    """Nanoseconds of one round of a loop, and of the steady chain measured with it."""
+    """Nanoseconds of one round of a loop, and of the steady chain and that of additions measured with it."""
 
     round_ns: float
     steady_ns: float
+    chain_ns: float = inf
 
 
 class _Run(Record):
@@ -116,8 +117,9 @@ class Stopwatch:
 
     Additions take one cycle each, and so give the length of a cycle. But a thread that shares the core may delay each
     of them by a part of a cycle, and other loops by less. Such a delay hardly shows in a chain of square roots, while a
-    change of the clock's frequency shows in both alike. So the length of a cycle comes from the fastest chain of
-    additions so far. It is scaled by the ratio of the roots measured with a loop to the fastest roots.
+    change of the clock's frequency shows in both alike. (A thread that divides delays the roots.) So the length of a
+    cycle comes from the fastest chain of additions so far. It is scaled by the ratio of the roots measured with a loop
+    to the fastest roots, or by that of the additions if it is smaller.
 
     address: of a buffer of zeros, page-aligned. The shortest of many runs counts, because other programs can only
     make a run longer. The chains run before every run of the loop.
@@ -138,13 +140,12 @@ class Stopwatch:
             self.clock(self.address, 1000)
             self._beside()
 
-    def _beside(self) -> float:
-        """Runs both chains once; returns the nanoseconds of the steady one."""
+    def _beside(self) -> tuple[float, float]:
+        """Runs both chains once; returns the nanoseconds of the steady one and of the additions."""
         self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
-        self.chain_ns = min(self.chain_ns, self._timed(self.clock, 1 + self.ROUNDS))
-        steady_ns = self._timed(self.steady, _ROOT_ROUNDS)
-        self.steady_ns = min(self.steady_ns, steady_ns)
-        return steady_ns
+        chain_ns, steady_ns = self._timed(self.clock, 1 + self.ROUNDS), self._timed(self.steady, _ROOT_ROUNDS)
+        self.chain_ns, self.steady_ns = min(self.chain_ns, chain_ns), min(self.steady_ns, steady_ns)
+        return steady_ns, chain_ns
 
     def cycles(self, name: str, estimate: float, rounds_for: float = 12_000) -> float:
         """Cycles of one round, as known so far; the arguments are those of `read`."""
@@ -153,6 +154,7 @@ class Stopwatch:
     def in_cycles(self, reading: Reading) -> float:
         """Cycles of one round. The chains of all readings count, so a later call is more accurate."""
         slower = (reading.steady_ns - self.call_ns) / (self.steady_ns - self.call_ns)
+        slower = min(slower, (reading.chain_ns - self.call_ns) / (self.chain_ns - self.call_ns))
         return reading.round_ns / (self.cycle_ns * slower)
 
     def read(self, name: str, estimate: float, rounds_for: float = 12_000) -> Reading:
@@ -169,13 +171,13 @@ class Stopwatch:
         until = time.perf_counter() + 50e-6
         while time.perf_counter() < until:
             loop(self.address, many)
-        short = long = steady = inf
+        short = long = steady = chain = inf
         for _ in range(self.runs):
-            steady = min(steady, self._beside())
+            steady, chain = (min(*both) for both in zip((steady, chain), self._beside(), strict=True))
             loop(self.address, max(few, 1))
             short = min(short, self._timed(loop, few)) if few else self.call_ns
             long = min(long, self._timed(loop, many))
-        return Reading((long - short) / (many - few), steady)
+        return Reading((long - short) / (many - few), steady, chain)
 
     def cycles_in_one(self, name: str, rounds: int, *, of_core: bool) -> float:
         """The cycles of one round if `rounds` of them, which take much longer than a call, run at once.
@@ -190,7 +192,7 @@ class Stopwatch:
 
         loop, watch = self.loops[name], pooled_watch()
         loop(self.address, rounds)
-        runs = []
+        runs: list[_Run] = []
         until = time.perf_counter() + _OFTEN_S
         while len(runs) < self.runs or (len(runs) < _MOST_RUNS and time.perf_counter() < until):
             watch.wait()

@@ -15,8 +15,8 @@ ROTATED = 12
 PASSES = 4
 """The most times that a loop is measured, each time after all others, until nobody shares the core during it."""
 
-EVERY = 2
-"""The times that every loop is measured."""
+EVERY, FAST = 3, 1.02
+"""The times that every loop is measured, and how much slower than the fastest clock a fast one may be."""
 
 _BUFFER = 1 << 16
 
@@ -65,9 +65,9 @@ class Bench:
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
         """Cycles of one round of each loop; `shared` counts those that were never measured on a core of their own.
 
-        All loops are measured EVERY times, seconds apart, since the clock may change during a reading: the one with the
-        fastest clock counts, which needs the smallest correction. Loops that shared the core, as far as is known by
-        then, are measured again after all others.
+        All loops are measured EVERY times, seconds apart. Of the readings with a fast clock, which need hardly any
+        correction, the one with the fewest cycles counts, since others on the core only make a loop slower. Loops that
+        shared the core, as far as is known by then, are measured again after all others.
         """
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
         calm: dict[str, list[tuple[int, Reading]]] = {name: [] for name in self.texts}
@@ -83,8 +83,13 @@ class Bench:
             alone = {name: [r for at, r in calm[name] if at == epoch()] for name in self.texts}
             names = [name for name in self.texts if number + 1 < EVERY or not alone[name]]
         self.hertz, self.shared = watch.hertz(), len(names)
-        fastest = {n: min(alone[n] or every[n], key=lambda r: (r.steady_ns, r.round_ns)) for n in self.texts}
-        return {name: watch.in_cycles(reading) for name, reading in fastest.items()}
+        return {name: _fewest(watch, alone[name] or every[name]) for name in self.texts}
+
+
+def _fewest(watch: Stopwatch, readings: Sequence[Reading]) -> float:
+    """The fewest cycles of the readings with about the fastest clock among them."""
+    fastest = min(r.steady_ns for r in readings)
+    return min(watch.in_cycles(r) for r in readings if r.steady_ns <= FAST * fastest)
 
 
 Tried = TypeVar("Tried")

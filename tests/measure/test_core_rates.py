@@ -169,6 +169,8 @@ def test_a_chain_that_a_neighbour_delays_does_not_tell_the_time() -> None:
     assert watch.in_cycles(Reading(3 * cycle_ns, 100 + cycle_ns * 6500)) == pytest.approx(3)
     assert watch.in_cycles(Reading(3 * cycle_ns, 100 + cycle_ns * 6500 * 1.02)) == pytest.approx(3, rel=0.025)
     assert watch.in_cycles(Reading(6 * cycle_ns, 100 + cycle_ns * 6500 * 2)) == pytest.approx(3)
+    divided = Reading(3 * cycle_ns, 100 + cycle_ns * 6500 * 2, watch.chain_ns)
+    assert watch.in_cycles(divided) == pytest.approx(3), "somebody else's divisions delay the roots alone"
 
 
 def test_loops_that_were_not_alone_are_timed_again_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,8 +122,8 @@ def test_a_clock_that_stays_slow_is_the_usual_one() -> None:
 
 
 def test_a_clock_that_is_known_is_expected_from_the_start() -> None:
-    """The chain is of 670 rounds of 96 additions: at 3 GHz it takes 21.4 us. A slower clock than that is waited for, and
-    one that is lower than what was seen says nothing.
+    """The chain is of 670 rounds of 96 additions: at 3 GHz it takes 21.4 us. A slower clock than that is waited for,
+    and one that is lower than what was seen says nothing.
     """
     for known_hz, disturbed in ((3e9, True), (1.5e9, False)):
         core = SharedCore(lambda: (1.0, 30_000.0), lambda s: None)
