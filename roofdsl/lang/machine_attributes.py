@@ -150,7 +150,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "buffers", _CACHE, "count", "buffers",
-        "the number of lines still on their way into the cache that loads find, in addition to those in its sets",
+        "the number of lines in which loads hit although they are still on their way into the cache, in addition to "
+        "those in its sets",
         shown="{number} buffers",
     ),
     Attribute(

@@ -14,6 +14,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.measure.timing import Watch
 
 Loop = Callable[[int, int], None]
 """A loop: the address of a buffer and the number of rounds."""
@@ -179,18 +180,16 @@ class Stopwatch:
             long = min(long, self._timed(loop, many))
         return Reading((long - short) / (many - few), steady, chain)
 
-    def cycles_in_one(self, name: str, rounds: int, *, of_core: bool) -> float:
+    def cycles_in_one(self, name: str, rounds: int, watch: Watch, *, of_core: bool) -> float:
         """The cycles of one round if `rounds` of them, which take much longer than a call, run at once.
 
         One run precedes it, so that the loop finds its data where it left them. Runs during which something disturbed
-        the core do not count if there are others; short ones are made often, since the clock changes every few
-        milliseconds. of_core: the loop waits for the core alone, so that the clock beside each run gives its cycles,
-        and the median counts. Otherwise the shortest run does, in cycles of the highest clock so far: lines from far
-        away come at their own pace.
+        the core, as `watch` says, do not count if there are others; short ones are made often, since the clock changes
+        every few milliseconds. of_core: the loop waits for the core alone, so that the clock beside each run gives its
+        cycles, and the median counts. Otherwise the shortest run does, in cycles of the highest clock so far: lines
+        from far away come at their own pace.
         """
-        from roofdsl.measure.shared_core import pooled_watch
-
-        loop, watch = self.loops[name], pooled_watch()
+        loop = self.loops[name]
         loop(self.address, rounds)
         runs: list[_Run] = []
         until = time.perf_counter() + _OFTEN_S

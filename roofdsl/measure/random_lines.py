@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from roofdsl.lang.record import Record
 from roofdsl.measure.assembled import Stopwatch, is_known, loops
+from roofdsl.measure.shared_core import pooled_watch
 from roofdsl.measure.walk_loops import KNOWN_PAGES, LINE, PAGE, STRIDE, spans
 
 MOST_PAGES = 2048
@@ -147,7 +148,7 @@ def random_rates(
         tell(done / len(texts), f"random {kind}s")
         times = -(-_LEAST_LINES // window.lines)  # once for several passes, which would run beyond the buffer
         rounds = times * window.lines // _UNROLLED
-        cycles[k, kind] = watch.cycles_in_one(f"random_{kind}_{k}", rounds, of_core=False) / _UNROLLED
+        cycles[k, kind] = watch.cycles_in_one(f"random_{kind}_{k}", rounds, pooled_watch(), of_core=False) / _UNROLLED
     hertz = watch.hertz()
     found = {}
     for k, level in enumerate(windows):

@@ -12,6 +12,7 @@ from math import inf
 from roofdsl.lang.record import Record
 from roofdsl.machine.kept import capacity_of
 from roofdsl.measure.assembled import Stopwatch, is_known, loops
+from roofdsl.measure.shared_core import pooled_watch
 from roofdsl.measure.walk_loops import (
     BEGIN,
     HIT_BYTES,
@@ -92,14 +93,14 @@ def walk_rates(
     watch = Stopwatch(
         loops({name: loop.text for name, loop in timed.items()}, dict.fromkeys(timed, BEGIN)), begin, _RUNS[quick]
     )
-    cycles = dict.fromkeys(timed, inf)
+    cycles, of_core = dict.fromkeys(timed, inf), plan.of_core(capacities[1][0])
     for k, (name, loop) in enumerate([*timed.items()] * _PASSES):
         tell(k / len(timed) / _PASSES, name.replace("_", " "))
         # A run goes over all lines a whole number of times: once for a walk of several passes, which would run beyond
         # the buffer.
         times = -(-_LEAST_LINES // loop.lines)
         rounds = times * loop.lines // UNROLLED
-        each = watch.cycles_in_one(name, rounds, of_core=name in plan.of_core(capacities[1][0])) / UNROLLED
+        each = watch.cycles_in_one(name, rounds, pooled_watch(), of_core=name in of_core) / UNROLLED
         cycles[name] = min(cycles[name], each)
     return _rates(plan, cycles, watch.hertz(), second=capacities[1][0])
 
