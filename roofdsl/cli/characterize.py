@@ -33,7 +33,7 @@ from roofdsl.tell.characterization import of_cpu, of_gpu
 @click.option("-o", "--output", required=True, metavar="MACHINE.roof", help="The machine file to write.")
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw bandwidth against working set.")
 @look_options("plot")
-@click.option("--quick", is_flag=True, help="Take about half a minute, with fewer sizes, types and samples.")
+@click.option("--quick", is_flag=True, help="Take about a minute, with fewer sizes, types and samples.")
 @click.option("--cores", type=click.IntRange(min=1), help="Number of cores to use; by default, all available ones.")
 @click.option("--one-core", metavar="MACHINE.roof", help="Also write a one-core machine from the same run.")
 @click.option("--name", metavar="NAME", help="The machine's name; by default, the processor's.")

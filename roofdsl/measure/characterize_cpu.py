@@ -79,7 +79,7 @@ class Characterization:
 def characterize_cpu(
     quick: bool = False, cores: int | None = None, progress: Progress | None = None, *, energy: bool = False
 ) -> Characterization:
-    """Measure the usable cores, or the first `cores` of them, in under two minutes (`quick`: under thirty seconds).
+    """Measure the usable cores, or the first `cores` of them, in one to three minutes (`quick`: about one).
 
     energy: also read powers, which takes half a minute more; the notes say if that is not possible. Raises ValueError
     if there are fewer cores.
