@@ -56,8 +56,9 @@ class Step(Record):
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
-"""Places in `Clock.free` after those of the vector units and the DIVIDER: loads, stores, and what
-loads, stores and arithmetic share."""
+"""Places in `Clock.free` after those of the vector units and the DIVIDER: loads, stores, and what loads, stores and
+arithmetic share.
+"""
 
 
 _LINES_LOADED, _LINES_STORED = 9, 10

@@ -14,6 +14,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
+from roofdsl.loops.array_placement import PAGE
 from roofdsl.measure.timing import Watch
 
 Loop = Callable[[int, int], None]
@@ -29,6 +30,7 @@ _OFTEN_S, _MOST_RUNS = 5e-3, 30
 
 _STEADY_WITHIN = 0.02
 """The clock was the same before and after a run if the chains differ by at most this part."""
+
 _ROOTS, _ROOT_ROUNDS = 20, 25
 _ONE = ("movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm1")
 
@@ -69,6 +71,11 @@ def loops(texts: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]
         function.engine = engine  # the code lives as long as the engine
         found[name] = function
     return found
+
+
+def page_from(address: int) -> int:
+    """The first page boundary from an address on."""
+    return -(-address // PAGE) * PAGE
 
 
 def _escaped(line: str) -> str:
@@ -209,9 +216,7 @@ class Stopwatch:
 
     def _chain_now(self) -> float:
         """The nanoseconds of the chain of additions at this moment, without those of the call."""
-        for _ in range(_CHAINS):
-            self._beside()
-        return min(self._timed(self.clock, 1 + self.ROUNDS) for _ in range(_CHAINS)) - self.call_ns
+        return min(self._beside()[1] for _ in range(_CHAINS)) - self.call_ns
 
     ROUNDS = 60
 

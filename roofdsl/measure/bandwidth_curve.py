@@ -17,8 +17,9 @@ Counts = Literal["no_write_allocate", "write_allocate", "duplex"]
 
 @dataclass(frozen=True)
 class Pattern:
-    """A streaming loop. `read`, `written` and `updated` are the numbers of arrays that are only read, only
-    written, or both."""
+    """A streaming loop. `read`, `written` and `updated` are the numbers of arrays that are only read, only written, or
+    both.
+    """
 
     name: str
     read: int
@@ -315,9 +316,9 @@ def counts_of(points: Sequence[Point]) -> Counts:
     copy and triad would be slower than load by more than half of what they explain (2/3 and 3/4 of its rate).
 
     duplex: processors whose caches receive lines from below and write others back at the same time also load the
-    written lines, but copy and triad show no cost for it: the lines that they load are as many as those
-    that they read and write. An update in place reveals it: it reads and writes three elements in the time of two, so
-    it is up to 1.5 times as fast.
+    written lines, but copy and triad show no cost for it: the lines that they load are as many as those that
+    they read and write. An update in place reveals it: it reads and writes three elements in the time of two, so it is
+    up to 1.5 times as fast.
     """
     rates = {p.pattern: p.bytes_per_s for p in points}
     if not rates.keys() >= {LOAD, COPY, TRIAD}:

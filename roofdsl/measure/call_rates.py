@@ -16,7 +16,7 @@ from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.instruction import Instruction
-from roofdsl.measure.assembled import Stopwatch, loops
+from roofdsl.measure.assembled import Stopwatch, loops, page_from
 from roofdsl.measure.shared_core import undisturbed
 from roofdsl.measure.timing import is_time
 
@@ -166,7 +166,7 @@ def block_rates(runs: int) -> list[Instruction]:
                 "callq *%rax", "addq $8, %rsp", "popq %rsi", "popq %rdi",
             ]  # fmt: skip
     block = np.zeros(1 << 15, np.uint8)
-    watch = Stopwatch(loops(texts, {}), (block.ctypes.data + 4095) // 4096 * 4096, runs)
+    watch = Stopwatch(loops(texts, {}), page_from(block.ctypes.data), runs)
     found = []
     for name in ("memset", "memcpy"):
         small, large = (watch.cycles(f"{name}_{size}", 20 + size / 32) for size in _SIZES)

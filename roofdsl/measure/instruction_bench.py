@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
-from roofdsl.measure.assembled import Reading, Stopwatch, features, loops
+from roofdsl.measure.assembled import Reading, Stopwatch, features, loops, page_from
 from roofdsl.measure.shared_core import epoch, tries
 
 REPEATS = 24
@@ -46,7 +46,7 @@ class Bench:
 
         self.has = features()
         self.block: Any = np.zeros(_BUFFER + 8192, np.uint8)
-        self.address = (self.block.ctypes.data + 4095) // 4096 * 4096
+        self.address = page_from(self.block.ctypes.data)
         self.texts: dict[str, list[str]] = {}
         self.before: dict[str, Sequence[str]] = {}
         self.lengths: dict[str, float] = {}

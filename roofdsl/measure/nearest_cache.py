@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from roofdsl.loops.array_placement import PAGE
+from roofdsl.measure.assembled import page_from
 from roofdsl.measure.bandwidth_curve import Bandwidth
 from roofdsl.measure.levels_found import Level
 from roofdsl.measure.multicore_timing import Effort, Rate, rate
 from roofdsl.measure.vector_loops import BUFFER_BYTES, move_loops
 
 MOVES = "loads and stores of vectors"
-PAGE = 4096
 
 
 def with_moves(levels: Sequence[Level], team: Sequence[int], effort: Effort) -> tuple[Level, ...]:
@@ -34,7 +35,7 @@ def moves_rate(team: Sequence[int], effort: Effort) -> Rate | None:
     import numpy as np
 
     buffers: list[Any] = [np.zeros(BUFFER_BYTES + PAGE, np.uint8) for _ in team]
-    starts = [(-(-b.ctypes.data // PAGE) * PAGE,) for b in buffers]
+    starts = [(page_from(b.ctypes.data),) for b in buffers]
     found = [rate(loop.loop, starts, loop.amount * len(team), team, effort) for loop in move_loops()]
     return max(found, key=lambda r: r.per_s, default=None)
 

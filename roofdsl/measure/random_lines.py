@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from roofdsl.lang.record import Record
-from roofdsl.measure.assembled import Stopwatch, is_known, loops
+from roofdsl.measure.assembled import Stopwatch, is_known, loops, page_from
 from roofdsl.measure.shared_core import pooled_watch
 from roofdsl.measure.walk_loops import KNOWN_PAGES, LINE, PAGE, STRIDE, spans
 
@@ -134,7 +134,7 @@ def random_rates(
     """
     if not is_known() or len(capacities) < 2:
         return {}
-    begin = -(-address // PAGE) * PAGE
+    begin = page_from(address)
     windows = windows_of(capacities, room - (begin - address))
     texts, before = {}, {}
     for k, window in enumerate(windows.values()):

@@ -8,8 +8,9 @@ instruction. Compiled streams often wait for their additions, while the loads an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
+from typing import TypeVar
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -26,6 +27,8 @@ class VectorLoop(Record):
     loop: Loop
     amount: int
 
+
+Key = TypeVar("Key", bound=Hashable)
 
 BUFFER_BYTES = 8192
 """Arithmetic does not access the buffer."""
@@ -88,17 +91,21 @@ def _before(type_name: str, bits: int) -> Sequence[str]:
     return operands(one, one, bits == 512)
 
 
+def _assembled(texts: Mapping[Key, Sequence[str]], before: Mapping[Key, Sequence[str]]) -> dict[Key, Loop]:
+    """The loops of these texts; none if this processor's instructions cannot be assembled."""
+    names = {key: f"vectors_{k}" for k, key in enumerate(texts)}
+    try:
+        made = loops({names[k]: t for k, t in texts.items()}, {names[k]: b for k, b in before.items()})
+    except CommandError:
+        return {}
+    return {key: made[name] for key, name in names.items()}
+
+
 @cache
 def _loops() -> dict[tuple[str, str, int], Loop]:
     """All loops, by type, class and width; none if this processor's instructions are not known."""
-    if not is_known():
-        return {}
-    names = {"_".join((t, c.replace(" ", "_"), str(bits))): (t, c, bits) for t, c, bits in _keys()}
-    try:
-        made = loops({n: text(*key) for n, key in names.items()}, {n: _before(t, b) for n, (t, _, b) in names.items()})
-    except CommandError:
-        return {}
-    return {key: made[name] for name, key in names.items()}
+    keys = _keys() if is_known() else []
+    return _assembled({key: text(*key) for key in keys}, {key: _before(key[0], key[2]) for key in keys})
 
 
 def vector_loops(type_name: str, cls: str) -> list[VectorLoop]:
@@ -137,13 +144,8 @@ def move_loops() -> tuple[VectorLoop, ...]:
     if not is_known():
         return ()
     widths = (256, 512) if "avx512f" in features() else (256,)
-    keys = {f"moves_{loads}_{stores}_{bits}": (loads, stores, bits) for loads, stores in MIXES for bits in widths}
-    try:
-        made = loops(
-            {name: moves(*key) for name, key in keys.items()}, {n: _before("f64", k[2]) for n, k in keys.items()}
-        )
-    except CommandError:
-        return ()
+    keys = [(*mix, bits) for mix in MIXES for bits in widths]
+    made = _assembled({key: moves(*key) for key in keys}, {key: _before("f64", key[2]) for key in keys})
     return tuple(
-        VectorLoop(made[n], REPEATS * (loads + stores) * bits // 8) for n, (loads, stores, bits) in keys.items()
+        VectorLoop(loop, REPEATS * (loads + stores) * bits // 8) for (loads, stores, bits), loop in made.items()
     )

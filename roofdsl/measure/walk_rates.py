@@ -11,7 +11,7 @@ from math import inf
 
 from roofdsl.lang.record import Record
 from roofdsl.machine.kept import capacity_of
-from roofdsl.measure.assembled import Stopwatch, is_known, loops
+from roofdsl.measure.assembled import Stopwatch, is_known, loops, page_from
 from roofdsl.measure.shared_core import pooled_watch
 from roofdsl.measure.walk_loops import (
     BEGIN,
@@ -87,7 +87,7 @@ def walk_rates(
     """
     if not is_known() or len(capacities) < 2:
         return None
-    begin = -(-address // PAGE) * PAGE
+    begin = page_from(address)
     plan = plan_walks(capacities, room - (begin - address), way_bytes or 0)
     timed = plan.loops()
     watch = Stopwatch(
