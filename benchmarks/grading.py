@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.measure import markdown
 from roofdsl.classroom.answer_language import Node, show
 from roofdsl.classroom.answer_units import value_of
-from roofdsl.classroom.data import Exercise, course
 from roofdsl.classroom.exact import evaluate
+from roofdsl.classroom.exercise_file import Exercise, course
 from roofdsl.classroom.grade_submissions import chosen, grade_all
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, drawn
 from roofdsl.classroom.submissions import entries

@@ -30,8 +30,7 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, machine_of
-from roofdsl.machine.model import Machine
-from roofdsl.machine.named import (
+from roofdsl.machine.kernel_sources import (
     KernelLike,
     Program,
     ProgramLike,
@@ -42,6 +41,7 @@ from roofdsl.machine.named import (
     program,
     several,
 )
+from roofdsl.machine.model import Machine
 from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options

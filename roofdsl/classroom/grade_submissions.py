@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.classroom.data import Exercise
+from roofdsl.classroom.exercise_file import Exercise
 from roofdsl.classroom.isolate import DEFAULTS, Limits, Outcome, run_all
 from roofdsl.classroom.judge_answers import NO_ANSWER, PartResult, Result, judge
 from roofdsl.classroom.kernels import prepare as prepare_kernels

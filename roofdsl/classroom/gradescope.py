@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import roofdsl
-from roofdsl.classroom.data import Exercise
+from roofdsl.classroom.exercise_file import Exercise
 from roofdsl.classroom.grade_submissions import Grade, Judging, grade_all, nothing
 from roofdsl.classroom.isolate import Limits
 from roofdsl.classroom.submissions import Unreadable, read_text

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.classroom.data import COURSE, Exercise, Part
 from roofdsl.classroom.engine import kernel_of
+from roofdsl.classroom.exercise_file import COURSE, Exercise, Part
 from roofdsl.classroom.judge_answers import Result
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.lang.record import Record

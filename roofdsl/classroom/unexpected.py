@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from functools import cache
 from pathlib import Path
 
-from roofdsl.classroom.data import Exercise
+from roofdsl.classroom.exercise_file import Exercise
 from roofdsl.classroom.submissions import Missing, Submission
 from roofdsl.lang.findings import did_you_mean, listed
 

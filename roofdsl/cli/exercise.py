@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from roofdsl.classroom.data import COURSE, course
-from roofdsl.classroom.data import exercise as load_exercise
+from roofdsl.classroom.exercise_file import COURSE, course
+from roofdsl.classroom.exercise_file import exercise as load_exercise
 from roofdsl.classroom.isolate import Limits
 from roofdsl.classroom.roster import everyone, file_names, safe
 from roofdsl.classroom.submissions import Submission, Unreadable, read, read_text
@@ -24,7 +24,7 @@ from roofdsl.lang.record import replace
 from roofdsl.store.atomic import write_whole
 
 if TYPE_CHECKING:
-    from roofdsl.classroom.data import Exercise
+    from roofdsl.classroom.exercise_file import Exercise
     from roofdsl.classroom.grade_submissions import Grade, Judging
     from roofdsl.classroom.isolate import Limits
 

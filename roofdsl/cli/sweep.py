@@ -26,8 +26,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.plot.look import Look
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled
+from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges, parse_sizes, points_of
 from roofdsl.sweep.run import sweep as run
@@ -36,8 +36,8 @@ from roofdsl.tell.sweep import Views, blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
 if TYPE_CHECKING:
-    from roofdsl.sweep.block import Variant
     from roofdsl.sweep.journal import Journal
+    from roofdsl.sweep.point_block import Variant
     from roofdsl.sweep.run import Sweep
     from roofdsl.sweep.single_points import Runner
 

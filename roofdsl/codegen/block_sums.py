@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.computed_types import component, computed
 from roofdsl.codegen.emitter import Emitter, chain_of
-from roofdsl.codegen.independent import leaf_statements, mentioned
+from roofdsl.codegen.independent_loops import leaf_statements, mentioned
 from roofdsl.codegen.syntax import Text
 from roofdsl.codegen.threads import LoopId
 from roofdsl.loops.accesses import elements

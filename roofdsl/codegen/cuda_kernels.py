@@ -24,7 +24,7 @@ from roofdsl.codegen.data_threads import DataThreads, data_threads, updated_toge
 from roofdsl.codegen.emitter import Emitter, LoopHeader, chain_of
 from roofdsl.codegen.function_parts import load_scalars, name_extents, positions, signature, store_scalars, wrapped
 from roofdsl.codegen.identifiers import renamed
-from roofdsl.codegen.independent import mentioned
+from roofdsl.codegen.independent_loops import mentioned
 from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.private_copies import Copies, private_copies
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from roofdsl.codegen import error_bounds
 from roofdsl.codegen.computed_types import computed, join, kind_of, settled
 from roofdsl.codegen.error_bounds import Ball
-from roofdsl.codegen.independent import independent, single_update
+from roofdsl.codegen.independent_loops import independent, single_update
 from roofdsl.codegen.inputs import all_parameters
 from roofdsl.codegen.matrix_products import contract, contraction
 from roofdsl.codegen.reference_values import Grid, Numbers, Values

@@ -21,7 +21,7 @@ from roofdsl.api import (
     machine,
     simulate,
 )
-from roofdsl.machine.named import KernelLike
+from roofdsl.machine.kernel_sources import KernelLike
 from roofdsl.notebook.pictures import Figure, Page
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.validate.compare import Comparison

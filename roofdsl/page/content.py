@@ -35,9 +35,9 @@ from roofdsl.page.count_forms import (
 from roofdsl.page.expected_times import expected_times
 from roofdsl.page.javascript import function, truth
 from roofdsl.page.line_forms import in_lines
-from roofdsl.page.rates import Key, rates_of, seconds_function
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function
+from roofdsl.page.time_function import Key, rates_of, seconds_function
 from roofdsl.plot.roofs import roofs_of
 from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.boundary import memory_boundary

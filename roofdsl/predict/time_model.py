@@ -6,7 +6,7 @@ differ in what a count is:
 - integers of one launch, for `predict`: `Largest.at`, in fractions;
 - arrays of integers over many sizes, for `sweep`: `sweep.rounding.OverOne`;
 - closed forms in the parameters, for formulas and thresholds: `predict.time_forms`;
-- numbers at the sizes of a page's sliders: `page.rates` writes the expression as JavaScript.
+- numbers at the sizes of a page's sliders: `page.time_function` writes the expression as JavaScript.
 
 Counts have names: `f64 fma` (operations, two for each fused pair), `HBM bytes`, `HBM loads`, `HBM stores`, `launches`.
 """

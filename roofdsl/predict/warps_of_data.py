@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from roofdsl.codegen.cuda_kernels import launched
 from roofdsl.codegen.generate import declared_parallel
-from roofdsl.codegen.independent import leaf_statements
+from roofdsl.codegen.independent_loops import leaf_statements
 from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.loops.accesses import scalar_bytes

@@ -16,9 +16,9 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep.block import Block, Strip, Variant, count_words, is_whole, put
 from roofdsl.sweep.exact_forms import KernelForms
 from roofdsl.sweep.grid import Grid
+from roofdsl.sweep.point_block import Block, Strip, Variant, count_words, is_whole, put
 from roofdsl.sweep.program import SweptProgram, require_legal_launches
 from roofdsl.sweep.ranges import points_of, require_few
 from roofdsl.sweep.single_points import Outcome, Runner, Task, begin, here

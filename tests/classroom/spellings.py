@@ -12,9 +12,9 @@ import sympy
 
 from roofdsl.classroom.answer_language import Node, show
 from roofdsl.classroom.answer_units import UNITS, value_of
-from roofdsl.classroom.data import Exercise
 from roofdsl.classroom.equality import to_sympy
 from roofdsl.classroom.exact import evaluate
+from roofdsl.classroom.exercise_file import Exercise
 from roofdsl.classroom.student_version import StudentVersion, VersionPart
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from roofdsl.classroom.data import course
+from roofdsl.classroom.exercise_file import course
 from roofdsl.classroom.student_version import StudentVersion
 from tests.classroom.spellings import one, versions
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.classroom.data import Exercise, course, load
+from roofdsl.classroom.exercise_file import Exercise, course, load
 from roofdsl.classroom.judge_answers import PartResult, judge
 from roofdsl.classroom.student_version import StudentVersion
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from roofdsl.classroom import gradescope
-from roofdsl.classroom.data import course
+from roofdsl.classroom.exercise_file import course
 from roofdsl.classroom.grade_submissions import Judging, grade_submission
 from roofdsl.classroom.judge_answers import judge
 from roofdsl.classroom.roster import everyone, file_names

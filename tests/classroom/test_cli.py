@@ -88,7 +88,7 @@ def test_answers_from_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     arguments = ["exercise", "check", "interchange", "--answers", str(tmp_path)]
     assert run(arguments) == 1
     assert "sums.roof" in capfd.readouterr().out
-    from roofdsl.classroom.data import course
+    from roofdsl.classroom.exercise_file import course
     from roofdsl.classroom.student_version import student_version
 
     (tmp_path / "sums.roof").write_text(student_version(course()["interchange"], "").kernels["model"])

@@ -6,8 +6,8 @@ import re
 import shlex
 from pathlib import Path
 
-from roofdsl.classroom.data import KINDS, Exercise, Part, course, load
 from roofdsl.classroom.engine import _ASKS
+from roofdsl.classroom.exercise_file import KINDS, Exercise, Part, course, load
 from roofdsl.classroom.kernels import COUNTS
 from roofdsl.classroom.student_version import MEASURED
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.classroom.data import COURSE, course
+from roofdsl.classroom.exercise_file import COURSE, course
 from roofdsl.classroom.judge_answers import judge
 from roofdsl.classroom.student_version import StudentVersion, drawn, student_version
 from tests.classroom.spellings import one, right_answers, versions, wrong_answers

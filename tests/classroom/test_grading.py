@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.grading import write_class
-from roofdsl.classroom.data import course, load
+from roofdsl.classroom.exercise_file import course, load
 from roofdsl.classroom.grade_submissions import Grade, grade_submission, table
 from roofdsl.classroom.gradescope import write_zip
 from roofdsl.classroom.sheet import right_answer

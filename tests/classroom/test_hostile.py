@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roofdsl.classroom.data import course
+from roofdsl.classroom.exercise_file import course
 from roofdsl.classroom.grade_submissions import grade_all, grade_submission
 from roofdsl.classroom.isolate import Limits, run_all
 from roofdsl.classroom.judge_answers import Result, judge

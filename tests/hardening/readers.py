@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from roofdsl.classroom import data as exercises
+from roofdsl.classroom import exercise_file as exercises
 from roofdsl.classroom import submissions
 from roofdsl.classroom.answer_language import FormulaError, names_in, parse_condition, show
 from roofdsl.classroom.answer_language import parse as parse_formula

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roofdsl.classroom.data import load as load_exercise
+from roofdsl.classroom.exercise_file import load as load_exercise
 from roofdsl.cli.main import run
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.load import decode

@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped
 from roofdsl.machine.model import ComputeCeiling
-from roofdsl.page.rates import rates_of
+from roofdsl.page.time_function import rates_of
 from roofdsl.predict.compute import check_unit, compute_time
 from tests.predict.machines import machine, work
 

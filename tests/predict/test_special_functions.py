@@ -14,11 +14,11 @@ from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.source import Source
 from roofdsl.machine.model import ComputeCeiling, Machine
 from roofdsl.page.count_forms import work_forms
-from roofdsl.page.rates import rates_of
+from roofdsl.page.time_function import rates_of
 from roofdsl.predict.compute import compute_time
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.time_forms import launch_forms
-from roofdsl.sweep.block import Variant
+from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.run import sweep
 from roofdsl.tell.derive_json import to_json
 from tests.oracle.work import executed

@@ -12,7 +12,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.lower import lower
 from roofdsl.machine.model import BandwidthCeiling, ComputeCeiling, Machine
-from roofdsl.page.rates import seconds_function
+from roofdsl.page.time_function import seconds_function
 from roofdsl.predict.time_forms import in_closed_form
 from roofdsl.predict.time_model import (
     ComputePart,

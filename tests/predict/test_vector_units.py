@@ -12,7 +12,7 @@ from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.machine.model import Machine
 from roofdsl.machine.vector_units import units_of
-from roofdsl.page.rates import rates_of, seconds_function
+from roofdsl.page.time_function import rates_of, seconds_function
 from roofdsl.predict.compute import compute_time
 from tests.page.javascript import evaluate
 from tests.predict.machines import machine, work

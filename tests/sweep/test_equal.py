@@ -16,7 +16,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.sweep.block import Variant
+from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.run import Sweep, sweep
 from roofdsl.sweep.single_points import Outcome, Task, row_of
 from roofdsl.sweep.table import Table
@@ -128,7 +128,7 @@ def test_parts_make_no_difference(
     k = written(name)
     whole = swept(k, machine(on), ranges).table
     assert len(known_places(whole)) >= 5
-    monkeypatch.setattr("roofdsl.sweep.block.CHUNK", 3)
+    monkeypatch.setattr("roofdsl.sweep.point_block.CHUNK", 3)
     assert list(swept(k, machine(on), ranges).table.rows()) == list(whole.rows())
     for place in known_places(whole)[1::40]:
         assert_equal(k, whole, place, machine(on))

@@ -15,7 +15,7 @@ import pytest
 from roofdsl.plot.sweep_map import keys_of
 from roofdsl.plot.sweep_thin import MOST_PLACES, MOST_STEPS, thinned
 from roofdsl.predict.kernel import Options
-from roofdsl.sweep.block import Variant
+from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.ranges import parse_ranges
 from roofdsl.sweep.run import Sweep, sweep

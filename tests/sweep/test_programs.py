@@ -16,8 +16,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
-from roofdsl.sweep.block import Variant
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
+from roofdsl.sweep.point_block import Variant
 from roofdsl.sweep.program import swept_program
 from roofdsl.sweep.run import Sweep, sweep
 from roofdsl.sweep.single_points import Task, here, row_of, solve

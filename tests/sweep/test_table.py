@@ -11,7 +11,7 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.sweep_map import Curves, Map, sweep_content
-from roofdsl.sweep.block import put
+from roofdsl.sweep.point_block import put
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table, best, groups, pareto
 from roofdsl.tell.sweep_files import write_table

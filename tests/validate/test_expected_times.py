@@ -11,7 +11,7 @@ from roofdsl.cli.main import run
 from roofdsl.codegen.generate import generate
 from roofdsl.lang.record import replace as with_fields
 from roofdsl.machine.find import load_machine
-from roofdsl.machine.named import kernel
+from roofdsl.machine.kernel_sources import kernel
 from roofdsl.measure.measurement import MATH, Measurement
 from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.in_core_time import Code

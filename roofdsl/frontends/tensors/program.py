@@ -12,7 +12,7 @@ from roofdsl.lang.format import format_source
 from roofdsl.lang.grammar import reserved
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
-from roofdsl.machine.named import Program
+from roofdsl.machine.kernel_sources import Program
 
 
 class TensorProgram(Program):
