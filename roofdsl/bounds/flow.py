@@ -13,7 +13,7 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.checks.dependences import Use, uses
+from roofdsl.checks.execution_order import Use, uses
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import PlacedStatement, operands, statements
 from roofdsl.loops.integers import IntExpr

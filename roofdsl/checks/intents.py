@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from roofdsl.checks.dependences import TooLong, Use, admissible, described, uses, walk, ways_before
+from roofdsl.checks.execution_order import TooLong, Use, admissible, described, uses, walk, ways_before
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterator
 from functools import partial
 from typing import Any
 
-from roofdsl.checks.dependences import (
+from roofdsl.checks.execution_order import (
     Earlier,
     Use,
     conflicting,

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from roofdsl.checks.dependences import Earlier, Use, uses, ways_before
+from roofdsl.checks.execution_order import Earlier, Use, uses, ways_before
 from roofdsl.checks.parallel import LoopId, members_of_loops, outermost, outside_of, parallel_loops, proven
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from roofdsl.checks.dependences import Use, described, environment, executed, uses
+from roofdsl.checks.execution_order import Use, described, environment, executed, uses
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record

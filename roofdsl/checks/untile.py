@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roofdsl.checks.dependences import uses
+from roofdsl.checks.execution_order import uses
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import leaves
 from roofdsl.loops.affine import affine

@@ -15,7 +15,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from roofdsl.checks.dependences import uses
+from roofdsl.checks.execution_order import uses
 from roofdsl.loops.model import Count, Kernel, Let
 from roofdsl.loops.transform import apply
 from tests.oracle.enumerate import admissible, walk

@@ -111,7 +111,7 @@ def test_other_iterations_forbid_it(other: str) -> None:
 @pytest.mark.thorough
 def test_blocks_of_attention_read_what_they_wrote() -> None:
     """Each iteration of the fused loops in brute force: what it reads of S and P, it wrote itself."""
-    from roofdsl.checks.dependences import uses
+    from roofdsl.checks.execution_order import uses
     from roofdsl.loops.model import Count
     from roofdsl.machine.find import find_model
 
