@@ -89,6 +89,7 @@ def by_sets(
 
     Raises NoAnswer and TooHard.
     """
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
@@ -96,7 +97,6 @@ def by_sets(
     from roofdsl.sets.quasi import Quasi
     from roofdsl.sets.reuse import reuse
     from roofdsl.sets.sizes import NotAffine
-    from roofdsl.sets.stream import build
 
     try:
         with limited(f"kernel {found.name}", operations):

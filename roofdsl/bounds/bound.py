@@ -22,10 +22,10 @@ from roofdsl.formulas.sympy_forms import expression, polynomial
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.streams import ordinary
 from roofdsl.loops.transform import apply
+from roofdsl.sets.access_sets import build
 from roofdsl.sets.cases import Cases, closed_form
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
 from roofdsl.sets.sizes import NotAffine
-from roofdsl.sets.stream import build
 
 T = TypeVar("T")
 OPERATIONS = 3_000_000
@@ -198,11 +198,11 @@ def _touched(kernel: Kernel) -> Compulsory:
 
     try:
         with limited("compulsory loads"):
-            stream = build(kernel, {}, None)
+            access_sets = build(kernel, {}, None)
             by_array = []
-            for residencies in compulsory(stream):
+            for residencies in compulsory(access_sets):
                 number = count_symbolic([residencies.begun_by_read])
-                form = closed_form(number, stream.context, stream.sizes.meaning())
+                form = closed_form(number, access_sets.context, access_sets.sizes.meaning())
                 by_array.append((residencies.array, form))
             total = sum((expression(c) for _, c in by_array), sympy.Integer(0))
             return Compulsory(total, tuple(by_array), total)

@@ -21,6 +21,7 @@ from roofdsl.counts.streamed import streamed
 from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Count, Traffic
+from roofdsl.sets.access_sets import AccessSets, build
 from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, closed_form, closed_form_of
 from roofdsl.sets.count import count_symbolic
@@ -31,7 +32,6 @@ from roofdsl.sets.parities import joined_parities
 from roofdsl.sets.plateaus import PlateauLines
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import large_sizes
-from roofdsl.sets.stream import Stream, build
 
 __all__ = ["Bytes", "ClosedForms", "NoClosedForm", "PlateauBytes"]
 
@@ -53,7 +53,7 @@ class ClosedForms(KernelSets):
 
     def weighted(self, weights: Iterable[int]) -> Cases:
         """The sum over statements (textual order) of executions times weight."""
-        stream = self.executed
+        access_sets = self.executed
 
         def total() -> Cases:
             found: Any = None
@@ -63,7 +63,7 @@ class ClosedForms(KernelSets):
                     found = part if found is None else found.add(part)
             if found is None:
                 return Cases(())
-            return closed_form(found, stream.context, stream.sizes.meaning(), self.facts(stream, 1))
+            return closed_form(found, access_sets.context, access_sets.sizes.meaning(), self.facts(access_sets, 1))
 
         return self.guard(total, WORK)
 
@@ -78,15 +78,15 @@ class ClosedForms(KernelSets):
             return {}
 
         def totals() -> dict[str, Cases]:
-            stream = build(expanded(self.kernel), self.given, None)
+            access_sets = build(expanded(self.kernel), self.given, None)
             found: dict[str, Any] = {}
-            for domain in stream.domains:
+            for domain in access_sets.domains:
                 statement = domain.placed.statement
                 if isinstance(statement, Count):
                     part = cardinality(domain.executions).scale_val(statement.amount.evaluate(self.given))
                     found[statement.name] = part.add(found[statement.name]) if statement.name in found else part
-            meaning, assumes = stream.sizes.meaning(), self.facts(stream, 1)
-            return {name: closed_form(part, stream.context, meaning, assumes) for name, part in found.items()}
+            meaning, assumes = access_sets.sizes.meaning(), self.facts(access_sets, 1)
+            return {name: closed_form(part, access_sets.context, meaning, assumes) for name, part in found.items()}
 
         return self.guard(totals, "the closed forms of counters")
 
@@ -95,26 +95,28 @@ class ClosedForms(KernelSets):
     @property
     def rows_aligned(self) -> tuple[Row, ...]:
         """The rows that are assumed to start on line boundaries."""
-        return self.line_stream.rows_aligned
+        return self.line_sets.rows_aligned
 
     def compulsory(self, convention: Traffic) -> Bytes:
         """The traffic of an unbounded cache."""
-        stream = self.touched
+        access_sets = self.touched
 
         def total() -> Bytes:
-            return self._bytes(stream, self.residencies, convention, {}, self.facts(stream, 1))
+            return self._bytes(access_sets, self.residencies, convention, {}, self.facts(access_sets, 1))
 
         return self.guard(total, COMPULSORY)
 
     def by_array(self) -> dict[str, Cases]:
         """The bytes of the distinct lines of each array (of its distinct elements if no line size is given)."""
-        stream = self.touched
+        access_sets = self.touched
         lines = self.residencies
 
         def forms() -> dict[str, Cases]:
-            assumes = self.facts(stream, 1)
+            assumes = self.facts(access_sets, 1)
             return {
-                r.array: _form(_sum([(count_symbolic([r.begun]), r.bytes)]), 0, stream, stream.sizes.meaning(), assumes)
+                r.array: _form(
+                    _sum([(count_symbolic([r.begun]), r.bytes)]), 0, access_sets, access_sets.sizes.meaning(), assumes
+                )
                 for r in lines
             }
 
@@ -137,7 +139,7 @@ class ClosedForms(KernelSets):
         largest = self._largest_line()
         # Z is counted in the largest unit of which every line is a multiple. Distances are multiples of it, too, so a
         # cache that is a few bytes larger than a multiple holds no more.
-        unit = gcd(*(self.large_stream.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
+        unit = gcd(*(self.large_size_sets.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar)) or 1
         known = f"{CAPACITY} >= {-(-largest // unit)}"
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
         multiple = (CacheMultiple(unit),) if unit > 1 else ()
@@ -156,15 +158,15 @@ class ClosedForms(KernelSets):
         check_cache(self.kernel, cache_bytes, self.line_bytes)
         largest = self._largest_line() if cache_bytes is None else 0
         limit = Quasi.symbol(CACHE) if cache_bytes is None else Quasi.constant(cache_bytes)
-        stream, found = self.large_stream, self.reuses
-        assumes = (*self.facts(stream, self.least), *([at_least(CACHE, largest)] if largest else []))
-        return self.guard(lambda: at_every_cache(stream, found, limit, convention, assumes), AT_CACHE, operations)
+        access_sets, found = self.large_size_sets, self.reuses
+        assumes = (*self.facts(access_sets, self.least), *([at_least(CACHE, largest)] if largest else []))
+        return self.guard(lambda: at_every_cache(access_sets, found, limit, convention, assumes), AT_CACHE, operations)
 
     def _largest_line(self) -> int:
         """The longest line of the arrays, in bytes. Raises NoClosedForm if Z cannot stand for the cache."""
         if any(p.name == CACHE for p in self.kernel.parameters):
             raise NoClosedForm(f"{CACHE}, the size of the cache, is also a parameter of the kernel")
-        return max((self.large_stream.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar), default=1)
+        return max((self.large_size_sets.line_bytes[a.name] for a in self.kernel.arrays if not a.is_scalar), default=1)
 
     def _through(
         self,
@@ -179,7 +181,7 @@ class ClosedForms(KernelSets):
         """The traffic of a cache of `cache` bytes, in terms of the names that `meaning` explains; `known`: isl text of
         what holds for them.
         """
-        stream, found = self.large_stream, self.reuses
+        access_sets, found = self.large_size_sets, self.reuses
 
         def total() -> Bytes:
             import islpy as isl
@@ -190,14 +192,14 @@ class ClosedForms(KernelSets):
             fresh = Fresh()
             rule = exceeding(cache, fresh, large)
             counted = tuple(residencies(r, rule, stores=convention != "once") for r in found)
-            in_sizes = stream.sizes.meaning()
+            in_sizes = access_sets.sizes.meaning()
             names = {k: v.substitute(in_sizes) for k, v in fresh.meaning().items()} | dict(meaning)
-            context, far = large_sizes(large or [], stream.context, stream.sizes.meaning())
+            context, far = large_sizes(large or [], access_sets.context, access_sets.sizes.meaning())
             context = context.intersect(fresh.context(self.least))
             context = context.intersect(isl.Set(f"[{', '.join(meaning)}] -> {{ : {known} }}"))
             # What was assumed is stated: `far` becomes the assumptions of the form.
-            assumes = (*self.facts(stream, self.least), *far)
-            return self._bytes(replace(stream, context=context), counted, convention, names, assumes)
+            assumes = (*self.facts(access_sets, self.least), *far)
+            return self._bytes(replace(access_sets, context=context), counted, convention, names, assumes)
 
         return self.guard(total, AT_CACHE, operations)
 
@@ -227,7 +229,7 @@ class ClosedForms(KernelSets):
 
     def _bytes(
         self,
-        stream: Stream,
+        access_sets: AccessSets,
         counted: tuple[Residencies, ...],
         convention: Traffic,
         more: Mapping[str, Quasi],
@@ -244,29 +246,29 @@ class ClosedForms(KernelSets):
             )
             for r in counted
         )
-        return self._lines_bytes(stream, lines, convention, more, assumes)
+        return self._lines_bytes(access_sets, lines, convention, more, assumes)
 
     def _lines_bytes(
         self,
-        stream: Stream,
+        access_sets: AccessSets,
         lines: tuple[PlateauLines, ...],
         convention: Traffic,
         more: Mapping[str, Quasi],
         assumes: tuple[Fact, ...],
     ) -> Bytes:
-        meaning = {**stream.sizes.meaning(), **more}
+        meaning = {**access_sets.sizes.meaning(), **more}
         scalar_loads, scalar_stores = scalar_bytes(self.kernel)
-        past = streamed(stream)
+        past = streamed(access_sets)
         if convention == "once":
             total = _sum([*((r.begun, r.bytes) for r in lines), *past])
-            return Bytes(None, None, _form(total, scalar_stores, stream, meaning, assumes))
+            return Bytes(None, None, _form(total, scalar_stores, access_sets, meaning, assumes))
         loads = _sum((r.begun if convention == "write_allocate" else r.begun_by_read, r.bytes) for r in lines)
         stores = _sum([*((r.stored, r.bytes) for r in lines), *past])
         both = _sum((part, 1) for part in (loads, stores))
         return Bytes(
-            _form(loads, scalar_loads, stream, meaning, assumes),
-            _form(stores, scalar_stores, stream, meaning, assumes),
-            _form(both, scalar_loads + scalar_stores, stream, meaning, assumes),
+            _form(loads, scalar_loads, access_sets, meaning, assumes),
+            _form(stores, scalar_stores, access_sets, meaning, assumes),
+            _form(both, scalar_loads + scalar_stores, access_sets, meaning, assumes),
         )
 
 
@@ -279,12 +281,14 @@ def _sum(parts: Iterable[tuple[Any, int]]) -> Any:
     return total
 
 
-def _form(count: Any, constant: int, stream: Stream, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...]) -> Cases:
+def _form(
+    count: Any, constant: int, access_sets: AccessSets, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...]
+) -> Cases:
     if count is None:
         return Cases((Case((), Quasi.constant(constant)),) if constant else (), assumes)
     if constant:
         import islpy as isl
 
-        count = count.add(isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(stream.context.params()))
-    parts = joined_parities([(domain.params(), value) for domain, value in pieces(count)], stream.context)
-    return closed_form_of(parts, stream.context, meaning, assumes)
+        count = count.add(isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(access_sets.context.params()))
+    parts = joined_parities([(domain.params(), value) for domain, value in pieces(count)], access_sets.context)
+    return closed_form_of(parts, access_sets.context, meaning, assumes)

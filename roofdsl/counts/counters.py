@@ -23,9 +23,9 @@ def counters_at(kernel: Kernel, params: Mapping[str, int]) -> dict[str, int]:
 
     Raises CommandError for missing or illegal sizes, and for an amount that is not a polynomial of affine values.
     """
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
     totals: dict[str, int] = {}

@@ -12,28 +12,28 @@ from roofdsl.counts.streamed import executions_past_caches
 from roofdsl.counts.traffic_form_records import TermBytes
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
+from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.crossings import MADE, Crossings, Longest
 from roofdsl.sets.facts import Fact
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
-from roofdsl.sets.stream import Stream
 from roofdsl.sets.terms import Alternatives, Definition, Rest, Root, Span, Term, Terms
 from roofdsl.sets.write_backs import stored
 
 
 def at_every_cache(
-    stream: Stream,
+    access_sets: AccessSets,
     reuses: tuple[ArrayReuse, ...],
     limit: Quasi,
     convention: Traffic,
     assumes: tuple[Fact, ...],
 ) -> TermBytes:
     """The traffic of a cache of `limit` bytes (a symbol or a number). Raises CannotCount and TooHard."""
-    if any(p.name.startswith(MADE) for p in stream.kernel.parameters):
+    if any(p.name.startswith(MADE) for p in access_sets.kernel.parameters):
         raise CannotCount(f"parameter names that begin with {MADE} are reserved")
-    crossings = Crossings(stream.context, limit, max((r.bytes for r in reuses), default=1))
-    scalar_loads, scalar_stores = scalar_bytes(stream.kernel)
+    crossings = Crossings(access_sets.context, limit, max((r.bytes for r in reuses), default=1))
+    scalar_loads, scalar_stores = scalar_bytes(access_sets.kernel)
     loads, stores = _Sum(scalar_loads), _Sum(scalar_stores)
     for reuse in reuses:
         by_read = convention == "load_store"
@@ -45,10 +45,10 @@ def at_every_cache(
             for domain, distances in stored(reuse):
                 stores.add(crossings.terms(domain, distances), reuse.bytes)
     past = _Sum(scalar_stores)
-    for executions, size in executions_past_caches(stream):
+    for executions, size in executions_past_caches(access_sets):
         for into in (stores, past):
             into.add(crossings.terms(executions, ()), size)
-    names = _Names(stream.sizes.meaning(), limit)
+    names = _Names(access_sets.sizes.meaning(), limit)
 
     def made(*sums: _Sum) -> Terms:
         return names.terms(sums, crossings.definitions).assuming(assumes)

@@ -14,10 +14,10 @@ def statement_executions(kernel: Kernel, values: Mapping[str, int]) -> tuple[int
 
 
 def _statement_executions(kernel: Kernel, values: Mapping[str, int]) -> tuple[int, ...]:
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
 
     with limited(f"W at these sizes of kernel {kernel.name}"):
         return tuple(number(cardinality(d.executions)) for d in build(kernel, dict(values), None).domains)

@@ -19,11 +19,11 @@ from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.record import replace as replace_record
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.numbers import numbers
+from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.facts import Compared, Fact, decided, fixed
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.sizes import Sizes
-from roofdsl.sets.stream import Stream
 
 
 class FixedForms(ClosedForms):
@@ -41,7 +41,7 @@ class FixedForms(ClosedForms):
 
     @cached_property
     def _names(self) -> dict[str, int]:
-        sizes = self._base.large_stream.sizes
+        sizes = self._base.large_size_sets.sizes
         if sizes.divided.keys() & self._values.keys():
             raise NoClosedForm("a size that is a multiple of a number is given")
         return {sizes.symbol_text(n): v for n, v in self._values.items()}
@@ -54,13 +54,13 @@ class FixedForms(ClosedForms):
         return isl.Set(f"[{', '.join(names)}] -> {{ : {' and '.join(f'{n} = {v}' for n, v in names.items())} }}")
 
     @cached_property
-    def large_stream(self) -> Stream:
-        stream = self._base.large_stream
-        context = stream.context.intersect(self._here)
-        facts = self._base.facts(stream, self._base.least)
+    def large_size_sets(self) -> AccessSets:
+        access_sets = self._base.large_size_sets
+        context = access_sets.context.intersect(self._here)
+        facts = self._base.facts(access_sets, self._base.least)
         if context.is_empty() or any(decided(fact.at(self._values)) is False for fact in facts):
             raise NoClosedForm(f"closed forms hold for {facts_text(facts)}")
-        return replace(stream, context=context, sizes=self._sizes(stream.sizes))
+        return replace(access_sets, context=context, sizes=self._sizes(access_sets.sizes))
 
     def _sizes(self, sizes: Sizes) -> Sizes:
         put = {n: Quasi.constant(v) for n, v in self._values.items()}
@@ -76,10 +76,10 @@ class FixedForms(ClosedForms):
         put = {n: Quasi.constant(v) for n, v in self._names.items()}
         return self.guard(lambda: tuple(_restricted(r, self._here, put) for r in self._base.reuses), AT_CACHE)
 
-    def facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
+    def facts(self, access_sets: AccessSets, least: int) -> tuple[Fact, ...]:
         if least == 1:
-            return super().facts(stream, least)
-        here = (fact.at(self._values) for fact in super().facts(stream, least))
+            return super().facts(access_sets, least)
+        here = (fact.at(self._values) for fact in super().facts(access_sets, least))
         left = (f for f in here if not (isinstance(f, Compared) and decided(f)))
         return (*(fixed(n, v) for n, v in self._values.items()), *left)
 

@@ -54,7 +54,7 @@ class Forms:
                     self.notes = (f"no closed form in all parameters ({error}): at {shown}",)
 
     def _in_lines(self) -> None:
-        _ = self.closed.line_stream
+        _ = self.closed.line_sets
 
     def _work(self) -> None:
         _ = self.closed.work

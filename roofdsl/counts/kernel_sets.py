@@ -15,6 +15,7 @@ from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.transform import apply
+from roofdsl.sets.access_sets import AccessSets, build
 from roofdsl.sets.compulsory import compulsory
 from roofdsl.sets.facts import Fact, RowsAligned, at_least
 from roofdsl.sets.library import MAX_OPERATIONS
@@ -22,7 +23,6 @@ from roofdsl.sets.misses import Residencies
 from roofdsl.sets.plateaus import Growth, exact_domains, growth
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.reuse import ArrayReuse, reuse
-from roofdsl.sets.stream import Stream, build
 
 T = TypeVar("T")
 
@@ -52,36 +52,36 @@ class KernelSets:
         self.operations: tuple[StatementOperations, ...] = operation_counts(self.kernel)
 
     @settled
-    def stream(self) -> Stream:
+    def element_sets(self) -> AccessSets:
         """All accesses, each to an element."""
         return self.guard(lambda: build(self.kernel, self.given, None), "the instances")
 
     @settled
-    def line_stream(self) -> Stream:
+    def line_sets(self) -> AccessSets:
         """All accesses, each to a line if a line size is given."""
         if self.line_bytes is None:
-            return self.stream
+            return self.element_sets
         return self.guard(lambda: build(self.kernel, self.given, self.line_bytes), "the instances")
 
     @settled
-    def executed(self) -> Stream:
-        """`stream`, or the same accesses in the order without tile loops, if those have no sets."""
+    def executed(self) -> AccessSets:
+        """`element_sets`, or the same accesses in the order without tile loops, if those have no sets."""
         try:
-            return self.stream
+            return self.element_sets
         except NoClosedForm as error:
             return self._without_tiles(None, error)
 
     @settled
-    def touched(self) -> Stream:
-        """`line_stream`, or the same accesses in the order without tile loops, if those have no sets."""
+    def touched(self) -> AccessSets:
+        """`line_sets`, or the same accesses in the order without tile loops, if those have no sets."""
         if self.line_bytes is None:
             return self.executed
         try:
-            return self.line_stream
+            return self.line_sets
         except NoClosedForm as error:
             return self._without_tiles(self.line_bytes, error)
 
-    def _without_tiles(self, line_bytes: int | None, error: NoClosedForm) -> Stream:
+    def _without_tiles(self, line_bytes: int | None, error: NoClosedForm) -> AccessSets:
         """The accesses in the order without tile loops, if that is another legal order; raises `error` if not.
 
         W and the compulsory traffic are the same in all of them.
@@ -107,18 +107,18 @@ class KernelSets:
         return LEAST if largest == 0 else 2 * min(8, largest) + 2 * LEAST
 
     @settled
-    def large_stream(self) -> Stream:
-        """`line_stream` for symbolic sizes from `least` on."""
+    def large_size_sets(self) -> AccessSets:
+        """`line_sets` for symbolic sizes from `least` on."""
         return self.guard(lambda: build(self.kernel, self.given, self.line_bytes, self.least), "the instances")
 
-    def stream_of(self, *, large: bool) -> Stream:
+    def line_sets_of(self, *, large: bool) -> AccessSets:
         """The accesses to lines, for sizes from `least` on or for all sizes."""
-        return self.large_stream if large else self.line_stream
+        return self.large_size_sets if large else self.line_sets
 
     @settled
     def reuses(self) -> tuple[ArrayReuse, ...]:
         """The reuse of each array for large sizes."""
-        return self.guard(lambda: reuse(self.large_stream), AT_CACHE)
+        return self.guard(lambda: reuse(self.large_size_sets), AT_CACHE)
 
     @settled
     def pieces(self) -> tuple[ArrayReuse, ...]:
@@ -129,19 +129,19 @@ class KernelSets:
     def order(self) -> Growth:
         """Which parameters are tile sizes, assumed to be far below the others."""
         loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
-        return growth(self.large_stream.sizes, [loop.step.name for loop in loops if isinstance(loop.step, Sym)])
+        return growth(self.large_size_sets.sizes, [loop.step.name for loop in loops if isinstance(loop.step, Sym)])
 
-    def facts(self, stream: Stream, least: int) -> tuple[Fact, ...]:
+    def facts(self, access_sets: AccessSets, least: int) -> tuple[Fact, ...]:
         """The assumptions of forms that hold for sizes from `least` on."""
-        sizes, out = stream.sizes, list[Fact]()
+        sizes, out = access_sets.sizes, list[Fact]()
         if least > 1:
             tiled = {n for n, _ in sizes.tiled}
             beyond = {n: sizes.beyond.get(n, 0) for n in sizes.symbols}
             out += [at_least(n, least * sizes.divided.get(n, 1) + beyond[n]) for n in sizes.symbols if n not in tiled]
             out += [at_least(n, Quasi.symbol(b) * least + beyond[n]) for n, b in sorted(sizes.tiled)]
         out += [at_least(b, low) for b, low in sizes.least_tile.items() if low > least]
-        if stream.rows_aligned:
-            out.append(RowsAligned(stream.rows_aligned).at(self.given))
+        if access_sets.rows_aligned:
+            out.append(RowsAligned(access_sets.rows_aligned).at(self.given))
         return tuple(out)
 
     def guard(self, compute: Callable[[], T], what: str, operations: int | None = None) -> T:

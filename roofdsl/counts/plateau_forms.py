@@ -66,8 +66,8 @@ class Plateaus:
 
     def __init__(self, sets: KernelSets, convention: Traffic) -> None:
         self.sets, self.convention = sets, convention
-        self.stream, self.order = sets.large_stream, sets.order
-        check_large(self.stream, self.order)
+        self.access_sets, self.order = sets.large_size_sets, sets.order
+        check_large(self.access_sets, self.order)
         self.found = sets.pieces
         self.pieces: list[Piece] = [p for r in self.found for p in (*r.distances, *(r.end_distances or ()))]
         self.counters = [PlateauCounter(r) for r in self.found]
@@ -97,7 +97,7 @@ class Plateaus:
         groups: dict[object, list[Class]] = {}
         for residues, each in rows.items():
             groups.setdefault(tuple(r.told for r in each), []).append(residues)
-        at = self.stream.sizes.known(given)
+        at = self.access_sets.sizes.known(given)
         found: list[PlateauBytes] = []
         for members in groups.values():
             if any(agrees(c, at) for c in members):
@@ -109,7 +109,7 @@ class Plateaus:
     def example(self, given: Mapping[str, int]) -> Class:
         """A class of the first group of `plateau_forms`; the explanation uses this class."""
         rows, _ = self._by_class(given)
-        at = self.stream.sizes.known(given)
+        at = self.access_sets.sizes.known(given)
         return next(c for c in rows if agrees(c, at))
 
     def _told(
@@ -117,7 +117,7 @@ class Plateaus:
     ) -> list[PlateauBytes]:
         """The plateaus that `members` have in common; possible: all classes, None if only one was examined."""
         everywhere = possible is not None and len(members) == len(possible)
-        where = None if everywhere else condition_of(members, possible, self.stream.sizes)
+        where = None if everywhere else condition_of(members, possible, self.access_sets.sizes)
         told = []
         count = len(rows[members[0]])
         for k in range(count):
@@ -159,9 +159,9 @@ class Plateaus:
         """
         if self._every is not None:
             return self._every, True
-        parameters = frozenset(self.stream.sizes.parameter_names())
-        period = periods_of_sets(d.executions for d in self.stream.domains)
-        at = self.stream.sizes.known(given)
+        parameters = frozenset(self.access_sets.sizes.parameter_names())
+        period = periods_of_sets(d.executions for d in self.access_sets.domains)
+        at = self.access_sets.sizes.known(given)
         # Which remainders matter shows only while counting: a count may have a floor that no bound of a loop has. The
         # classes are refined until counting finds no new period.
         while True:
@@ -196,16 +196,16 @@ class Plateaus:
         return opened
 
     def _periods_of(self, piece: Piece) -> dict[str, int]:
-        parameters = frozenset(self.stream.sizes.parameter_names())
+        parameters = frozenset(self.access_sets.sizes.parameter_names())
         return joined(periods_of_sets([piece[0]]), only(parameters, periods([piece[1]])))
 
     def _possible(self, residues: Class) -> bool:
-        return not self.stream.context.is_disjoint(self._point(residues)[1])
+        return not self.access_sets.context.is_disjoint(self._point(residues)[1])
 
     def _point(self, residues: Class) -> tuple[dict[str, int], Any]:
         """Large sizes of a class, also as an isl parameter set."""
         if residues not in self._points:
-            sizes = far_sizes(self.stream.sizes, self.order, residues)
+            sizes = far_sizes(self.access_sets.sizes, self.order, residues)
             self._points[residues] = sizes, point(sizes)
         return self._points[residues]
 
@@ -217,9 +217,9 @@ class Plateaus:
         return self._rows_of[residues]
 
     def _found(self, residues: Class) -> list[Row]:
-        check_executed(self.stream, self.order, residues)
+        check_executed(self.access_sets, self.order, residues)
         key = self.order.key
-        lines = [self.stream.line_bytes[r.name] for r in self.found]
+        lines = [self.access_sets.line_bytes[r.name] for r in self.found]
         smallest = start = Quasi.constant(max(lines, default=0))
         hits = frozenset[int]()
         low: Quasi | None = None
@@ -299,7 +299,7 @@ class Plateaus:
             narrow = tuple(Residue(r.name, own[r.name], r.rest % own[r.name]) for r in residues if r.name in own)
             key = id(piece[0]), narrow
             if key not in self._ranges:
-                self._ranges[key] = piece_range(piece, self.stream.sizes, self.order, narrow)
+                self._ranges[key] = piece_range(piece, self.access_sets.sizes, self.order, narrow)
             found.append(self._ranges[key])
         self._inside[residues] = [r for r in found if r is not None]
         return self._inside[residues]
@@ -311,7 +311,7 @@ class Plateaus:
         if residues not in self._hidden:
             sizes = " and ".join(f"{name} >= {value // 2}" for name, value in self._point(residues)[0].items())
             large = isl.Set(f"[{', '.join(self._point(residues)[0])}] -> {{ : {sizes or 'true'} }}")
-            large = large.intersect(classes_set([residues])).intersect(self.stream.context)
+            large = large.intersect(classes_set([residues])).intersect(self.access_sets.context)
             present = self._present(residues)
             absent = [domain for domain, _ in self.pieces if id(domain) not in present]
             self._hidden[residues] = any(not d.params().is_disjoint(large) for d in absent)
@@ -346,7 +346,7 @@ class Plateaus:
         for domain, value in counted:
             if not domain.is_disjoint(at):
                 total = total + resolved(value, sizes)
-        return self.order.leading(total.substitute(self.stream.sizes.meaning()))
+        return self.order.leading(total.substitute(self.access_sets.sizes.meaning()))
 
     def _total(self, hits: Hits) -> list[Piece]:
         """The total bytes if `hits` hit: each value on an isl parameter set."""
@@ -365,9 +365,9 @@ class Plateaus:
 
     def _moved(self, lines: Iterable[PlateauLines], hits: Hits) -> Any:
         constant = sum(scalar_bytes(self.sets.kernel)[1 if self.convention == "once" else 0 :])
-        stream = self.sets.stream_of(large=hits is not None)
-        total = isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(stream.context.params())
-        for count, size in streamed(stream):
+        access_sets = self.sets.line_sets_of(large=hits is not None)
+        total = isl.PwQPolynomial(f"{{ {constant} }}").intersect_params(access_sets.context.params())
+        for count, size in streamed(access_sets):
             total = total.add(count.scale_val(size))
         for r in lines:
             counts = [r.begun_by_read if self.convention == "load_store" else r.begun]
@@ -384,15 +384,15 @@ class Plateaus:
         return self._forms[key]
 
     def _counted_cases(self, hits: Hits, members: Sequence[Class] | None, conditional: bool) -> Cases:
-        stream, parts = self.sets.stream_of(large=hits is not None), self._total(hits)
-        assumes = self.sets.facts(stream, 1 if hits is None else self.sets.least)
-        context = stream.context
+        access_sets, parts = self.sets.line_sets_of(large=hits is not None), self._total(hits)
+        assumes = self.sets.facts(access_sets, 1 if hits is None else self.sets.least)
+        context = access_sets.context
         if members is not None:
             inside = classes_set(members)
             at = self._point(members[0])[0]
             parts = [(d.intersect(inside), resolved(v, at) if len(members) == 1 else v) for d, v in parts]
             context = context if conditional else context.intersect(inside)
-        return closed_form_of(parts, context, stream.sizes.meaning(), assumes)
+        return closed_form_of(parts, context, access_sets.sizes.meaning(), assumes)
 
 
 def _in_parameters(counted: Any) -> list[Piece]:

@@ -97,7 +97,7 @@ def _uses(at: Sized) -> Iterator[_Use]:
     """The elements of every statement in textual order, each once."""
     import islpy as isl
 
-    from roofdsl.sets.stream import build
+    from roofdsl.sets.access_sets import build
 
     for placed in statements(at.kernel.body):
         if not isinstance(placed.statement, (Assign, Let)):

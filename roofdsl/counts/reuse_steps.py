@@ -12,6 +12,7 @@ from roofdsl.counts.quantity_of import quantity
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.sets.access_sets import AccessSets, Reference
 from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, constant
 from roofdsl.sets.held_at_once import most_held
@@ -19,7 +20,6 @@ from roofdsl.sets.plateaus import Growth, PlateauCounter, PlateauLines, Step, pi
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.residues import Class
 from roofdsl.sets.reuse import ArrayReuse
-from roofdsl.sets.stream import Reference, Stream
 
 BEST, MOST_OPERATIONS = "the room that the best replacement needs", 1_000_000
 """What it is called, and how many operations of the integer-set library it may take: a second or so."""
@@ -36,7 +36,7 @@ class ReuseFacts:
     def __init__(self, closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> None:
         """For the residue class of the first plateaus under this convention, for sizes such as `values`."""
         self.closed, self.values = closed, values
-        self.stream: Stream = closed.large_stream
+        self.access_sets: AccessSets = closed.large_size_sets
         self.found: tuple[ArrayReuse, ...] = closed.pieces
         self.order: Growth = closed.order
         rows = closed.plateaus(convention)
@@ -96,7 +96,7 @@ class ReuseFacts:
 
     def _bounds(self, part: Any, distance: Quasi) -> tuple[Quasi, Quasi] | None:
         """The leading terms of the least and the greatest distance; None if there is none for large sizes."""
-        found = piece_range((part, distance), self.stream.sizes, self.order, self.residues)
+        found = piece_range((part, distance), self.access_sets.sizes, self.order, self.residues)
         return None if found is None else (found.low, found.high)
 
     def _carried(self, reuse: ArrayReuse, domain: Any) -> list[tuple[str, str | None, bool, Any]]:
@@ -106,7 +106,7 @@ class ReuseFacts:
         import islpy as isl
 
         found = []
-        for r in self.stream.references:
+        for r in self.access_sets.references:
             if r.array.name != reuse.name:
                 continue
             part = domain.intersect(r.domain)
@@ -175,7 +175,7 @@ class ReuseFacts:
             return row
         try:
             most = form_within(
-                lambda: most_held(self.found, hits, self.stream, self.order, self.residues), BEST, MOST_OPERATIONS
+                lambda: most_held(self.found, hits, self.access_sets, self.order, self.residues), BEST, MOST_OPERATIONS
             )
         except NoClosedForm:
             return row
@@ -202,7 +202,7 @@ def constant_form(value: Quasi) -> Cases:
 
 
 def _loop_names(kernel: Kernel) -> dict[str, str]:
-    """The loop variable of each dimension t0, t1, ... of the access stream: loops in order of the text."""
+    """The loop variable of each dimension t0, t1, ... of the time space T: loops in order of the text."""
     names: dict[tuple[int, ...], str] = {}
     for placed in statements(kernel.body):
         for depth, loop in enumerate(placed.loops):

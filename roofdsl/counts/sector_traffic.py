@@ -62,10 +62,10 @@ def register_bytes_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[int, i
     This is rule 10. Scalars are loaded and stored once per execution (rule 8). Raises CommandError for missing or
     illegal sizes.
     """
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
     if is_indirect(at.kernel):
@@ -203,12 +203,12 @@ def _found(at: Sized, where: Transfers, convention: Traffic, executed: int, long
 
 def _lines(at: Sized, where: Transfers, operations: int) -> tuple[ArrayLines, ...]:
     """Sectors by integer sets. Raises NoAnswer, TooHard."""
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.count import count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding
     from roofdsl.sets.previous import NotCertified
     from roofdsl.sets.sectors import sector_residencies
-    from roofdsl.sets.stream import build
 
     if where.cache_bytes is None or where.line_bytes == where.moved_bytes:
         return lines_by_sets(at, where.cache_bytes, where.moved_bytes, operations)

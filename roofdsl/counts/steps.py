@@ -28,11 +28,11 @@ from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.model import Assign, Count, Kernel, Traffic
 from roofdsl.loops.streams import has_streams
+from roofdsl.sets.access_sets import Reference
 from roofdsl.sets.cases import Case, Cases, closed_form
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.misses import Residencies
 from roofdsl.sets.quasi import Quasi
-from roofdsl.sets.stream import Reference
 
 
 def steps_of(
@@ -125,7 +125,7 @@ def source_text(source: Source, span: Span) -> str:
 def _arrays(closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> tuple[ArrayStep, ...]:
     try:
         counted = {r.array: r for r in closed.residencies}
-        references = _references(closed.line_stream.references)
+        references = _references(closed.line_sets.references)
     except NoClosedForm:
         return ()
     arrays = {a.name: a for a in closed.kernel.arrays}
@@ -160,7 +160,7 @@ def _arrays(closed: ClosedForms, convention: Traffic, values: Mapping[str, int])
 
 
 def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
-    stream = closed.line_stream
+    access_sets = closed.line_sets
 
     def form() -> Cases:
         parts = getattr(r, part)
@@ -168,7 +168,7 @@ def _compulsory_bytes(closed: ClosedForms, r: Residencies, part: str) -> Cases:
         if count is None:
             return Cases(())
         count = count.scale_val(r.bytes)
-        return closed_form(count, stream.context, stream.sizes.meaning(), closed.facts(stream, 1))
+        return closed_form(count, access_sets.context, access_sets.sizes.meaning(), closed.facts(access_sets, 1))
 
     return closed.guard(form, "the steps")
 
@@ -182,7 +182,7 @@ def _scaled(q: Quantity, by: int) -> Quantity:
 
 def _first(closed: ClosedForms, r: Residencies) -> Access:
     """The first kind of access to the elements of one array, and whether the other kind follows."""
-    refs = [ref for ref in closed.line_stream.references if ref.array.name == r.array]
+    refs = [ref for ref in closed.line_sets.references if ref.array.name == r.array]
     writes = any(ref.writes for ref in refs)
     reads = any(ref.reads_first for ref in refs)
     if not writes:

@@ -15,7 +15,7 @@ from roofdsl.loops.streams import has_streams
 from roofdsl.sets.quasi import Quasi
 
 if TYPE_CHECKING:
-    from roofdsl.sets.stream import Domain, Stream
+    from roofdsl.sets.access_sets import AccessSets, Domain
 
 
 def streamed_at(at: Sized) -> int:
@@ -25,10 +25,10 @@ def streamed_at(at: Sized) -> int:
 
 @lru_cache(maxsize=64)
 def _streamed_at(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
 
     with limited(f"the stores of kernel {kernel.name} that bypass the caches"):
         domains = executions_past_caches(build(kernel, dict(values), None))
@@ -39,30 +39,30 @@ def streamed_form(kernel: Kernel) -> Quasi:
     """The bytes in the parameters of a kernel with its directives applied. Raises NoClosedForm for several cases."""
     if not has_streams(kernel):
         return Quasi.constant(0)
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cases import closed_form
-    from roofdsl.sets.stream import build
 
-    stream = build(kernel, {}, None)
+    access_sets = build(kernel, {}, None)
     total = None
-    for count, size in streamed(stream):
+    for count, size in streamed(access_sets):
         part = count.scale_val(size)
         total = part if total is None else total.add(part)
-    found = closed_form(total, stream.context, stream.sizes.meaning(), ()).single
+    found = closed_form(total, access_sets.context, access_sets.sizes.meaning(), ()).single
     if found is None:
         raise NoClosedForm("stores that bypass the caches are as many as cases of the sizes say")
     return found
 
 
-def executions_past_caches(stream: Stream) -> list[tuple[Any, int]]:
+def executions_past_caches(access_sets: AccessSets) -> list[tuple[Any, int]]:
     """(an isl.Set of the executions, bytes that each moves) for every statement that makes such stores."""
-    return [(d.executions, _bytes(d)) for d in stream.domains if _bytes(d)]
+    return [(d.executions, _bytes(d)) for d in access_sets.domains if _bytes(d)]
 
 
-def streamed(stream: Stream) -> list[tuple[Any, int]]:
+def streamed(access_sets: AccessSets) -> list[tuple[Any, int]]:
     """(the number of executions as an isl.PwQPolynomial, bytes that each moves), as `executions_past_caches`."""
     from roofdsl.sets.cardinality import cardinality
 
-    return [(cardinality(executions), size) for executions, size in executions_past_caches(stream)]
+    return [(cardinality(executions), size) for executions, size in executions_past_caches(access_sets)]
 
 
 def _bytes(domain: Domain) -> int:

@@ -95,10 +95,10 @@ def access_count(at: Sized) -> int:
 
 @lru_cache(maxsize=64)
 def _access_count(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
 
     total = 0
     with limited(f"the number of accesses of kernel {kernel.name}"):
@@ -290,23 +290,23 @@ def lines_by_sets(
     at: Sized, cache_bytes: int | None, line_bytes: int | None, operations: int
 ) -> tuple[ArrayLines, ...]:
     """Line counts by integer sets. Raises NoAnswer, TooHard."""
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.compulsory import compulsory
     from roofdsl.sets.count import MAX_GRID, count_number
     from roofdsl.sets.library import LibraryFailure, limited
     from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
     from roofdsl.sets.previous import NotCertified
     from roofdsl.sets.reuse import reuse
-    from roofdsl.sets.stream import build
 
     grid = min(MAX_GRID, operations * _GRID_POINTS_PER_OPERATION)
     try:
         with limited(f"the traffic at these sizes of kernel {at.name}", operations):
-            stream = build(at.kernel, at.values, line_bytes)
+            access_sets = build(at.kernel, at.values, line_bytes)
             if cache_bytes is None:
-                found = compulsory(stream)
+                found = compulsory(access_sets)
             else:
                 rule = exceeding(Quasi.constant(cache_bytes), Fresh())
-                found = tuple(residencies(r, rule) for r in reuse(stream))
+                found = tuple(residencies(r, rule) for r in reuse(access_sets))
             return tuple(
                 ArrayLines(
                     r.array,

@@ -36,10 +36,10 @@ def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_b
 def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) -> tuple[int, int]:
     import islpy as isl
 
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
 
     warp, sector_bytes = sizes
     lanes = _lanes(placed)

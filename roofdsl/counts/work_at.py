@@ -13,10 +13,10 @@ from roofdsl.loops.sized import sized
 
 def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
     """Exact operation counts at `params`. Raises CommandError for missing or illegal sizes, TooHard."""
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
-    from roofdsl.sets.stream import build
 
     at = sized(kernel, params)
     if is_indirect(at.kernel):
@@ -24,5 +24,5 @@ def work_at(kernel: Kernel, params: Mapping[str, int]) -> WorkAt:
 
         return work_of_data(at)
     with limited(f"W at these sizes of kernel {kernel.name}"):
-        stream = build(at.kernel, at.values, None)
-        return weighed(operation_counts(at.kernel), [number(cardinality(d.executions)) for d in stream.domains])
+        access_sets = build(at.kernel, at.values, None)
+        return weighed(operation_counts(at.kernel), [number(cardinality(d.executions)) for d in access_sets.domains])

@@ -97,9 +97,9 @@ def _innermost(placed: Sequence[PlacedStatement]) -> set[tuple[int, ...]]:
 
 
 def _executions(at: Sized, placed: PlacedStatement) -> int:
+    from roofdsl.sets.access_sets import build
     from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
-    from roofdsl.sets.stream import build
 
     (domain,) = build(alone(at.kernel, placed), at.values, None).domains
     return number(cardinality(domain.executions))

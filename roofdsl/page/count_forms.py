@@ -194,7 +194,7 @@ times as a line has elements.
 def large_sizes(forms: ClosedForms, per_line: int) -> tuple[Compared, ...]:
     """The sizes at which plateaus begin and end about where their leading terms say. per_line: elements in a line."""
     times = max(LEAST_TIMES, per_line)
-    stated = (fact for fact in forms.facts(forms.large_stream, forms.least) if isinstance(fact, Compared))
+    stated = (fact for fact in forms.facts(forms.large_size_sets, forms.least) if isinstance(fact, Compared))
     return tuple(replace(f, right=f.right * times) if f.right.is_constant() else f for f in stated)
 
 

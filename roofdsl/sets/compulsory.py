@@ -6,17 +6,17 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.access_sets import AccessSets, Reference
 from roofdsl.sets.library import first_images
 from roofdsl.sets.misses import Part, Residencies
 from roofdsl.sets.previous import NotCertified
 from roofdsl.sets.reuse import by_array, touches
-from roofdsl.sets.stream import Reference, Stream
 
 
-def compulsory(stream: Stream) -> tuple[Residencies, ...]:
+def compulsory(access_sets: AccessSets) -> tuple[Residencies, ...]:
     """One `Residencies` per array, in points of its lines. Raises NotCertified if first accesses are in doubt."""
     found = []
-    for name, refs in by_array(stream).items():
+    for name, refs in by_array(access_sets).items():
         touch = touches(refs)
         lines = touch.range().coalesce()
         reading = lines
@@ -28,7 +28,7 @@ def compulsory(stream: Stream) -> tuple[Residencies, ...]:
         writers = [r for r in refs if r.writes]
         if writers and refs[0].array.intent != "temp":
             stored = (Part(touches(writers).range().coalesce()),)
-        found.append(Residencies(name, stream.line_bytes[name], Part(lines), Part(reading.coalesce()), stored))
+        found.append(Residencies(name, access_sets.line_bytes[name], Part(lines), Part(reading.coalesce()), stored))
     return tuple(found)
 
 
@@ -48,6 +48,6 @@ def first_access(touch: Any) -> Any:
     raise NotCertified("the first access to a line")
 
 
-def footprint(stream: Stream) -> list[tuple[Reference, Any]]:
+def footprint(access_sets: AccessSets) -> list[tuple[Reference, Any]]:
     """(a reference, isl.Set of the touched elements or lines) for every touched array."""
-    return [(refs[0], touches(refs).range().coalesce()) for refs in by_array(stream).values()]
+    return [(refs[0], touches(refs).range().coalesce()) for refs in by_array(access_sets).values()]

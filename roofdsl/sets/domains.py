@@ -1,8 +1,8 @@
 """The iteration domains of statements: the loops and guards around them, as text for the integer-set library.
 
-`surroundings` walks the loops for all integer sets. For `stream`, `LoopDims` turns them into dimensions: counters, and
-digits of symbolic tile sizes. It refuses loops without an affine form. `instances` makes one dimension of every loop
-variable and leaves out what it cannot express.
+`surroundings` walks the loops for all integer sets. For `access_sets`, `LoopDims` turns them into dimensions: counters,
+and digits of symbolic tile sizes. It refuses loops without an affine form. `instances` makes one dimension of every
+loop variable and leaves out what it cannot express.
 """
 
 from __future__ import annotations

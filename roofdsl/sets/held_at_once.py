@@ -13,6 +13,7 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.cardinality import added, cardinality
 from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount
@@ -20,21 +21,20 @@ from roofdsl.sets.plateaus import Growth, piece_range
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.residues import Class
 from roofdsl.sets.reuse import ArrayReuse
-from roofdsl.sets.stream import Stream
 
 MOST_PARTS = 20
 """Of what is held of an array at a time: more take seconds to count."""
 
 
 def most_held(
-    found: Iterable[ArrayReuse], hits: Collection[int], stream: Stream, order: Growth, residues: Class
+    found: Iterable[ArrayReuse], hits: Collection[int], access_sets: AccessSets, order: Growth, residues: Class
 ) -> Quasi | None:
     """The leading terms of the most bytes that are held at once, for large sizes; None if nothing is held.
 
     hits: id() of those pieces of the reuse distances whose accesses find their line. Raises TooHard, CannotCount.
     """
     # One instant of an innermost iteration is enough: within it, what is held changes by a few lines only.
-    last = {d.placed.position[:-1]: d.executions for d in stream.domains}
+    last = {d.placed.position[:-1]: d.executions for d in access_sets.domains}
     instants = reduce(lambda a, b: a.union(b), last.values()).coalesce()
     counts = []
     for reuse in found:
@@ -48,7 +48,7 @@ def most_held(
                 counts.append(cardinality(held).scale_val(isl.Val(reuse.bytes)))
     if not counts:
         return None
-    ranges = (piece_range(piece, stream.sizes, order, residues) for piece in pieces(added(counts)))
+    ranges = (piece_range(piece, access_sets.sizes, order, residues) for piece in pieces(added(counts)))
     most = [each.high for each in ranges if each is not None]
     return max(most, key=order.key, default=None)
 

@@ -19,9 +19,9 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.access_sets import Reference
 from roofdsl.sets.cardinality import added
 from roofdsl.sets.images import Images
-from roofdsl.sets.stream import Reference
 from roofdsl.sets.whole_iterations import Offset, point, touched_boxes, without_place, without_places
 
 _OUT, _SET = isl.dim_type.out, isl.dim_type.set

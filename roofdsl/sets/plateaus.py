@@ -16,6 +16,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import replace
+from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.cardinality import Counted, by_domain, cardinality, total_of
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
@@ -25,7 +26,6 @@ from roofdsl.sets.quasi import Monomial, Quasi
 from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.sizes import Sizes, quotient
-from roofdsl.sets.stream import Stream
 
 Weight = tuple[int, int]
 """(degree in extents, degree in tile sizes): the order of growth of a monomial."""
@@ -123,28 +123,28 @@ def _parameter_set(text: str) -> Any:
     return isl.Set(text)
 
 
-def check_large(stream: Stream, order: Growth) -> None:
-    """Raises CannotCount if `stream` has no large sizes, or if some statement is not executed for them.
+def check_large(access_sets: AccessSets, order: Growth) -> None:
+    """Raises CannotCount if `access_sets` has no large sizes, or if some statement is not executed for them.
 
     This is checked for all remainders at once before anything is counted; `check_executed` checks one class of
     remainders.
     """
-    large = (far_sizes(stream.sizes, order, falling=falling) for falling in (False, True))
-    near = [_near(sizes).intersect(stream.context) for sizes in large]
+    large = (far_sizes(access_sets.sizes, order, falling=falling) for falling in (False, True))
+    near = [_near(sizes).intersect(access_sets.context) for sizes in large]
     if near[0].is_empty():
         raise CannotCount(NO_LARGE_SIZES)
-    if any(not at.is_empty() and _left_out(stream, at) for at in near):
+    if any(not at.is_empty() and _left_out(access_sets, at) for at in near):
         raise CannotCount(WHICH_IS_LARGER)
 
 
-def check_executed(stream: Stream, order: Growth, residues: Class = ()) -> None:
+def check_executed(access_sets: AccessSets, order: Growth, residues: Class = ()) -> None:
     """Raises CannotCount if a statement is executed for large sizes in one order and not in another.
 
     An example is a filter that may be as large as its image: then nothing can be said for large sizes.
     """
     for falling in (False, True):
-        at = far_point(stream.sizes, order, residues, falling=falling).intersect(stream.context)
-        if not at.is_empty() and _left_out(stream, at):
+        at = far_point(access_sets.sizes, order, residues, falling=falling).intersect(access_sets.context)
+        if not at.is_empty() and _left_out(access_sets, at):
             raise CannotCount(WHICH_IS_LARGER)
 
 
@@ -161,9 +161,9 @@ def _near(sizes: Mapping[str, int]) -> Any:
     return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
 
 
-def _left_out(stream: Stream, at: Any) -> bool:
+def _left_out(access_sets: AccessSets, at: Any) -> bool:
     """Whether a statement is executed at none of the sizes `at`."""
-    return any(d.executions.intersect_params(at).is_empty() for d in stream.domains)
+    return any(d.executions.intersect_params(at).is_empty() for d in access_sets.domains)
 
 
 def exact_domains(reuses: tuple[ArrayReuse, ...]) -> tuple[ArrayReuse, ...]:

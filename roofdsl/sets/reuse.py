@@ -14,6 +14,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
+from roofdsl.sets.access_sets import AccessSets, Reference
 from roofdsl.sets.cardinality import added, cardinality, joined, require_few_floors
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
@@ -23,7 +24,6 @@ from roofdsl.sets.previous import Claim, claimed_previous, previous_access
 from roofdsl.sets.previous_by_pairs import MANY_PAIRS, previous_by_pairs
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.slices import sliced
-from roofdsl.sets.stream import Reference, Stream
 from roofdsl.sets.whole_iterations import in_few_boxes, in_one_box, without_place
 
 
@@ -96,10 +96,10 @@ def union(references: Sequence[Reference]) -> Any:
     return total
 
 
-def by_array(stream: Stream) -> dict[str, list[Reference]]:
+def by_array(access_sets: AccessSets) -> dict[str, list[Reference]]:
     """References grouped by array, in textual order."""
     groups: dict[str, list[Reference]] = {}
-    for r in stream.references:
+    for r in access_sets.references:
         groups.setdefault(r.array.name, []).append(r)
     return groups
 
@@ -281,11 +281,11 @@ def reuse_distance(previous: Any, touched: Touched) -> Any:
     return joined(counts) if counts else None
 
 
-def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
-    """The reuse of every array of the stream. Raises NotCertified, and TooHard (through the library's limit)."""
-    groups = by_array(stream)
+def reuse(access_sets: AccessSets) -> tuple[ArrayReuse, ...]:
+    """The reuse of every array. Raises NotCertified, and TooHard (through the library's limit)."""
+    groups = by_array(access_sets)
     touch = {name: touches(refs) for name, refs in groups.items()}
-    touched = Touched(groups, stream.line_bytes)
+    touched = Touched(groups, access_sets.line_bytes)
     found = []
     # Those of all arrays are looked at before the first is certified: some have too many floors to be counted.
     claims = {name: _claimed(refs, touch[name]) for name, refs in groups.items()}
@@ -295,7 +295,7 @@ def reuse(stream: Stream) -> tuple[ArrayReuse, ...]:
         found.append(
             ArrayReuse(
                 name,
-                stream.line_bytes[name],
+                access_sets.line_bytes[name],
                 touch[name],
                 everything,
                 _union([r.domain for r in refs if r.writes], everything),

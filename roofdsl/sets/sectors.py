@@ -11,15 +11,15 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.misses import CannotCount, Curved, Part, Residencies, Rule, missing
 from roofdsl.sets.polynomial_bounds import bounds
 from roofdsl.sets.previous import previous_access
 from roofdsl.sets.reuse import ArrayReuse, by_array, reuse, touches
-from roofdsl.sets.stream import Stream
 
 
-def sector_residencies(lines: Stream, sectors: Stream, rule: Rule) -> tuple[Residencies, ...]:
-    """The residencies of all arrays, counted in the lines of `sectors`; `lines` is the same stream in whole lines.
+def sector_residencies(lines: AccessSets, sectors: AccessSets, rule: Rule) -> tuple[Residencies, ...]:
+    """The residencies of all arrays, counted in the lines of `sectors`; `lines` has the same accesses in whole lines.
 
     Raises CannotCount if line misses are not affine sets, and NotCertified and TooHard as `reuse` does.
     """

@@ -13,8 +13,8 @@ from typing import Any
 
 import islpy as isl
 
+from roofdsl.sets.access_sets import Reference
 from roofdsl.sets.images import Images
-from roofdsl.sets.stream import Reference
 
 Offset = tuple[int, ...]
 Box = tuple[Offset, Offset]

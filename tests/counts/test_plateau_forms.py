@@ -261,6 +261,6 @@ kernel f(n, m, r):
 def test_what_cannot_be_said_of_large_sizes_is_known_before_a_distance_is_counted(
     assumption: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("roofdsl.counts.kernel_sets.reuse", lambda stream: pytest.fail("distances were counted"))
+    monkeypatch.setattr("roofdsl.counts.kernel_sets.reuse", lambda access_sets: pytest.fail("distances were counted"))
     with pytest.raises(NoClosedForm, match=why):
         ClosedForms(kernel_of(FILTERED.format(assumption)), {}).plateau_forms("load_store")

@@ -11,8 +11,8 @@ import pytest
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply
+from roofdsl.sets.access_sets import build
 from roofdsl.sets.instances import Encoder, variable
-from roofdsl.sets.stream import build
 from tests.oracle.loading import kernel_of
 
 TEXT = """kernel k(n, m):
@@ -61,8 +61,8 @@ def points(found: Any) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (5, 3), (4, 9)])
 def test_sets_hold_what_is_executed(text: str, n: int, m: int) -> None:
     at = sized(kernel_of(text), {"n": n, "m": m})
-    stream = build(at.kernel, at.values, None)
-    for k, (placed, domain) in enumerate(zip(statements(at.kernel.body), stream.domains, strict=True)):
+    access_sets = build(at.kernel, at.values, None)
+    for k, (placed, domain) in enumerate(zip(statements(at.kernel.body), access_sets.domains, strict=True)):
         expected = list(executions(placed, at.values))
         encoder = Encoder(at.kernel, at.values)
         found = encoder.make([variable("x", loop.var) for loop in placed.loops], encoder.domain(placed, "x"))
@@ -74,8 +74,8 @@ def test_sets_hold_what_is_executed(text: str, n: int, m: int) -> None:
 @pytest.mark.parametrize("text", [PLAIN, TILED])
 def test_symbolic_sets_hold_the_same_at_every_size(text: str) -> None:
     kernel = apply(kernel_of(text))
-    stream = build(kernel, {}, None)
-    for placed, domain in zip(statements(kernel.body), stream.domains, strict=True):
+    access_sets = build(kernel, {}, None)
+    for placed, domain in zip(statements(kernel.body), access_sets.domains, strict=True):
         encoder = Encoder(kernel)
         found = encoder.make([variable("x", loop.var) for loop in placed.loops], encoder.domain(placed, "x"))
         for n, m in [(3, 4), (6, 2)]:

@@ -61,11 +61,11 @@ def test_misses_of_a_wide_stencil_are_what_a_cache_sees(text: str) -> None:
 @pytest.mark.parametrize("text", [WIDE, TWINS], ids=["wide", "twins"])
 def test_distances_in_symbols_are_those_counted_access_by_access(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without what iterations, and arrays, have in common, on every point of every array's accesses."""
-    stream = ClosedForms(kernel_of(text), {}).large_stream
-    shared = reuse(stream)
+    access_sets = ClosedForms(kernel_of(text), {}).large_size_sets
+    shared = reuse(access_sets)
     monkeypatch.setattr("roofdsl.sets.reuse.alike", lambda groups: {name: name for name in groups})
     monkeypatch.setattr("roofdsl.sets.reuse.one_body", lambda *_: None)
-    for here, there in zip(shared, reuse(stream), strict=True):
+    for here, there in zip(shared, reuse(access_sets), strict=True):
         assert _at(here, 24, 26) == _at(there, 24, 26)
 
 
@@ -88,9 +88,9 @@ def _at(found: ArrayReuse, n: int, m: int) -> dict[tuple[int, ...], int]:
 
 def test_windows_are_counted_once_for_all_accesses_as_far_apart() -> None:
     """Accesses to x are one iteration apart in a row, or one row and some iterations: 21 parts share five windows."""
-    stream = ClosedForms(kernel_of(WIDE), {}).large_stream
-    groups = by_array(stream)
-    touched = Touched(groups, stream.line_bytes)
+    access_sets = ClosedForms(kernel_of(WIDE), {}).large_size_sets
+    groups = by_array(access_sets)
+    touched = Touched(groups, access_sets.line_bytes)
     assert touched._body is not None and set(touched._body.offsets) == {"x", "c", "y"}
     parts = previous_access(touched.touch["x"]).make_disjoint().get_basic_maps()
     assert len(touched.bytes_since([isl.Map.from_basic_map(p) for p in parts])) == len(parts)

@@ -79,9 +79,9 @@ def test_no_array_is_certified_where_another_has_too_many_floors(monkeypatch: py
 
     monkeypatch.setattr(previous, "certify_previous", certified)
     monkeypatch.setattr(reuse, "require_few_floors", refuse_the_second(iter(range(2))))
-    stream = ClosedForms(model("gemv"), {}).large_stream
+    access_sets = ClosedForms(model("gemv"), {}).large_size_sets
     with pytest.raises(TooHard, match="the second"):
-        reuse.reuse(stream)
+        reuse.reuse(access_sets)
 
 
 def refuse_the_second(calls: Iterator[int]) -> Callable[[object], None]:

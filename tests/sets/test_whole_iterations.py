@@ -45,9 +45,9 @@ def test_large_sets_of_points_are_left_as_they_are() -> None:
 
 @pytest.mark.parametrize("name", ["heat3d_time", "stencil27", "gsrb_fp", "jacobi2d_time"])
 def test_boxes_touch_what_the_references_touch(name: str) -> None:
-    stream = ClosedForms(model(name), {}).large_stream
-    groups = by_array(stream)
-    touched = Touched(groups, stream.line_bytes)
+    access_sets = ClosedForms(model(name), {}).large_size_sets
+    groups = by_array(access_sets)
+    touched = Touched(groups, access_sets.line_bytes)
     for array, references in groups.items():
         boxes = touched_boxes(references, touched._images[array])
         assert boxes.is_equal(without_place(union(references)))
@@ -79,8 +79,8 @@ def test_misses_of_two_stencils_in_turn_are_what_a_cache_sees() -> None:
 
 
 def test_two_bodies_are_counted_in_boxes() -> None:
-    stream = ClosedForms(kernel_of(TWO_BODIES), {}).large_stream
-    touched = Touched(by_array(stream), stream.line_bytes)
+    access_sets = ClosedForms(kernel_of(TWO_BODIES), {}).large_size_sets
+    touched = Touched(by_array(access_sets), access_sets.line_bytes)
     assert touched._boxes is not None
     assert sum(len(box.get_basic_maps()) for box in touched._boxes.values()) == 5  # two rows, a square, two results
 

@@ -50,7 +50,7 @@ class Domain:
 
 
 @dataclass(frozen=True)
-class Stream:
+class AccessSets:
     """All accesses of a kernel as integer sets.
 
     context: isl parameter set on which the sets are stated. line_bytes: array name -> bytes of one location.
@@ -66,8 +66,8 @@ class Stream:
     rows_aligned: tuple[Row, ...]
 
 
-def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> Stream:
-    """The access stream of `kernel` (directives applied) with some parameters as `numbers`.
+def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> AccessSets:
+    """All accesses of `kernel` (directives applied) with some parameters as `numbers`.
 
     line_bytes: the line size, or None for lines of one element. least: every symbolic parameter, and every number of
     tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form, and
@@ -81,7 +81,7 @@ def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, le
         if isinstance(loop.step, Sym) and loop.step.name not in numbers
     )
     known = sizes(used_parameters(kernel), kernel.assumptions, numbers, steps)
-    return _Builder(kernel, known, line_bytes, least).stream()
+    return _Builder(kernel, known, line_bytes, least).access_sets()
 
 
 class _Builder:
@@ -93,7 +93,7 @@ class _Builder:
 
     # ---- statements ----
 
-    def stream(self) -> Stream:
+    def access_sets(self) -> AccessSets:
         rows: list[tuple[PlacedStatement, list[str], dict[str, Pair], list[str]]] = []
         places = _places(self.placed)
         for placed in self.placed:
@@ -125,7 +125,7 @@ class _Builder:
                     Reference(element.array, element, reads_first, writes, count, location.domain(), location)
                 )
         context = self._context(head)
-        return Stream(
+        return AccessSets(
             self.kernel,
             self.sizes,
             tuple(Domain(d.placed, d.executions.intersect_params(context)) for d in domains),
