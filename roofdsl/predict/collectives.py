@@ -83,7 +83,7 @@ class Collective(Record):
         return link_seconds(self.bandwidth_bytes_per_s).at({"bytes": self.link_bytes, "latency": latency_s})
 
     @property
-    def even_bytes(self) -> Fraction | None:
+    def break_even_bytes(self) -> Fraction | None:
         """The array size whose bytes take as long as the latencies of the steps; None without latency."""
         delay = self.steps * self.latency_s
         return delay * self.bandwidth_bytes_per_s / self.share if delay and self.share else None
@@ -103,7 +103,7 @@ class Collective(Record):
             "steps": self.steps,
             "latency_s": float(self.latency_s),
             "time_s": float(self.time_s),
-            "even_bytes": None if self.even_bytes is None else float(self.even_bytes),
+            "even_bytes": None if self.break_even_bytes is None else float(self.break_even_bytes),
         }
 
 

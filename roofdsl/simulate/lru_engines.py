@@ -157,9 +157,9 @@ class BySegments(_Walk):
         if self.until_growth is None and self.cost >= SOON:
             self.until_growth = SOON if _growing_is_compiled() else LATE
         if self.growth is None and self.until_growth is not None and self.cost >= self.until_growth:
-            from roofdsl.simulate.segment_tables import copies_of, growth_of
+            from roofdsl.simulate.segment_tables import growth_of, repeating_starts
 
-            copies = copies_of(self.program, self.cursor, self.cache, self.blocks)
+            copies = repeating_starts(self.program, self.cursor, self.cache, self.blocks)
             self.growth = growth_of(self.tables, self.cursor, *own), copies
         if self.growth is None:
             with first_call(run_skipping):

@@ -1,4 +1,4 @@
-"""The tables of `segment_skip.py`, `segment_growth.py` and `segment_copies.py` for a program: the loops whose
+"""The tables of `segment_skip.py`, `segment_growth.py` and `segment_copies.py` for a compiled kernel: the loops whose
 iterations repeat, and work space.
 """
 
@@ -33,7 +33,7 @@ MOST_GROWING = 256  # segments of a growing top
 MOST_NEW = 1024
 MOST_COLUMNS = 512  # of segments that one block touches, with those emptied meanwhile
 MOST_RECORDS = 256  # the longest period of an outer loop for which records are kept
-MOST_LINES, MOST_FIRST_LINES = 1 << 26, 1 << 23  # of a program, and of all records
+MOST_LINES, MOST_FIRST_LINES = 1 << 26, 1 << 23  # of a compiled kernel, and of all records
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
@@ -98,7 +98,7 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
     )
 
 
-def copies_of(program: Program, cursor: Cursor, cache: List, blocks: Blocks) -> Copies:
+def repeating_starts(program: Program, cursor: Cursor, cache: List, blocks: Blocks) -> Copies:
     """The loops that begin by repeating what they did in an earlier iteration of the loop around them."""
     from roofdsl.simulate.first_lines import work_space
     from roofdsl.simulate.segment_copies import (

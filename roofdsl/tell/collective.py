@@ -25,8 +25,8 @@ def _rows(c: Collective) -> list[tuple[str, str]]:
         ("steps", f"{c.steps}" + (f", {show_time(c.latency_s)} each" if c.latency_s else "")),
         ("time", show_time(c.time_s)),
     ]
-    if c.even_bytes is not None:
-        rows.append(("latency is half", f"of the time at {show_bytes(c.even_bytes)}"))
+    if c.break_even_bytes is not None:
+        rows.append(("latency is half", f"of the time at {show_bytes(c.break_even_bytes)}"))
     if c.time_s:
         rows.append(("array over time", show_bandwidth(c.size_bytes / c.time_s)))
     return rows

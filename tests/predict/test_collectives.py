@@ -147,10 +147,12 @@ def test_latency_is_paid_each_step() -> None:
     found = collective("all-reduce", 1000, Network(8, Fraction(10**9), latency_s=Fraction(1, 10**6)))
     assert found.steps == 14
     assert found.time_s == Fraction(1750, 10**9) + Fraction(14, 10**6)
-    assert found.even_bytes is not None
-    even = collective("all-reduce", int(found.even_bytes), Network(8, Fraction(10**9), latency_s=Fraction(1, 10**6)))
+    assert found.break_even_bytes is not None
+    even = collective(
+        "all-reduce", int(found.break_even_bytes), Network(8, Fraction(10**9), latency_s=Fraction(1, 10**6))
+    )
     assert even.transfer_s == even.steps * even.latency_s
-    assert collective("all-reduce", 1000, Network(8, Fraction(10**9))).even_bytes is None
+    assert collective("all-reduce", 1000, Network(8, Fraction(10**9))).break_even_bytes is None
 
 
 def test_a_machines_link() -> None:
