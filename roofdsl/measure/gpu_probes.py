@@ -100,7 +100,7 @@ extern "C" __global__ void probe_copy(double2 *a, const double2 *b, long long n,
 
 
 @dataclass(frozen=True)
-class Occupancy:
+class OccupancyPoint:
     """One stream at one occupancy: the resident threads of the whole device, the bytes of one round of a thread, and
     bytes/s.
     """
@@ -131,7 +131,7 @@ class Probes:
     l1: Rate
     shared: Rate
     latencies_s: tuple[tuple[str, float], ...]
-    occupancies: tuple[Occupancy, ...]
+    occupancies: tuple[OccupancyPoint, ...]
     laws: tuple[tuple[str, Law], ...]
 
 
@@ -139,7 +139,7 @@ RateOf = Callable[[Driver, Callable[[int], None], float, int], Rate]
 
 
 def probe(device: Driver, about: dict[str, Any], samples: int, rate_of: RateOf, memory: str) -> Probes:
-    """All of them, in about 10 seconds. `rate_of` is that of characterize_gpu."""
+    """Measures all numbers of `Probes`, in about 10 seconds. `rate_of` is that of characterize_gpu."""
     import numpy as np
 
     functions = device.compile(SOURCE)
@@ -195,7 +195,7 @@ def _latency(device: Driver, function: Any, size: int, samples: int) -> float:
 
 def _occupancy(  # noqa: PLR0917
     device: Driver, function: Any, stream: str, values: list[Any], at: tuple[int, int], samples: int
-) -> Occupancy:
+) -> OccupancyPoint:
     threads, blocks = at
 
     def run() -> None:
@@ -204,10 +204,10 @@ def _occupancy(  # noqa: PLR0917
     device.elapsed([run])
     moved = ROUND_BYTES[stream] * int(values[2])
     per_s = median([moved / device.elapsed([run]) for _ in range(samples)])
-    return Occupancy(stream, threads * blocks, ROUND_BYTES[stream], per_s)
+    return OccupancyPoint(stream, threads * blocks, ROUND_BYTES[stream], per_s)
 
 
-def fitted(points: Sequence[Occupancy]) -> Law:
+def fitted(points: Sequence[OccupancyPoint]) -> Law:
     """The law of operators/bandwidth.py that fits best.
 
     For every exponent p, latency^p and bandwidth^-p are linear in rate^-p, and a least-squares fit of relative errors
