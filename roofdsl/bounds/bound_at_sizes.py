@@ -18,7 +18,7 @@ from roofdsl.sets.cases import Cases
 COMPULSORY = "compulsory"
 
 DIGITS = 10**30
-"""Constants that are no fractions are rounded up to a multiple of one over this number."""
+"""Irrational constants are rounded up to a multiple of one over this number."""
 
 ROOT = 10**20
 """The same for roots at given sizes."""
@@ -103,9 +103,10 @@ class Live(Record):
 
 
 class LowerBound(Record):
-    """What a bound says at sizes. arrays: (name, bytes of an element, input elements that are read) of each array.
+    """A lower bound that can be evaluated at given sizes.
 
-    arguments: by name, in elements; in_bytes: those that tell the sizes of elements apart, where these differ.
+    arrays: (name, bytes of an element, input elements that are read) of each array. arguments: by name, in elements.
+    in_bytes: by name, arguments that count each element by its own size; empty if all elements have the same size.
     element_bytes: of the smallest element. notes: arguments that gave nothing, and why.
     """
 
@@ -119,7 +120,8 @@ class LowerBound(Record):
         """(whole loads, the argument that gives them) into a fast memory of so many elements.
 
         memories: of so many fast memories, all of whose loads count; what a memory needs may be in another one, and is
-        loaded all the same. Arguments that do not hold for each alone have them as one.
+        loaded all the same. Arguments that do not hold for each memory alone treat all of them as one memory of their
+        total size.
         """
         once = sum((count.evaluate(sizes) for _, _, count in self.arrays), Fraction(0))
         found = [(once, COMPULSORY)]

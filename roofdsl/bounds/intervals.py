@@ -1,8 +1,8 @@
 """Interval products: results (i, j) made of results (i, k) and (k, j) of the same array, i < k < j.
 
 Both operands are final values of one array, so one value may be the left operand of some executions and the right
-operand of others. The inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, does not use that its first
-two sets may coincide. They may, but this gains nothing:
+operand of others. The inequality of Loomis and Whitney, |E|^2 <= |left| |right| |running|, also holds if left and right
+are the same set. So values with both roles could allow more executions than values with one role each. They do not:
 
 Theorem. Let E be a finite set of triples i < k < j. Let F be the set of the pairs (i, k) and (k, j) of its triples, R
 the set of the pairs (i, j), and x the number of pairs in R that are also the left pair of a triple. Then |E| <= ((|F| +

@@ -8,18 +8,22 @@ There are five arguments, each for every finite A in Z^m; the largest c among th
 - Boxes: where K holds a box of (a_1 + 1) x ... x (a_m + 1) points, unit cubes about the points and the inequality of
   Brunn and Minkowski give c = m (a_1 ... a_m)^(1/m).
 - Two rows in the plane: where K holds l + 1 points in a row on one line and k + 1 on a parallel one, l >= k. Let a_z be
-  the sizes of A on lines that are such a step apart, u = a_p the largest. A + K has a_(z+1) + l points at least on line
-  z, and where a_z > 0 also a_z + k. For z < p take the first, from p on the larger one: that gains u + l for the lines
-  up to p, l for each of them but p, and from p on l less what a falls by, but at least k. With M lines that gain l and
-  n that gain k, |A| <= u (M + n) - (l - k) n (n - 1) / 2, and the square of u + l + l M + k n is at least
-  2 (l + k) |A|: c = sqrt(2 (l + k)), attained by large trapezoids, as Brunn and Minkowski say.
+  the sizes of A on lines that are such a step apart, and u = a_p the largest. Line z of A + K has at least a_(z+1) + l
+  points if a_(z+1) > 0, and at least a_z + k points if a_z > 0. For z < p take the first number: the gains
+  a_(z+1) - a_z + l add up to u + l, and another l for each line of A before p. From p on, take the larger number: each
+  line of A gains l - (a_z - a_(z+1)), or k if that is more or the line is the last. So a gain of k on any other line
+  takes a fall of at least l - k. For a given total gain, |A| is largest if each of these lines gains either l or k, and
+  those that gain k come last. If M lines in all gain l and n gain k, |A| <= u (M + n) - (l - k) n (n - 1) / 2. The
+  total gain is u + l + l M + k n, and its square is at least 2 (l + k) |A|: c = sqrt(2 (l + k)), attained by large
+  trapezoids, as Brunn and Minkowski say.
 - The cross in the plane (a point and its four neighbours): |A + K| >= |A| + sqrt(8 |A| - 4) + 2, attained by diamonds
   (Wang, Wang 1977, SIAM J. Appl. Math. 33): c = 2 sqrt(2).
 - The cross in space, from the one in the plane: layer z of A + K has at least max(a_z + 2 sqrt(2 a_z), a_(z-1),
   a_(z+1)) points. With weights w(a) = sqrt(a / u), u the largest layer, it gains at least w(a_z) 2 sqrt(2 a_z) =
-  2 sqrt(2) a_z / sqrt(u), and 1 - w(a_z) times its distance to a larger neighbour; over all layers the second makes the
-  integral of 1 - w from 0 to u, u / 3, on either side. 2 u / 3 + 2 sqrt(2) |A| / sqrt(u) is least for
-  u^(3/2) = 3 |A| / sqrt(2): c = 2 (9/2)^(1/3) = 3.302, attained by octahedra.
+  2 sqrt(2) a_z / sqrt(u), and 1 - w(a_z) times its distance to a larger neighbour. On each side of the largest layer,
+  the second terms add up to at least the integral of 1 - w(a) for a from 0 to u, which is u / 3. The total,
+  2 u / 3 + 2 sqrt(2) |A| / sqrt(u), is least for u^(3/2) = 3 |A| / sqrt(2): c = 2 (9/2)^(1/3) = 3.302, attained by
+  octahedra.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ another statement. Let paths lead from executions b to executions a such that ea
 and no two paths share an execution. Just before the first b of a round every a is done and no b is. So on every path
 there is a value that has been made and whose reader on the path is still to come. At least as many values are live as
 there are paths, and no value is live in two rounds: loads >= sum over rounds of (paths - S). Statements of two loops
-are all in one round (`deriche`). A path may also end in an input that is loaded before any b: those loads are other
-ones than the loads after it.
+are all in one round (`deriche`). A path may also end in an input that is loaded before any b: those loads are
+distinct from the loads after that moment.
 
-A turn or a meeting says more if S is smaller than a row; a sweep bound holds up to an S as large as a whole sweep
-(`adi`).
+If S is smaller than a row, turns (`bottleneck.py`) and meetings (`opposing_chains.py`) give larger bounds. A sweep
+gives one up to an S as large as a whole sweep (`adi`).
 """
 
 from __future__ import annotations

@@ -29,7 +29,10 @@ class _Touch(Record):
 
 
 def check_intents(kernel: Kernel) -> list[Diagnostic]:
-    """Errors for values read before they are written and for writes to an `in`; warnings for too wide intents."""
+    """Errors for values read before they are written and for writes to an `in`.
+
+    Warnings for an `inout` that is never read or never written, and for an `out` that is never written.
+    """
     touched: dict[str, list[_Touch]] = {a.name: [] for a in kernel.arrays}
     for placed in statements(kernel.body):
         for use in uses(placed.statement):

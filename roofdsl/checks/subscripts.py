@@ -17,7 +17,7 @@ from roofdsl.sets.instances import Answer, Encoder, decide, variable
 from roofdsl.sets.sizes import NotAffine
 
 MOST = 20
-"""Subscripts out of bounds that are reported; one mistake in a loop's bound can make many."""
+"""The most subscripts out of bounds that are reported; one mistake in a loop's bound can make many."""
 
 
 class _Group(Record):

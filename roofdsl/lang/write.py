@@ -11,7 +11,7 @@ from roofdsl.lang.format_text import expression, for_header, parameters, simple
 from roofdsl.lang.source import Source
 
 NAME = "<changed>"
-"""What such a text is spoken of by in messages."""
+"""The name by which messages refer to such a text."""
 
 
 def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:

@@ -95,7 +95,10 @@ class Plane:
         return self.peak.rate_per_s / self.bytes_per_s
 
     def times(self, spot: Spot) -> MeasuredTimes | None:
-        """The two times of the run time (rule 17), and those of the model; None if there is no run time."""
+        """The compute and bandwidth times that follow from the run time (rule 17), and those of the model.
+
+        None without a run time, and for a spot without operations and bytes.
+        """
         if not spot.run_s or not (spot.work or spot.bytes):
             return None
         return measured_times(spot.work, spot.bytes, spot.run_s, self.peak.rate_per_s, self.bytes_per_s)

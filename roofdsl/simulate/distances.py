@@ -157,8 +157,8 @@ def curve_of(
 ) -> MissCurve:
     """The curve of a histogram with the columns of `stack.run_distances`, by distances in units of `unit` bytes.
 
-    dropped: by the same distances, what caches from that size on still hold dirty at the end and drop. The last row of
-    both is what no cache holds. largest: the bytes of the largest line.
+    dropped: by the same distances, the lines of `temp` arrays that caches from that size on hold at the end, dirty, and
+    then drop. The last row of both is for what no cache holds. largest: the bytes of the largest line.
     """
     import numpy as np
 
