@@ -17,7 +17,7 @@ from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.scattered import Scattered, scattered_seconds
+from roofdsl.predict.random_lines import Scattered, scattered_seconds
 from roofdsl.predict.strided import Walks, crowded_seconds, page_walks_seconds, streams_seconds, strided_seconds
 
 REORDERED = "data in an order that visits neighbors together"
