@@ -146,8 +146,8 @@ class Prediction(Record):
 
     @property
     def peak_fraction(self) -> Fraction | None:
-        """beta: the effective peak over the machine's. It is (1 + alpha) / 2 if the unfused rate is half of the fused
-        one.
+        """The effective peak as a fraction of the machine's peak. It is (1 + alpha) / 2 if the unfused rate is half of
+        the fused one.
         """
         return (
             None
