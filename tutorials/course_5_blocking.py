@@ -38,10 +38,10 @@ for plateau in derive(tiled).plateaus:
 # ## How large?
 #
 # By a rule of thumb, three tiles must fit. A cache of 8 KiB holds three tiles of side 18. But for the same b, a cache
-# of three tiles moves as much as a cache of one: by the table, less traffic needs four tiles, and then the side is 15.
-# (Sides divide n = 240. Four tiles of side 16 fill the cache to the last byte, which is not enough.) The same cache
-# also holds one tile of side 30, with room for a few rows. Is it better to keep several smaller tiles, or one larger
-# tile? Compare 16/15 with 24/30 before you look.
+# of three tiles moves as much as a cache of one. By the table, to move less, four tiles must fit, and the largest
+# divisor of 240 for which they do is 15. (Sides divide n = 240. Four tiles of side 16 fill the cache to the last byte,
+# which is not enough.) The same cache also holds one tile of side 30, with room for a few rows. Is it better to keep
+# several smaller tiles, or one larger tile? Compare 16/15 with 24/30 before you look.
 
 # %%
 n = 240

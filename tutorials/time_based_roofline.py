@@ -124,7 +124,7 @@ shown("one is bound by compute and the other by bandwidth", (direct.bound, fft.b
 # ## Figure 3: the batch
 #
 # The images are 112 x 112 x 64, with 64 filters of 3 x 3 and stride 2. The batches are 16, 32 and 64, in half and
-# single precision, and backward.
+# single precision, and in the backward pass.
 
 # %%
 BATCHES = "--at batch=16 --at batch=32 --at batch=64"

@@ -230,7 +230,7 @@ figure.savefig("prefill.png", dpi=120, bbox_inches="tight")
 # ## Several devices
 #
 # This section splits the last matrix of the MLP, now of Llama 3 70B, along its summed dimension. The devices are TPUs
-# (v5e), which links connect to a ring. Each device computes partial sums of the whole result, and an all-reduce adds
+# (v5e), connected by links in a ring. Each device computes partial sums of the whole result, and an all-reduce adds
 # them. More devices reduce the compute time of each, but from four devices on, not the communication. (Two devices have
 # one link between them. In a ring of more, each device has two.)
 
@@ -253,7 +253,7 @@ assert links.form is not None and links.form.constant() == Fraction(links.limit)
 # **Question.** The break-even with the links does not depend on the number of tokens, because the product and the
 # sums both grow with it. What does it depend on? (`roofdsl shard linear --split inputs --devices 8 --topology
 # two-way-ring --machine tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over inputs` prints all
-# break-evens.) If communication and computation overlap perfectly (the column `lower`), from how many devices on do
-# more devices no longer pay off?
+# break-evens.) If communication and computation overlap perfectly (the column `lower`), beyond how many devices do
+# more no longer pay off?
 #
 # More: `docs/transformer.md` covers the whole models, `docs/links.md` collectives and shared products.

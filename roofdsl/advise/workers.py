@@ -19,13 +19,13 @@ from roofdsl.overtime import forking
 
 Tell = Callable[[Any], None]
 Task = Callable[[Tell], None]
-"""A task reports its findings; the last one counts."""
+"""A task reports its findings, possibly several times; the last report counts."""
 
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
 PATIENCE = 5
-"""Wall-clock seconds allowed per second of a task's processor time. Only the clock limits the children that the
-counting library starts."""
+"""Wall-clock seconds allowed per second of a task's processor time. A task's processor time does not include that of
+children that the counting library starts, so only this limit ends them."""
 
 LEAST_S = 0.25
 """The least processor time of a task, even if the command's budget has less left."""
@@ -34,8 +34,8 @@ LEAST_S = 0.25
 def run_all(tasks: Sequence[Task], seconds: float, progress: Callable[[int], None], left_out: str = "") -> list[Any]:
     """The last report of each task within `seconds` of processor time; None if it reported nothing.
 
-    `progress` gets the number of tasks done. Once the command's budget is spent, no more tasks are started; messages
-    call those that were not started `left_out`.
+    `progress` gets the number of tasks done. Once the command's budget is spent, no more tasks are started;
+    `left_out` is what messages call those that were not started.
 
     If the system cannot fork, all tasks run in this process, one after another and without a limit.
     """

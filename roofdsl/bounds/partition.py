@@ -74,15 +74,15 @@ def allowed(piece: Piece) -> Allowed | None:
     |E| <= prod_j (f_j x_j)^s_j, and x_j <= x_c for the class c of slot j with sum_c x_c <= X. This is largest at x_c =
     X s_c / s (inequality of weighted means), where s_c is the sum of the exponents of the class and s that of all.
     """
-    kernels = sorted({s.lost for s in piece.slots})
-    found = exponents(kernels, len(piece.loops)) if kernels else []
+    null_spaces = sorted({s.lost for s in piece.slots})
+    found = exponents(null_spaces, len(piece.loops)) if null_spaces else []
     best: Allowed | None = None
     for point in averages(found):
         shares = []
         for slot in piece.slots:
             # Slots that lose the same directions share one exponent in equal parts.
             alike = sum(other.lost == slot.lost for other in piece.slots)
-            shares.append(point[kernels.index(slot.lost)] / alike)
+            shares.append(point[null_spaces.index(slot.lost)] / alike)
         total = sum(shares, Fraction(0))
         constant = sympy.Rational(1, 2) if piece.halves else sympy.Integer(1)
         for slot, share in zip(piece.slots, shares, strict=True):

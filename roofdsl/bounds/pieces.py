@@ -18,7 +18,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.bounds.counting import count, degree
-from roofdsl.bounds.exponents import Space, echelon, kernel
+from roofdsl.bounds.exponents import Space, echelon, null_space
 from roofdsl.bounds.flow import Flow, Read, Statement, computed, sets
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr
@@ -124,12 +124,12 @@ def _candidate(statement: Statement, read: Read) -> _Candidate | None:
     step = _step(statement, read)
     if step is not None:
         # All executions of a chain share one object: the projection loses the chain's direction.
-        rows = kernel([step], n)  # coordinates that do not change along the chain
-        return _Candidate(read, kernel(rows, n), _coordinates(statement, read.subscripts) or (), True)
+        rows = null_space([step], n)  # coordinates that do not change along the chain
+        return _Candidate(read, null_space(rows, n), _coordinates(statement, read.subscripts) or (), True)
     found = _coordinates(statement, read.subscripts)
     if found is None:
         return None
-    lost = kernel([c for c, _ in found], n)
+    lost = null_space([c for c, _ in found], n)
     return _Candidate(read, lost, found, False) if lost else None
 
 

@@ -3,7 +3,7 @@
 For a product (three loops, each operand on two of them) the optimum of the bound shows how: fast memory is full of
 running values C[i, j], a square of them, and each step of the third loop needs a column of one operand and a row of the
 other (Smith et al. 2019; the multiply-add of one step is an outer product). Under LRU, consider a tile of b_i x b_j
-with the loops inside a tile in the order k, i, j. It hits wherever it can exactly if
+with the loops inside a tile in the order k, i, j. It hits wherever it can if and only if
 
     (b_i + 2) (b_j + 1) <= S + 1:
 

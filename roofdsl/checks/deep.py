@@ -67,8 +67,8 @@ def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
 def _for_any_data(kernel: Kernel, operations: int) -> list[Diagnostic]:
     """The findings about a kernel with index arrays, whatever their data.
 
-    An element outside its array is one for some data that the declarations allow. Whether accesses meet is another
-    question: what they do for some data is no error for others.
+    An element outside its array is a finding if some data that the declarations allow lead to it. Whether accesses
+    meet is another question: what they do for some data is no error for others.
     """
     affine = enclosing(kernel)
     found = []

@@ -57,7 +57,7 @@ class Reports:
     """What the options ask for. Files are checked before anything is measured."""
 
     def __init__(self, baseline: str | None, allow: float, junit_path: str | None, markdown_path: str | None) -> None:
-        """Raises CommandError for a baseline that cannot be read and a report that cannot be written."""
+        """Raises CommandError for a baseline that cannot be read or a report that cannot be written."""
         self.baseline: Baseline | None = None if baseline is None else load_baseline(Path(baseline))
         self.allow = allow
         both = ((junit_path, junit), (markdown_path, markdown))

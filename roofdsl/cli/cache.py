@@ -16,8 +16,8 @@ from roofdsl.tell.blocks import figures, line
 def cache() -> None:
     """Show or clear the on-disk cache of derivations.
 
-    Results that took long are stored under the meaning of the kernel and reused. `--no-cache` with any command, or
-    ROOFDSL_CACHE=off, disables the cache. ROOFDSL_CACHE_DIR names another folder.
+    Results that took long to compute are stored and reused for any kernel with the same meaning. `--no-cache` with
+    any command, or ROOFDSL_CACHE=off, disables the cache. ROOFDSL_CACHE_DIR names another folder.
     """
 
 

@@ -12,9 +12,9 @@ _DEFINE = re.compile(r"[A-Za-z_]\w*(?:\([^)]*\))?(?:=.*)?", re.DOTALL)
 
 
 def take_reading_options(args: list[str]) -> list[str]:
-    """The arguments without `-D NAME[=VALUE]`, `-I FOLDER`, `--shape NAME=SIZES`, `--fused`; they hold from now on.
+    """The arguments without `-D NAME[=VALUE]`, `-I FOLDER`, `--shape NAME=SIZES` and `--fused`.
 
-    These may stand anywhere.
+    These options may stand anywhere, and take effect from now on.
 
     Raises click.UsageError.
     """

@@ -69,7 +69,7 @@ _CPU, _GPU = ("loops", "grouped", "parallel", "library"), ("naive", "tiled", "li
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time for one measurement; after it, no repeats beyond five are made.",
+    help="Time for one measurement; when it is over, measuring stops as soon as there are five repeats.",
 )
 @click.option("--cold", is_flag=True, help="Empty the caches before each repeat.")
 @click.option(

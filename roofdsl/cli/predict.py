@@ -67,7 +67,7 @@ from roofdsl.tell import prediction, program_prediction
     "given",
     multiple=True,
     metavar="MEMORY|NAME,...=FILE",
-    help="Place all data in this memory, which is reached over links; or values of index arrays, as for derive.",
+    help="MEMORY: place all data there, reached over links. NAME,...=FILE: values of index arrays, as for derive.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Threads in a block; also computes the occupancy.")
 @click.option("--registers", type=click.IntRange(1), help="32-bit registers per thread.")

@@ -31,8 +31,8 @@ class VisibleStream:
 
 
 def exact_output() -> Any:
-    """Standard output for text that must stay unchanged, such as a formatted file; on a terminal it is made visible
-    anyway.
+    """Standard output for text that must stay unchanged, such as a formatted file. On a terminal, control characters
+    are made visible even there.
     """
     return sys.stdout if sys.stdout.isatty() else getattr(sys.stdout, "unfiltered", sys.stdout)
 

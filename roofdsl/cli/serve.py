@@ -39,7 +39,7 @@ def mcp(*, root: str | None, seconds: float, memory: int | None) -> None:
     if find_spec("mcp") is None:
         raise CommandError("the package `mcp` is not installed", "install it with `pip install mcp`")
     with _nursery(root, seconds, memory) as (nursery, folder):
-        from roofdsl.server.protocol import run
+        from roofdsl.server.mcp_server import run
 
         run(nursery, folder)
 
@@ -52,7 +52,7 @@ def serve(*, stdio: bool, root: str | None, seconds: float, memory: int | None) 
     if not stdio:
         raise click.UsageError("give --stdio")
     with _nursery(root, seconds, memory) as (nursery, folder):
-        from roofdsl.server.lines import serve as answers
+        from roofdsl.server.json_lines import serve as answers
 
         for line in answers(sys.stdin, nursery, folder):
             print(line, flush=True)

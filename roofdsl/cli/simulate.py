@@ -77,10 +77,11 @@ LONG_S = 3600
 @click.option(
     "--histogram",
     is_flag=True,
-    help="Also print Q(Z) of all fully associative LRU caches, by stack distances, and of the best with --policy opt.",
+    help="Also print Q(Z) of all fully associative LRU caches, by stack distances, and, with --policy opt, of the best "
+    "replacement.",
 )
 @click.option("--sets", type=int, help="With --histogram: use caches with this many sets, for every number of ways.")
-@click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw that Q(Z).")
+@click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw Q(Z) over the cache size.")
 @look_options("figure", "--curve")
 @click.option("--every-access", is_flag=True, help="Also simulate iterations that only repeat earlier ones.")
 @click.option("--long", "long_run", is_flag=True, help="Allow runs of more than an hour; they need --budget none, too.")

@@ -101,7 +101,9 @@ MOST_VARIANTS = 1000
     help="Number of processes for points without a closed form; by default, one per core.",
 )
 @click.option(
-    "--scheduler", metavar="ADDRESS", help="A dask.distributed scheduler for these points, as in tcp://host:8786."
+    "--scheduler",
+    metavar="ADDRESS",
+    help="A dask.distributed scheduler for points without a closed form, as in tcp://host:8786.",
 )
 @click.option(
     "--journal",

@@ -122,8 +122,8 @@ OfLaunches = tuple[str, dict[str, int], tuple[Terms, ...]]
 def formulas(
     asked: Sequence[OfLaunches], between: Between, over: str, machine: Machine
 ) -> list[tuple[list[Block], dict[str, Any]]]:
-    """The text and the document for each: from which value of `over` on the first of `between` takes as long as the
-    other.
+    """The text and the document for each: the value of `over` from which on the first term of `between` takes at least
+    as long as the second.
 
     For a program, launch by launch and for all of them together. Raises CommandError for an unknown term.
     """

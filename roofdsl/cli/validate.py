@@ -110,21 +110,21 @@ VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive",
     default=10.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time for one measurement; after it, no repeats beyond five are made.",
+    help="Time for one measurement; when it is over, measuring stops as soon as there are five repeats.",
 )
 @traffic_option
 @click.option(
     "--accesses",
     type=click.Choice(["written", "compiled"]),
-    help="Accesses to the first cache: as written, or as compiled, with values kept in registers; the default for "
-    "code compiled for a CPU.",
+    help="Accesses to the first cache: as written, or as compiled, with values kept in registers. The default is "
+    "compiled for code that was compiled for a CPU, and written otherwise.",
 )
 @click.option(
     "--tolerance",
     type=click.FloatRange(0, 1),
     default=DEFAULTS.tolerance,
     show_default=True,
-    help="How far performance may fall below the prediction; how much shorter a time may be than expected.",
+    help="The share by which performance may be below the predicted one, and a time below the expected one.",
 )
 @click.option(
     "--margin",
@@ -136,7 +136,11 @@ VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive",
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
 @math_option
 @cores_option
-@click.option("--energy", is_flag=True, help="Also compare energies: measured ones, where this computer counts them.")
+@click.option(
+    "--energy",
+    is_flag=True,
+    help="Also compare predicted and measured energies, where the machine states them and this computer counts them.",
+)
 @look_options("plot")
 @click.option("-o", "--output", metavar="RESULT.json", help="Write the new measurements to this file.")
 @baseline_options

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from roofdsl.incore.assembly import Instruction, Memory, Operand, Register
-from roofdsl.incore.widths import FLOAT, bytes_moved, split_name
+from roofdsl.incore.operand_bytes import FLOAT, bytes_moved, split_name
 from roofdsl.lang.record import Record, replace
 
 

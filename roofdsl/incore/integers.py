@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from roofdsl.incore.assembly import REGISTERS, Immediate, Instruction, Memory, Operand, Register
+from roofdsl.incore.operand_bytes import SUFFIXES, WORDS, bytes_moved, split_name
 from roofdsl.incore.products import product, quotient, wide_product
 from roofdsl.incore.state import CONDITIONS, MASKS, Effect, Flags, Read, State, Write, holds, plain_condition, signed
-from roofdsl.incore.widths import SUFFIXES, WORDS, bytes_moved, split_name
 
 _BINARY: dict[str, tuple[str, Callable[[int, int], int]]] = {
     "add": ("add", lambda a, b: a + b),

@@ -22,7 +22,7 @@ AHEAD = 24.0
 """The cycles by which the predictor may be ahead: a few dozen blocks wait between it and the decoders."""
 
 RETIRED_EARLY = 8
-"""How many times as many instructions can retire in a cycle as are dispatched in one: retirement is never the limit."""
+"""In a cycle, this many times as many instructions can retire as are dispatched: retirement is never the limit."""
 
 
 class Step(Record):
@@ -64,8 +64,8 @@ arithmetic share.
 _LINES_LOADED, _LINES_STORED = 9, 10
 
 RECENT = 8
-"""The number of recent lines: a load from one of them does not take the extra time of another line. They are the lines
-of two or three arrays, and their neighbors.
+"""The number of recent lines: a load from one of them does not take the extra time of a load from a line that
+is not recent. They are the lines of two or three arrays, and their neighbors.
 """
 
 

@@ -105,13 +105,13 @@ ATTRIBUTES = (
     ),
     Attribute(
         "written", _CACHE, "bandwidth", "written_bytes_per_s",
-        "the highest rate of stored lines, even if little else is loaded",
+        "the rate that stored lines cannot exceed, however little is loaded beside them",
         example="30 GB/s", shown="written lines at {text}",
     ),
     Attribute(
         "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
-        "the rate at which loaded lines add to the time of stored ones; a line whose first access is a store "
-        "counts as both",
+        "loaded lines add their bytes over this bandwidth to the time of stored ones; a line whose first access is a "
+        "store counts as both",
         example="200 GB/s", shown="loads beside them {text}",
     ),
     Attribute(
@@ -135,17 +135,18 @@ ATTRIBUTES = (
         example="200 GB/s", shown="filled at {text}",
     ),
     Attribute(
-        "strided", _LEVELS, "bandwidth", "strided_bytes_per_s", "the rate of strided loads, each from another line",
+        "strided", _LEVELS, "bandwidth", "strided_bytes_per_s", "the rate of strided loads, each from a different line",
         example="40 GB/s", shown="strided {text}",
     ),
     Attribute(
         "strided_stores", _LEVELS, "bandwidth", "strided_stores_bytes_per_s",
-        "the rate at which a store to such a line adds to the time of its load",
+        "a store to such a line adds the line's bytes over this bandwidth to the time of its load",
         example="40 GB/s", shown="strided stores {text}",
     ),
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
-        "the rate at which a store adds to the time of a load, if all lines fall into one set of the nearer cache",
+        "a store adds the bytes of its line over this bandwidth to the time of the load, if all lines fall into one "
+        "set of the nearer cache",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
@@ -161,17 +162,17 @@ ATTRIBUTES = (
     ),
     Attribute(
         "strided_odd_stores", _CACHE, "bandwidth", "strided_odd_stores_bytes_per_s",
-        "the rate at which a store to such a line adds to the time of its load",
+        "a store to such a line adds the line's bytes over this bandwidth to the time of its load",
         example="60 GB/s", shown="stores of odd strides {text}",
     ),
     Attribute(
         "random", _LEVELS, "bandwidth", "random_bytes_per_s",
-        "the rate of randomly accessed lines: each load from another line, as data choose them",
+        "the rate of randomly accessed lines: each load is from a different line, which the data choose",
         example="40 GB/s", shown="random {text}",
     ),
     Attribute(
         "random_stores", _LEVELS, "bandwidth", "random_stores_bytes_per_s",
-        "the rate at which a store to such a line adds to the time of its load",
+        "a store to such a line adds the line's bytes over this bandwidth to the time of its load",
         example="40 GB/s", shown="random stores {text}",
     ),
     Attribute(
@@ -301,8 +302,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the most calls, or rows of data, in a launch whose branches the core predicts because the previous launch "
-        "took the same ones",
+        "the largest number of calls, or rows of data, per launch whose branches the core remembers from the previous "
+        "launch",
         example="2048", shown="{number} calls learned",
     ),
     Attribute(
@@ -327,7 +328,8 @@ ATTRIBUTES = (
         example="4 cycles", shown="across pages {text}",
     ),
     Attribute(
-        "apart", _INSTRUCTION, "cycles", "apart", "the throughput of loads or stores that each go to another line",
+        "apart", _INSTRUCTION, "cycles", "apart",
+        "the throughput of loads or stores that each go to a different line",
         example="1 cycle", shown="in lines of their own {text}",
     ),
     Attribute(

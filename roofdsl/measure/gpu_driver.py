@@ -72,7 +72,7 @@ class Driver(Protocol):
         ...
 
     def profiled(self) -> AbstractContextManager[Any]:
-        """A context that a profiler examines, if it was told to examine nothing else."""
+        """A context that marks a part of the run, for a profiler that was told to examine only marked parts."""
         ...
 
     def energy_counter(self) -> EnergyCounter:

@@ -186,8 +186,8 @@ def of_derivation(d: Derivation) -> TrafficForms:
 
 
 LEAST_TIMES = 2
-"""A size counts as large from this many times the size from which forms of Q(Z) hold; with longer lines, from as many
-times as a line has elements.
+"""A size counts as large if it is at least this many times the smallest one for which forms of Q(Z) hold. If a line
+has more elements than this, their number takes its place.
 """
 
 

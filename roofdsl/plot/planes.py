@@ -352,5 +352,5 @@ def plane_kind(which: Which, line: str, about: str) -> Kind:
         return draw_plane(which, shown, series, asked.title(found), look=asked.look)
 
     level = Option("--level", "The level whose bytes and bandwidth to use; by default, the memory.", "NAME")
-    sizes = at_option("A size to draw, or a range of sizes, in this order (repeatable).")
+    sizes = at_option("A size to draw, or a range of sizes (repeatable); drawn in the order given.")
     return Kind(line, about, ("machine", "set", sizes, level, POINTS, "results", "traffic", "unit", "type"), figure)

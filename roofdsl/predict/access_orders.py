@@ -63,7 +63,7 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     if machine.multiprocessor is None or not machine.caches:
         return Orders(kernel)  # without caches, the order does not matter
     from roofdsl.loops.thread_blocks import launch_of
-    from roofdsl.predict.launch_plan import as_launched
+    from roofdsl.predict.loops_as_launched import as_launched
 
     if is_indirect(kernel):
         return in_loop_order(kernel, "data choose the accesses")

@@ -1,7 +1,7 @@
 """One pass over the accesses of a kernel with data, and which of its lines are accessed at random.
 
 Every access goes through the caches (`simulate.several_caches`). Only predictions of such kernels need this module: it
-loads the integer sets, which the values and times of `predict.scattered` do without.
+loads the integer sets, which the values and times of `predict.random_lines` do without.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams
 from roofdsl.machine.model import Machine
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.scattered import Scattered
+from roofdsl.predict.random_lines import Scattered
 from roofdsl.predict.strided import Lines
 
 

@@ -25,7 +25,7 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
-from roofdsl.predict.indirect import check_available, values_given
+from roofdsl.predict.index_array_checks import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing

@@ -21,7 +21,7 @@ from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Nod
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
-from roofdsl.predict.launch_plan import as_launched
+from roofdsl.predict.loops_as_launched import as_launched
 
 if TYPE_CHECKING:
     from roofdsl.codegen.launch_grids import Call, Step

@@ -17,7 +17,7 @@ from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.scattered import Scattered, scattered_seconds
+from roofdsl.predict.random_lines import Scattered, scattered_seconds
 from roofdsl.predict.strided import Walks, crowded_seconds, page_walks_seconds, streams_seconds, strided_seconds
 
 REORDERED = "data in an order that visits neighbors together"
@@ -127,9 +127,11 @@ def _walked(
     crowded_s = lines_s + crowded_seconds(walks, machine)
     pages_s = page_walks_seconds(walks.pages, machine)
     return [
-        Delay(f"stride: every access to {names} takes another line", "interchanged or tiled loops", lines_s + rest_s),
+        Delay(
+            f"stride: every access to {names} is to a different line", "interchanged or tiled loops", lines_s + rest_s
+        ),
         Delay(f"lines of {crowded} fall into few sets", "rows that are a line longer", crowded_s + rest_s),
-        Delay(f"every access to {names} is to another page", "tiled loops", max(crowded_s, pages_s) + rest_s),
+        Delay(f"every access to {names} is to a different page", "tiled loops", max(crowded_s, pages_s) + rest_s),
     ]
 
 

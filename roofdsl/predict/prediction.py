@@ -146,8 +146,8 @@ class Prediction(Record):
 
     @property
     def peak_fraction(self) -> Fraction | None:
-        """beta: the effective peak over the machine's. It is (1 + alpha) / 2 if the unfused rate is half of the fused
-        one.
+        """The effective peak as a fraction of the machine's peak. It is (1 + alpha) / 2 if the unfused rate is half of
+        the fused one.
         """
         return (
             None
@@ -175,7 +175,7 @@ class Prediction(Record):
     @property
     def terms(self) -> tuple[tuple[str, Fraction], ...]:
         """The terms of rule 15 by name: compute, each level, launch, the levels that take turns, and links."""
-        several = (self.one_upon_another,) if len(self.in_turn) > 1 else ()
+        several = (self.in_turn_term,) if len(self.in_turn) > 1 else ()
         return (
             (COMPUTE, self.compute_s),
             *((level.name, level.time_s) for level in self.levels),
@@ -185,7 +185,7 @@ class Prediction(Record):
         )
 
     @property
-    def one_upon_another(self) -> tuple[str, Fraction]:
+    def in_turn_term(self) -> tuple[str, Fraction]:
         """The levels of `in_turn` as one term, such as `DRAM + L2`, and their time."""
         return " + ".join(name for name, _ in self.in_turn), sum((t for _, t in self.in_turn), Fraction(0))
 
@@ -194,7 +194,7 @@ class Prediction(Record):
         """The largest term and those within 10 % of it, largest first. Of levels that take turns, each that has at
         least 10 % of their time is named.
         """
-        together, whole = self.one_upon_another
+        together, whole = self.in_turn_term
         shares = sorted((share for share in self.in_turn if share[1] >= (1 - SAME) * whole), key=lambda s: -s[1])
         names = [self.terms[k][0] for k in bounding([time_s for _, time_s in self.terms])]
         found = [[n for n, _ in shares] if name == together else [name] for name in names]

@@ -12,10 +12,12 @@ from typing import Literal
 Quantity = Literal["time", "bytes", "count", "rate"]
 
 LARGEST = 1e30
-"""In seconds, bytes, counts or hertz: no profiler counts as much, and sums and ratios of such numbers stay finite."""
+"""The largest number that a report may contain, in seconds, bytes, counts or hertz. No profiler counts as much, and
+sums and ratios of such numbers stay finite.
+"""
 
 LEAST = 1e-30
-"""No profiler counts as little, except 0."""
+"""The smallest number that a report may contain, except 0."""
 
 EXPECTED: dict[Quantity, str] = {
     "time": "a time, such as `usecond`, `us` or `ms`",

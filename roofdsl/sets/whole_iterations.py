@@ -1,7 +1,8 @@
 """What the accesses of a whole iteration of the innermost loops touch, as few boxes.
 
-The 25 elements x[k + c, j + b, i + a] that a stencil reads form three squares and three rows, which overlap. A window
-of iterations touches what these six boxes touch, and its set has a quarter of the parts.
+For example, HPGMG's stencil reads 25 elements x[k + c, j + b, i + a]. They are the union of six boxes that overlap:
+three squares of nine elements and three rows of five. A window of iterations touches what these six boxes touch, so its
+set has six parts instead of 25.
 """
 
 from __future__ import annotations

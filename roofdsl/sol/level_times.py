@@ -29,5 +29,5 @@ def level_times(machine: Machine, moved: Sequence[Moved]) -> Times:
         for at, (loads, stores) in zip(machine.hierarchy, moved, strict=True)
     ]  # fmt: skip
     turns = in_turn(levels, machine)
-    one_upon_another = " + ".join(name for name, _ in turns), sum((t for _, t in turns), Fraction(0))
-    return (*((level.name, level.time_s) for level in levels), *((one_upon_another,) if len(turns) > 1 else ()))
+    in_turn_term = " + ".join(name for name, _ in turns), sum((t for _, t in turns), Fraction(0))
+    return (*((level.name, level.time_s) for level in levels), *((in_turn_term,) if len(turns) > 1 else ()))

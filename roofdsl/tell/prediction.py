@@ -135,7 +135,7 @@ def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
             )
         )
     if len(p.in_turn) > 1:
-        name, time = p.one_upon_another
+        name, time = p.in_turn_term
         rows.append((name, "in turn", "", "", show_time(time), ""))
     for link in p.links:
         times = f"{show_bytes(link.bytes)} one way"

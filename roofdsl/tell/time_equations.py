@@ -20,7 +20,7 @@ def equations(p: Prediction) -> Equations:
         amount, rate = show_bytes(level.bytes), show_bandwidth(level.rate_bytes_per_s)
         rows.append(_term(level.name, _over(amount, rate), level.time_s))
     if len(p.in_turn) > 1:
-        name, time = p.one_upon_another
+        name, time = p.in_turn_term
         shares = [show_time(share) for _, share in p.in_turn]
         rows.append(_term(name, Math(" + ".join(shares), " + ".join(map(_words, shares))), time))
     for link in p.links:

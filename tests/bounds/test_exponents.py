@@ -9,14 +9,14 @@ from itertools import product
 import pytest
 import sympy
 
-from roofdsl.bounds.exponents import exponents, kernel
+from roofdsl.bounds.exponents import exponents, null_space
 from roofdsl.bounds.lattice_growth import growth
 
 HALF = Fraction(1, 2)
 
 
 def coordinates(*kept: int, of: int = 3) -> tuple[tuple[Fraction, ...], ...]:
-    return kernel([[int(c == d) for d in range(of)] for c in kept], of)
+    return null_space([[int(c == d) for d in range(of)] for c in kept], of)
 
 
 @pytest.mark.thorough
@@ -28,7 +28,7 @@ def test_loomis_whitney() -> None:
 
 def test_subscripts_that_are_sums() -> None:
     """x[i], y[j], z[i + j]: any two of the three lines bound a set of the plane."""
-    found = exponents([kernel([row], 2) for row in ([1, 0], [0, 1], [1, 1])], 2)
+    found = exponents([null_space([row], 2) for row in ([1, 0], [0, 1], [1, 1])], 2)
     assert sorted(map(sum, found)) == [2, 2, 2]
 
 
@@ -39,7 +39,7 @@ def test_a_direction_that_nothing_keeps_has_no_bound() -> None:
 def test_random_sets_keep_the_inequality() -> None:
     rng = random.Random(6)
     maps = [[[1, 0, 0], [0, 1, 0]], [[0, 1, 1]], [[1, 0, 1], [0, 1, 0]]]
-    for point in exponents([kernel(m, 3) for m in maps], 3):
+    for point in exponents([null_space(m, 3) for m in maps], 3):
         for _ in range(60):
             points = {tuple(rng.randrange(4) for _ in range(3)) for _ in range(rng.randint(1, 40))}
             bound = 1.0

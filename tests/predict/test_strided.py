@@ -182,7 +182,7 @@ def test_pages_that_are_forgotten_are_looked_up() -> None:
     without, _ = expected(made(), COLUMNS, {"m": m, "n": n})
     assert misses >= m * n
     looked_up = misses * Fraction(50, 10**9)
-    assert causes(found)["every access to A is to another page"] == found.expected_s - without.expected_s > 0
+    assert causes(found)["every access to A is to a different page"] == found.expected_s - without.expected_s > 0
     assert looked_up <= found.expected_s < looked_up * Fraction(1001, 1000)  # and the lines of `s`
     known, _ = expected(made(PAGES.replace("pages 16", "pages 128")), COLUMNS, {"m": m, "n": n})
     assert known.expected_s == without.expected_s

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from roofdsl.cli.serve import run_for_programs
+from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Limits, Nursery
-from roofdsl.server.protocol import answer
 from tests.server.calls import CALLS, KERNEL, hostile
 
 MARKER = "a secret word of another file"

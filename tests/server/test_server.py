@@ -16,9 +16,9 @@ from jsonschema import Draft202012Validator
 
 from roofdsl.cli.serve import run_for_programs
 from roofdsl.machine.find import load_machine
+from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Limits, Nursery
-from roofdsl.server.lines import serve
-from roofdsl.server.protocol import answer
+from roofdsl.server.json_lines import serve
 from roofdsl.server.tools import BY_NAME, TOOLS, schema
 from tests.server.calls import CALLS, KERNEL
 

@@ -247,7 +247,7 @@ KIND = Kind(
     (
         "machine",
         "set",
-        at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
+        at_option("A size to draw, or a range of sizes (repeatable); drawn in the order given."),
         "results",
         "traffic",
         Option("--in-core", "Where the in-core time comes from; by default, auto.", "auto|compiled|stated"),

@@ -271,7 +271,11 @@ KIND = Kind(
         Option(
             "--measured-file", "A file of measured points, as from `import ncu` (repeatable).", "POINTS.json", many=True
         ),
-        Option("--level", "The level whose bytes give these points' intensity; by default, the memory.", "NAME"),
+        Option(
+            "--level",
+            "The level whose bytes give the intensity of the points of --measured-file; by default, the memory.",
+            "NAME",
+        ),
         Option("--launches", "Draw W over the total launch time as ceilings.", takes="nothing"),
         Option("--by-kernel", "Also draw each program's kernels, with their shares of its time.", takes="nothing"),
         Option("--expected", "Also mark the expected rate of every kernel's code on a CPU.", takes="nothing"),

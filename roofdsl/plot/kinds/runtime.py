@@ -233,7 +233,7 @@ KIND = Kind(
     (
         "machine",
         "set",
-        at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
+        at_option("A size to draw, or a range of sizes (repeatable); drawn in the order given."),
         "results",
         "traffic",
         "unit",

@@ -237,7 +237,7 @@ KIND = Kind(
     (
         "machine",
         "set",
-        at_option("A size to draw, or a range of sizes, in this order (repeatable)."),
+        at_option("A size to draw, or a range of sizes (repeatable); drawn in the order given."),
         Option("--level", "Show intensities at this level (repeatable); by default, the memory.", "NAME", many=True),
         POINTS,
         "traffic",

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Nursery
-from roofdsl.server.protocol import answer
 
 MOST_CHARACTERS = 4_000_000
 """The maximum length of a line."""

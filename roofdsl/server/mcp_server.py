@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from roofdsl import __version__
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Nursery
-from roofdsl.server.tools import TOOLS, question, schema
+from roofdsl.server.tools import TOOLS, schema
 
 if TYPE_CHECKING:
     from mcp.server import Server
@@ -25,15 +26,6 @@ RESOURCES = {
     "roofdsl://models": "The shipped kernels and programs, by name.",
     "roofdsl://machines": "The shipped machines, by name, with their peaks and bandwidths.",
 }
-
-
-def answer(nursery: Nursery, root: Path | None, name: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The document that answers a call, or `{"error": ...}` if it cannot be answered."""
-    try:
-        asked = question(name, given, root)
-    except CommandError as error:
-        return {"error": {"status": 2, "message": error.message, "help": error.help}}
-    return nursery.ask(asked).document()
 
 
 def resource_text(address: str) -> str:

@@ -19,7 +19,7 @@ from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.scattered import Scattered, scattered_seconds
+from roofdsl.predict.random_lines import Scattered, scattered_seconds
 from roofdsl.predict.strided import Lines
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of

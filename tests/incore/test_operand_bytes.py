@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.incore.assembly import Memory, read
-from roofdsl.incore.widths import bytes_moved
+from roofdsl.incore.operand_bytes import bytes_moved
 
 pytestmark = pytest.mark.skipif(
     platform.machine().lower() not in ("x86_64", "amd64") or not (shutil.which("gcc") and shutil.which("objdump")),

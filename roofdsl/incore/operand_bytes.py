@@ -1,4 +1,4 @@
-"""The widths of instructions: the bits of their integer operands, and the bytes that they load or store."""
+"""The bits of the integer operands of instructions, and the bytes that instructions load or store."""
 
 from __future__ import annotations
 
