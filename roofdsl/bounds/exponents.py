@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 Row = tuple[Fraction, ...]
@@ -61,16 +62,22 @@ def exponents(null_spaces: Sequence[Space], dimensions: int) -> list[tuple[Fract
     `null_spaces` are distinct. Empty if no exponents bound the number of points (a direction is in every null space),
     or if there are too many subspaces.
     """
+    return list(_exponents(tuple(null_spaces), dimensions))
+
+
+@lru_cache(maxsize=64)
+def _exponents(null_spaces: tuple[Space, ...], dimensions: int) -> tuple[tuple[Fraction, ...], ...]:
+    """`exponents`, once for all statements with the same projections."""
     spaces = _generated(null_spaces, dimensions)
     if spaces is None:
-        return []
+        return ()
     rows: set[tuple[tuple[int, ...], int]] = set()
     for space in spaces:
         # The dimension of a subspace's projection: its own dimension less that of its part in the null space.
         kept = tuple(len(space) - _common(space, k, dimensions) for k in null_spaces)
         rows.add((kept, len(space)))
     needed = [r for r in rows if not any(_implies(other, r) for other in rows if other != r)]
-    return _vertices(needed, len(null_spaces))
+    return tuple(_vertices(needed, len(null_spaces)))
 
 
 def _implies(a: tuple[tuple[int, ...], int], b: tuple[tuple[int, ...], int]) -> bool:
@@ -88,10 +95,17 @@ def _generated(null_spaces: Sequence[Space], dimensions: int) -> set[Space] | No
     whole = echelon([[int(r == c) for c in range(dimensions)] for r in range(dimensions)])
     found = {whole, *(k for k in null_spaces if k)}
     pending = list(found)
+    normals: dict[Space, Space] = {}  # what each space is the null space of
+
+    def normal(space: Space) -> Space:
+        if space not in normals:
+            normals[space] = null_space(space, dimensions)
+        return normals[space]
+
     while pending:
         space = pending.pop()
         for other in list(found):
-            both = null_space([*null_space(space, dimensions), *null_space(other, dimensions)], dimensions)
+            both = null_space([*normal(space), *normal(other)], dimensions)
             for new in (echelon([*space, *other]), both):
                 if new and new not in found:
                     found.add(new)

@@ -17,6 +17,11 @@ HOPS = 4
 BEHIND = 2
 """Like HOPS, for what lies behind a moment."""
 
+PIECES = 64
+"""A dependence is followed no further once it has more basic maps than this. Another hop would multiply them, and
+simplifying them takes a time that grows with the square of their number.
+"""
+
 COPIES = 3
 """Chains of copies are followed to their original for at most this many copies."""
 
@@ -96,6 +101,8 @@ class Dependences:
             if at.is_empty():
                 break
             found = found.union(at)
+            if sum(part.n_basic_map() for part in sets(at)) > PIECES:
+                break
         return found.coalesce()
 
     def behind(self, executions: Any) -> Any:

@@ -208,8 +208,12 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
     if len(second.loops) != n or len(first.slots) != len(second.slots):
         return []
     found = []
+    shared = _shared(first, second)
     for order in permutations(range(n)) if n <= MOST_LOOPS else [tuple(range(n))]:
         if mirror and order == tuple(range(n)):
+            continue
+        slots, groups = _paired(first, second, [_moved(s, order) for s in second.slots], shared)
+        if slots is None:
             continue
         placed = _placed(second.executions, order)
         executions = first.executions
@@ -220,10 +224,6 @@ def together(flow: Flow, first: Piece, second: Piece) -> list[Piece]:
             if not mirror or degree(flow, count(flow, common)) >= degree(flow, first.size):
                 continue
             executions, placed = executions.subtract(common), placed.subtract(common)
-        moved = [_moved(s, order) for s in second.slots]
-        slots, groups = _paired(first, second, moved)
-        if slots is None:
-            continue
         objects: dict[int, Any] = {}
         for piece, rename in ((first, groups[0]), (second, groups[1])):
             for group, values in piece.objects.items():
@@ -261,9 +261,25 @@ def _moved(slot: Slot, order: tuple[int, ...]) -> Slot:
     return replace(slot, lost=lost, coordinates=coordinates)
 
 
-def _paired(first: Piece, second: Piece, moved: list[Slot]) -> tuple[list[Slot] | None, list[dict[int, int]]]:
+def _shared(first: Piece, second: Piece) -> set[tuple[int, int]]:
+    """The pairs of a class of each piece that have objects in common."""
+    if first is second:
+        return {(g, g) for g in first.objects}
+    return {
+        (g, h)
+        for g, values in first.objects.items()
+        for h, others in second.objects.items()
+        if not values.is_disjoint(others)
+    }
+
+
+def _paired(
+    first: Piece, second: Piece, moved: list[Slot], shared: set[tuple[int, int]]
+) -> tuple[list[Slot] | None, list[dict[int, int]]]:
     """Slots of both, each paired with the other's slot that loses the same directions; and the new names of the
     classes.
+
+    shared: the pairs of classes with common objects.
     """
     left = list(moved)
     names: dict[tuple[int, int], tuple[int, int]] = {}
@@ -277,14 +293,6 @@ def _paired(first: Piece, second: Piece, moved: list[Slot]) -> tuple[list[Slot] 
         if root(a) != root(b):
             names[root(b)] = root(a)
 
-    shared = {
-        (g, h)
-        for g, values in first.objects.items()
-        for h, others in second.objects.items()
-        if first is not second and not values.is_disjoint(others)
-    }
-    if first is second:
-        shared = {(g, g) for g in first.objects}
     for g, h in shared:
         join((0, g), (1, h))
     slots: list[Slot] = []

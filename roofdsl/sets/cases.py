@@ -106,7 +106,12 @@ def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi
         leftover = None
         for basic in groups[value].coalesce().get_basic_sets():
             piece = isl.Set.from_basic_set(basic)
+            point = _sample(piece) if result else None
+            here = None if point is None else value.evaluate(point)
             for i, (domain, main) in enumerate(result):
+                # Most polynomials differ at the first point that one looks at, and then nothing has to be proven.
+                if point is not None and main.evaluate(point) != here:
+                    continue
                 if agrees(value, main, piece):
                     result[i] = (domain.union(piece), main)
                     break
@@ -115,6 +120,16 @@ def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi
         if leftover is not None:
             result.append((leftover, value))
     return [(d.coalesce(), v) for d, v in result if v]
+
+
+def _sample(domain: Any) -> dict[str, int] | None:
+    """The parameters at one point of an isl parameter set; None if it is empty."""
+    point = domain.sample_point()
+    if point.is_void():
+        return None
+    count = domain.dim(isl.dim_type.param)
+    values = [point.get_coordinate_val(isl.dim_type.param, i) for i in range(count)]
+    return {domain.get_dim_name(isl.dim_type.param, i): v.to_python() for i, v in enumerate(values)}
 
 
 FEW = 32

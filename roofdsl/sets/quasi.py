@@ -29,8 +29,12 @@ class Floor:
     def __getstate__(self) -> dict[str, Quasi]:
         return {"of": self.of}  # a hash differs between processes
 
-    def __str__(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         return f"floor({self.of})"
+
+    def __str__(self) -> str:  # monomials are sorted by the texts of their atoms
+        return self._text
 
 
 Atom = str | Floor
