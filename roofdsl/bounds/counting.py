@@ -18,6 +18,10 @@ FAR = 1 << 20
 
 def count(flow: Flow, union: Any) -> Cases:
     """The number of points of an isl.UnionSet (or isl.Set), in the kernel's parameters. Raises TooHard."""
+    return flow.counts.of(union, lambda: _count(flow, union))
+
+
+def _count(flow: Flow, union: Any) -> Cases:
     total: Any = None
     for part in [union] if isinstance(union, isl.Set) else sets(union):
         number = cardinality(part.intersect_params(flow.context).make_disjoint().coalesce())

@@ -8,7 +8,7 @@ that are assigned are values like array elements; `in` scalars cost nothing and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import islpy as isl
@@ -30,9 +30,14 @@ from roofdsl.loops.model import (
     Select,
     Unary,
 )
+from roofdsl.sets.by_text import ByText
+from roofdsl.sets.cases import Cases
 from roofdsl.sets.instances import Encoder, variable
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.sizes import NotAffine
+
+MOST_COUNTS = 1024
+"""Counts of sets that are kept for one kernel."""
 
 
 class NotExact(Exception):
@@ -86,7 +91,8 @@ class Flow:
     """All assignments of a kernel and their reads.
 
     lets: reads of `let`s. context: isl parameter set. registers: the number of values that may be outside fast memory
-    while the kernel runs: operands of the current statement, `let`s and scalars.
+    while the kernel runs: operands of the current statement, `let`s and scalars. counts: the numbers of points of sets
+    that were counted (`counting.count`), since pairs of statements ask for many of them again.
     """
 
     kernel: Kernel
@@ -95,6 +101,7 @@ class Flow:
     context: Any
     meaning: Mapping[str, Quasi]
     registers: int
+    counts: ByText[Cases] = field(default_factory=lambda: ByText(MOST_COUNTS), compare=False, repr=False)
 
     def inputs(self) -> dict[str, Any]:
         """The elements of each array that are read as inputs, as isl.Set."""
