@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel
 
 
+@lru_cache(maxsize=64)
 def used_parameters(kernel: Kernel) -> tuple[str, ...]:
     """The parameters that occur in the kernel's loops, accesses, shapes or assumptions, in their order."""
     texts: set[str] = set()

@@ -66,6 +66,12 @@ class AccessSets:
     rows_aligned: tuple[Row, ...]
 
 
+MOST_BUILT = 32
+"""Kernels whose sets are kept: most questions about a kernel begin with the same sets."""
+
+_built: dict[tuple[object, ...], AccessSets] = {}
+
+
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> AccessSets:
     """All accesses of `kernel` (directives applied) with some parameters as `numbers`.
 
@@ -73,6 +79,18 @@ def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, le
     tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form, and
     CommandError for a kernel with index arrays.
     """
+    # Equal kernels of other files have other places in the text, which messages quote.
+    key = kernel, id(kernel.source), tuple(sorted(numbers.items())), line_bytes, least
+    found = _built.get(key)
+    if found is None:
+        found = _build(kernel, numbers, line_bytes, least)
+        if len(_built) >= MOST_BUILT:
+            del _built[next(iter(_built))]
+        _built[key] = found
+    return found
+
+
+def _build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int) -> AccessSets:
     require_affine(kernel)
     steps = frozenset(
         loop.step.name
@@ -114,13 +132,17 @@ class _Builder:
         for (placed, _, variables, constraints), instances in zip(rows, points, strict=True):
             times = [f"T[{', '.join(t[c] for c in keep)}]" for t in instances]
             where = " and ".join(constraints) or "true"
-            domains.append(Domain(placed, isl.Set(f"{head}{{ {times[0]} : {where} }}")))
+            executions = isl.Set(f"{head}{{ {times[0]} : {where} }}")
+            domains.append(Domain(placed, executions))
             if isinstance(placed.statement, Count):
                 continue
-            for point, (element, reads_first, writes, count) in zip(times, _merged(placed), strict=False):
+            differs = [c for c, column in enumerate(keep) if len({t[column] for t in instances}) > 1]
+            for instance, point, access in zip(instances, times, _merged(placed), strict=False):
+                element, reads_first, writes, count = access
                 target, more = self._location(element, variables)
-                where_all = " and ".join([where, *more])
-                location = isl.Map(f"{head}{{ {point} -> {target} : {where_all} }}")
+                # Reading the conditions of the executions again for every access would take most of the time.
+                location = isl.Map(f"{head}{{ {point} -> {target}{' : ' * bool(more)}{' and '.join(more)} }}")
+                location = location.intersect_domain(_at(executions, {c: int(instance[keep[c]]) for c in differs}))
                 references.append(
                     Reference(element.array, element, reads_first, writes, count, location.domain(), location)
                 )
@@ -208,6 +230,15 @@ class _Builder:
         if not last.low.terms:
             return [*subscripts[:-1], Pair(Linear.of({}, last.low.constant // per_line))]
         return [*subscripts[:-1], Pair(Linear.of({f"floor({last.low}/{per_line})": 1}))]
+
+
+def _at(executions: Any, places: Mapping[int, int]) -> Any:
+    """The executions with other numbers in some dimensions, each of which has the same number in all of them."""
+    name = executions.get_tuple_name()
+    for dimension, place in places.items():
+        executions = executions.project_out(isl.dim_type.set, dimension, 1).insert_dims(isl.dim_type.set, dimension, 1)
+        executions = executions.fix_val(isl.dim_type.set, dimension, place)
+    return executions.set_tuple_name(name)
 
 
 def _is_digit(low: Linear) -> bool:
