@@ -98,7 +98,7 @@ class Dependences:
         found = at
         for _ in range(hops):
             at = at.apply_range(self.direct).apply_range(self.chains).coalesce()
-            if at.is_empty():
+            if at.is_subset(found):  # then further hops add nothing either
                 break
             found = found.union(at)
             if sum(part.n_basic_map() for part in sets(at)) > PIECES:
