@@ -225,10 +225,10 @@ def test_regrouping_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_hard_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deep, "THOROUGH", 50)
+    monkeypatch.setattr(deep, "THOROUGH", 5)
     k = kernel_of(families()[-1].text)
     assert {(d.code, d.severity) for d in deep_check(k)} == {("unchecked", "warning")}
-    monkeypatch.setattr(deep, "QUICK", 50)
+    monkeypatch.setattr(deep, "QUICK", 5)
     require_legal(k)
 
 
