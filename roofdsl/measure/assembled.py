@@ -10,6 +10,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from statistics import median
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
@@ -27,6 +28,9 @@ _CLOCK, _STEADY = "clock_of_this_core", "steady_of_this_core"
 _CHAINS = 4
 _OFTEN_S, _MOST_RUNS = 5e-3, 30
 """Loops that are shorter than this time over the most runs are run that often."""
+
+_PAIRS_S, _LEAST_PAIRS, _MOST_PAIRS = 0.1, 5, 99
+"""Two loops are compared in so many pairs of runs, and in more than the least only within this time."""
 
 _STEADY_WITHIN = 0.02
 """The clock was the same before and after a run if the chains differ by at most this part."""
@@ -213,6 +217,25 @@ class Stopwatch:
         if of_core and steady:
             return sorted(steady)[len(steady) // 2] * self.ROUNDS * CHAIN / rounds
         return min(r.taken_ns for r in calm) / rounds / self.cycle_ns
+
+    def times_as_long(self, one: tuple[str, int], other: tuple[str, int]) -> float:
+        """How many times as long a round of one loop takes as one of the other, given the name and rounds of each.
+
+        Each run of the one is between two runs of the other, and the median of the pairs counts: whatever slows both
+        loops alike, such as a thread on the same core or a lower clock, does not change it.
+        """
+
+        def run(name: str, rounds: int) -> float:
+            return (self._timed(self.loops[name], rounds) - self.call_ns) / rounds
+
+        run(*one)
+        found: list[float] = []
+        before, until = run(*other), time.perf_counter() + _PAIRS_S
+        while len(found) < _LEAST_PAIRS or (len(found) < _MOST_PAIRS and time.perf_counter() < until):
+            between, after = run(*one), run(*other)
+            found.append(2 * between / (before + after))
+            before = after
+        return median(found)
 
     def _chain_now(self) -> float:
         """The nanoseconds of the chain of additions at this moment, without those of the call."""

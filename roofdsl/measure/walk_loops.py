@@ -200,14 +200,26 @@ class Plan(Record):
     loaded: int
     past: Span | None
 
+    def compared(self) -> dict[str, str]:
+        """The loops of which only the difference from another loop counts, by name, and that other loop.
+
+        Both take about as long, so that what disturbs the core a little would be a large part of the difference.
+        """
+        levels, odd = range(len(self.walks)), range(len(self.odd))
+        found = {f"computed_{k}": "computed_near" for k in levels} | {f"store_{k}": f"load_{k}" for k in levels}
+        found |= {f"odd_store_{k}": f"odd_load_{k}" for k in odd}
+        found |= dict.fromkeys(("filled_behind", "filled_alone", "filled_updated"), "filled_near")
+        if self.walks:
+            found |= dict.fromkeys(("crowded", "crowded_loads", "crowded_hits"), "load_0")
+        return found
+
     def of_core(self, second: str) -> frozenset[str]:
         """The loops that wait for the core: for additions, or for lines of the first two caches, of which the `second`
         has this name.
         """
-        found = {"filled_near", "filled_behind", "filled_alone", "filled_updated", "computed_near"}
-        found |= {"crowded", "crowded_loads", "crowded_hits", *(f"computed_{k}" for k in range(len(self.walks)))}
+        found = {"filled_near", "computed_near"}
         for kind, walks in (("", self.walks), ("odd_", self.odd)):
-            found |= {f"{kind}{a}_{k}" for k, w in enumerate(walks) if w.level == second for a in ("load", "store")}
+            found |= {f"{kind}load_{k}" for k, w in enumerate(walks) if w.level == second}
         return frozenset(found)
 
     def loops(self) -> dict[str, Loop]:

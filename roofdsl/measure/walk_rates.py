@@ -31,6 +31,9 @@ _LEAST_LINES = 20_000
 _RUNS = {False: 2, True: 1}
 _PASSES = 3
 """How often all loops are timed, one after the other: the clock may be lower for longer than the runs of one loop."""
+_PART = 8
+"""A loop that takes long, since its lines are in memory, is compared with one that takes at least this part of that."""
+
 PAGE_LINES = PAGE // LINE
 
 
@@ -93,15 +96,20 @@ def walk_rates(
     watch = Stopwatch(
         loops({name: loop.text for name, loop in timed.items()}, dict.fromkeys(timed, BEGIN)), begin, _RUNS[quick]
     )
+    compared = {name: other for name, other in plan.compared().items() if name in timed}
+    alone = [name for name in timed if name not in compared]
     cycles, of_core = dict.fromkeys(timed, inf), plan.of_core(capacities[1][0])
-    for k, (name, loop) in enumerate([*timed.items()] * _PASSES):
+    # A run goes over all lines a whole number of times: once for a walk of several passes, which would run beyond the
+    # buffer.
+    rounds = {name: -(-_LEAST_LINES // loop.lines) * loop.lines // UNROLLED for name, loop in timed.items()}
+    for k, name in enumerate(alone * _PASSES):
         tell(k / len(timed) / _PASSES, name.replace("_", " "))
-        # A run goes over all lines a whole number of times: once for a walk of several passes, which would run beyond
-        # the buffer.
-        times = -(-_LEAST_LINES // loop.lines)
-        rounds = times * loop.lines // UNROLLED
-        each = watch.cycles_in_one(name, rounds, pooled_watch(), of_core=name in of_core) / UNROLLED
+        each = watch.cycles_in_one(name, rounds[name], pooled_watch(), of_core=name in of_core) / UNROLLED
         cycles[name] = min(cycles[name], each)
+    for k, (name, other) in enumerate(compared.items(), len(alone)):
+        tell(k / len(timed), name.replace("_", " "))
+        beside = max(rounds[other], rounds[name] // _PART) if timed[other].lines < _LEAST_LINES else rounds[other]
+        cycles[name] = cycles[other] * watch.times_as_long((name, rounds[name]), (other, beside))
     return _rates(plan, cycles, watch.hertz(), second=capacities[1][0])
 
 
