@@ -29,8 +29,8 @@ _CHAINS = 4
 _OFTEN_S, _MOST_RUNS = 5e-3, 30
 """Loops that are shorter than this time over the most runs are run that often."""
 
-_PAIRS_S, _LEAST_PAIRS, _MOST_PAIRS = 0.1, 5, 99
-"""Two loops are compared in so many pairs of runs, and in more than the least only within this time."""
+_LEAST_PAIRS, _MOST_PAIRS = 5, 99
+"""Two loops are compared in so many pairs of runs."""
 
 _STEADY_WITHIN = 0.02
 """The clock was the same before and after a run if the chains differ by at most this part."""
@@ -218,11 +218,12 @@ class Stopwatch:
             return sorted(steady)[len(steady) // 2] * self.ROUNDS * CHAIN / rounds
         return min(r.taken_ns for r in calm) / rounds / self.cycle_ns
 
-    def times_as_long(self, one: tuple[str, int], other: tuple[str, int]) -> float:
+    def times_as_long(self, one: tuple[str, int], other: tuple[str, int], pairs_s: float = 0.1) -> float:
         """How many times as long a round of one loop takes as one of the other, given the name and rounds of each.
 
-        Each run of the one is between two runs of the other, and the median of the pairs counts: whatever slows both
-        loops alike, such as a thread on the same core or a lower clock, does not change it.
+        pairs_s: more than the fewest pairs of runs are made only within this time. Each run of the one is between two
+        runs of the other, and the median of the pairs counts: whatever slows both loops alike, such as a thread on the
+        same core or a lower clock, does not change it.
         """
 
         def run(name: str, rounds: int) -> float:
@@ -230,7 +231,7 @@ class Stopwatch:
 
         run(*one)
         found: list[float] = []
-        before, until = run(*other), time.perf_counter() + _PAIRS_S
+        before, until = run(*other), time.perf_counter() + pairs_s
         while len(found) < _LEAST_PAIRS or (len(found) < _MOST_PAIRS and time.perf_counter() < until):
             between, after = run(*one), run(*other)
             found.append(2 * between / (before + after))

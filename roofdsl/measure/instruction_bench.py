@@ -18,6 +18,9 @@ PASSES = 4
 EVERY, FAST = 3, 1.02
 """The times that every loop is measured, and how much slower than the fastest clock a fast one may be."""
 
+PAIRS_S, _COMPARED = 0.01, 10_000
+"""The seconds in which two loops are compared, and about the cycles of one run of either."""
+
 _BUFFER = 1 << 16
 
 
@@ -50,6 +53,7 @@ class Bench:
         self.texts: dict[str, list[str]] = {}
         self.before: dict[str, Sequence[str]] = {}
         self.lengths: dict[str, float] = {}
+        self.compared: dict[str, str] = {}
         self.runs = runs
 
     @property
@@ -62,6 +66,10 @@ class Bench:
         self.texts[name], self.lengths[name] = list(text), cycles
         self.before[name] = (*self.setup, *before)
 
+    def compare(self, name: str, other: str) -> None:
+        """Makes the result for a loop the number of times that it takes as long as `other`, whose rounds are alike."""
+        self.compared[name] = other
+
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
         """Cycles of one round of each loop; `shared` counts those that were never measured on a core of their own.
 
@@ -70,9 +78,10 @@ class Bench:
         shared the core, as far as is known by then, are measured again after all others.
         """
         watch = Stopwatch(loops(self.texts, self.before), self.address, self.runs)
-        calm: dict[str, list[tuple[int, Reading]]] = {name: [] for name in self.texts}
-        every: dict[str, list[Reading]] = {name: [] for name in self.texts}
-        names = list(self.texts)
+        single = [name for name in self.texts if name not in self.compared]
+        calm: dict[str, list[tuple[int, Reading]]] = {name: [] for name in single}
+        every: dict[str, list[Reading]] = {name: [] for name in single}
+        names = single
         for number in range(PASSES):
             for k, name in enumerate(names):
                 tell(k / len(names), name.replace("_", " "))
@@ -80,10 +89,14 @@ class Bench:
                 every[name].append(reading)
                 if is_calm:
                     calm[name].append((epoch(), reading))
-            alone = {name: [r for at, r in calm[name] if at == epoch()] for name in self.texts}
-            names = [name for name in self.texts if number + 1 < EVERY or not alone[name]]
+            alone = {name: [r for at, r in calm[name] if at == epoch()] for name in single}
+            names = [name for name in single if number + 1 < EVERY or not alone[name]]
         self.hertz, self.shared = watch.hertz(), len(names)
-        return {name: _fewest(watch, alone[name] or every[name]) for name in self.texts}
+        found = {name: _fewest(watch, alone[name] or every[name]) for name in single}
+        for name, other in self.compared.items():
+            rounds = max(1, round(_COMPARED / self.lengths[other]))
+            found[name] = watch.times_as_long((name, rounds), (other, rounds), PAIRS_S)
+        return found
 
 
 def _fewest(watch: Stopwatch, readings: Sequence[Reading]) -> float:

@@ -133,20 +133,25 @@ def _mixed(bits: int, streams: int) -> list[str]:
 
 
 def among_loops(bench: Bench, known: Sequence[Template]) -> None:
-    """Arithmetic between loads and stores, as in nearly every loop."""
+    """Arithmetic between loads and stores, as in nearly every loop, and the same loops without it."""
     for t in _among(known):
         for streams in _AMONG_STREAMS:
-            bench.add(f"among_{t.key}_{streams}", _streamed(t, streams), 4 * _AMONG_TRIPS * streams, _STARTS)
+            name, other = f"among_{t.key}_{streams}", f"copied_{t.bits}_{streams}"
+            if other not in bench.texts:
+                bench.add(other, _streamed(t.bits, streams), 4 * _AMONG_TRIPS * streams, _STARTS)
+            bench.add(name, _streamed(t.bits, streams, t.text), 4 * _AMONG_TRIPS * streams, _STARTS)
+            bench.compare(name, other)
 
 
-def _streamed(t: Template, streams: int) -> list[str]:
-    """A loop over `streams` arrays and one that is stored, unrolled by four, with an operation for each store."""
-    size, name = t.bits // 8, f"v{LOADS[t.bits]}"
+def _streamed(bits: int, streams: int, operation: str = "") -> list[str]:
+    """A loop over `streams` arrays and one that is stored, unrolled by four; `operation` comes before each store."""
+    size, name = bits // 8, f"v{LOADS[bits]}"
     text = ["xorl %eax, %eax", ".p2align 6", "77:"]
     for s, base in enumerate(("%rdi", "%rcx")[:streams]):
-        text += [f"{name} {size * g}({base},%rax), {register(t.bits, g + 4 * s)}" for g in range(4)]
-    text += [filled(t.text, t.bits, g) for g in range(4)]  # a fused operation uses the loaded value as its sum
-    text += [f"{name} {register(t.bits, g)}, {size * g}(%rcx,%rax)" for g in range(4)]
+        text += [f"{name} {size * g}({base},%rax), {register(bits, g + 4 * s)}" for g in range(4)]
+    if operation:  # a fused one uses the loaded value as its sum
+        text += [filled(operation, bits, g) for g in range(4)]
+    text += [f"{name} {register(bits, g)}, {size * g}(%rcx,%rax)" for g in range(4)]
     return [*text, f"addq ${4 * size}, %rax", f"cmpq ${4 * size * _AMONG_TRIPS}, %rax", "jne 77b"]
 
 
@@ -164,8 +169,8 @@ def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles:
     shares: dict[tuple[str, int], float] = {}
     for t in _among(known):
         load, store = own[("load", "", t.bits)], own[("store", "", t.bits)]
-        times = {s: cycles[f"among_{t.key}_{s}"] / (4 * _AMONG_TRIPS) for s in _AMONG_STREAMS}
-        shares[(t.cls, t.bits)] = share_of(load, store, own[(t.cls, t.type, t.bits)], times)
+        longer = {s: cycles[f"among_{t.key}_{s}"] for s in _AMONG_STREAMS}
+        shares[(t.cls, t.bits)] = share_of(load, store, own[(t.cls, t.type, t.bits)], longer)
     made = []
     for i in found:
         share = shares.get((i.cls, i.bits), 0.0) if i.type.startswith("f") else 0.0
@@ -173,20 +178,22 @@ def with_shares(found: Sequence[Instruction], known: Sequence[Template], cycles:
     return made
 
 
-def share_of(load: Instruction, store: Instruction, operation: Instruction, times: dict[int, float]) -> float:
+def share_of(load: Instruction, store: Instruction, operation: Instruction, longer: dict[int, float]) -> float:
     """The cycles z for which an operation occupies the resources that loads and stores share.
 
-    This z best explains the times of n loads, an operation and a store as max(n load, store, operation, n x + y + z).
-    It is 0 if the other terms explain them.
+    longer: how many times as long n loads and a store take with the operation, by n. Without it, they take max(n load,
+    store, n x + y), and this z best explains that they take max(n load, store, operation, n x + y + z) with it.
     """
     x, y, most = float(load.mixed or 0), float(store.mixed or 0), float(operation.throughput or 1)
 
-    def time(n: int, z: float) -> float:
-        return max(n * float(load.throughput or 1), float(store.throughput or 1), most, n * x + y + z)
+    def alone(n: int) -> float:
+        return max(n * float(load.throughput or 1), float(store.throughput or 1), n * x + y)
 
-    if not x or all(t < 1.04 * time(n, 0) for n, t in times.items()):
+    times = {n: alone(n) * more for n, more in longer.items()}
+    if not x or all(t < 1.04 * max(alone(n), most) for n, t in times.items()):
         return 0.0
-    return best_fit((k / 50 for k in range(1 + int(50 * most))), time, times)
+    tried = (k / 50 for k in range(1 + int(50 * most)))
+    return best_fit(tried, lambda n, z: max(alone(n), most, n * x + y + z), times)
 
 
 def _gather_loops(bench: Bench) -> None:

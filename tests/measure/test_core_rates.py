@@ -122,11 +122,12 @@ def test_the_share_of_an_operation_is_what_explains_its_mixtures() -> None:
     load = Instruction("load", "", 256, throughput=Fraction(1, 3), mixed=Fraction(24, 100))
     store = Instruction("store", "", 256, throughput=Fraction(1, 2), mixed=Fraction(3, 10))
     mul = Instruction("mul", "f64", 256, throughput=Fraction(1, 2))
-    assert share_of(load, store, mul, {n: n * 0.24 + 0.3 + 0.16 for n in (1, 2)}) == pytest.approx(0.16)
-    assert share_of(load, store, mul, {1: 0.55, 2: 0.79}) == 0, "loads and stores explain these"
-    assert share_of(load, store, mul, {1: 2.0, 2: 2.2}) == pytest.approx(0.5), "no more than its own units take"
+    without = {1: 0.24 + 0.3, 2: 2 * 0.24 + 0.3}
+    assert share_of(load, store, mul, {n: 1 + 0.16 / t for n, t in without.items()}) == pytest.approx(0.16)
+    assert share_of(load, store, mul, {1: 1.02, 2: 1.01}) == 0, "loads and stores explain these"
+    assert share_of(load, store, mul, {1: 4.0, 2: 3.0}) == pytest.approx(0.5), "no more than its own units take"
     alone = Instruction("load", "", 128, throughput=Fraction(1, 3))
-    assert share_of(alone, store, mul, {1: 0.9, 2: 1.1}) == 0, "nothing is shared there"
+    assert share_of(alone, store, mul, {1: 1.5, 2: 1.2}) == 0, "nothing is shared there"
 
 
 def test_the_share_of_a_masked_store_is_what_explains_its_mixtures() -> None:
