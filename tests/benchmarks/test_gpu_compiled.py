@@ -35,6 +35,7 @@ def test_functions_of_several_texts_get_their_numbers() -> None:
     assert "k0_matmul_tiled(" in text and "k1_matmul_tiled(" in text and "__launch_bounds__(256)" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 def test_a_stream_and_a_sum_need_few_registers() -> None:
     sources = []

@@ -200,7 +200,7 @@ def in_words(value: Any, unit: str) -> str:
     return f"{value / scale:.10g} {unit}".strip()
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_answers_found_by_hand_are_right(name: str) -> None:
     for version in versions(EXERCISES[name]):

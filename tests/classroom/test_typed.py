@@ -57,6 +57,7 @@ def test_right_answers_however_they_are_written(part: str) -> None:
     assert not lost, lost
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("part", WRONG)
 def test_wrong_answers_stay_wrong(part: str) -> None:
     given = [(text, told(part, text).message) for text in WRONG[part] if told(part, text).correct]
@@ -110,6 +111,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("text", "says"), REFUSED)
 def test_what_cannot_be_read_is_told(text: str, says: str) -> None:
     with pytest.raises(FormulaError) as error:

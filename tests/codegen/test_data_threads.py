@@ -141,7 +141,7 @@ ONE_THREAD = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("text", ONE_THREAD.values(), ids=ONE_THREAD)
 def test_what_stays_in_one_thread(text: str, tmp_path: Path) -> None:
     """It is generated all the same, says so, and computes what the loops do."""

@@ -104,6 +104,7 @@ def test_random_uniform_kernel(seed: int) -> None:
             assert told == want.at(array.name, cache), f"{case.text}line {case.line_bytes}, cache {cache}, {array.name}"
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
@@ -140,7 +141,7 @@ def test_what_is_not_taken() -> None:
             uniform(sized(kernel_of(f"kernel k(n):\n{body}"), {"n": 20}), 64)
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("number", range(250))
 def test_random_uniform_kernel_in_sectors(number: int) -> None:
     case, rng = uniform_case(number), Random(number)

@@ -126,7 +126,7 @@ def test_random_kernel(seed: int) -> None:
 
 def test_most_were_answered() -> None:
     """The comparison above must not have rested on refusals."""
-    if ANSWERS["asked"]:
+    if ANSWERS["asked"] >= 30:
         assert ANSWERS["answered"] >= 0.5 * ANSWERS["asked"], ANSWERS
 
 
@@ -141,7 +141,7 @@ def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) ->
             assert convention_totals(at, lines, convention) == want, (kernel.name, sizes, cache, convention)
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
@@ -159,6 +159,7 @@ def test_as_simulated(text: str, sizes: dict[str, int]) -> None:
     simulated(kernel_of(text), sizes, (192, 512, 1000, 4 << 10, 20_000, 32 << 10, 100_000, 256 << 10, 25 << 20))
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
@@ -217,7 +218,7 @@ def test_most_forms_were_found() -> None:
         assert FORMS["values"] > FORMS["answered"], FORMS
 
 
-@pytest.mark.spread(20, 150)
+@pytest.mark.spread(8, 150)
 @pytest.mark.parametrize("number", range(300))
 def test_temp_arrays_are_as_simulated(number: int) -> None:
     """What the cache still has of them at the end is dropped, what left it before was stored."""
@@ -251,6 +252,7 @@ def test_a_matrix_square_has_a_closed_form() -> None:
     assert not holds(told.total, {"n": 16})
 
 
+@pytest.mark.thorough
 def test_plateaus_of_a_matrix_square() -> None:
     """From textbooks: four lines for each product, then lines of a column, then one in eight, then all at once."""
     kernel = kernel_of(SQUARE)

@@ -109,7 +109,7 @@ def test_registers_hold_what_memory_would(family) -> None:
     check(kernel_of(family.text, settings), settings)
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_registers_of_random_kernels(seed: int) -> None:
     found = random_kernel(seed)

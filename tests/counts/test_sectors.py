@@ -97,7 +97,7 @@ def test_simulation_is_the_definition(name: str) -> None:
             assert (totals(found), found.accesses) == (totals(expected), expected.accesses)
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "n", "s", "where"),
     [

@@ -110,6 +110,7 @@ def test_closed_forms_have_the_same_values(text: str, sizes: dict[str, int]) -> 
             assert form.evaluate(given) == at.bytes
 
 
+@pytest.mark.thorough
 def test_every_form_of_q_of_z_has_them() -> None:
     kernel = kernel_of(JACOBI)
     for convention in CONVENTIONS[1:2]:

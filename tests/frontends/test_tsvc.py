@@ -67,7 +67,7 @@ def test_enough_are_read() -> None:
     assert set(REFUSED) <= set(NAMES)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(5)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in REFUSED])
 def test_computes_what_the_users_function_does(name: str, tmp_path: Path) -> None:

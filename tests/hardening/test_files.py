@@ -274,6 +274,7 @@ def test_guided(reader: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
     assert done.returncode == 0 and not found, (found, done.stderr[-3000:])
 
 
+@pytest.mark.thorough
 def test_guided_fuzzing_says_what_it_lacks() -> None:
     command = [sys.executable, "-m", "tests.hardening.guided"]
     hidden = "import sys; sys.modules['atheris'] = None; from tests.hardening import guided; guided.main()"

@@ -157,6 +157,7 @@ def test_eight_devices_share_the_products_of_a_layer() -> None:
     assert rows["whole"]["residual"] == rows["part"]["residual"]
 
 
+@pytest.mark.thorough
 def test_no_batch_makes_a_long_context_bound_by_compute() -> None:
     """b >= 2 P / ((2 P + w) / B - c): the last context at which there is such a b, by the exact search."""
     file = load_file(shipped("kernels")["transformer"])

@@ -191,6 +191,7 @@ def test_subjects_differ_in_colour_or_symbol() -> None:
     assert len(figure.axes[0].get_legend().get_texts()) == 24
 
 
+@pytest.mark.thorough
 def test_two_signs_of_twenty_kernels_of_a_hierarchy_differ() -> None:
     figure = draw_hierarchy(LEVELS, kernels(24))
     legend = figure.axes[0].get_legend()

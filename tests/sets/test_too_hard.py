@@ -47,6 +47,7 @@ def test_tasks_are_all_done_where_none_ends_all() -> None:
     assert in_children([partial(str, k) for k in range(40)], 20, ends_all="stop") == [str(k) for k in range(40)]
 
 
+@pytest.mark.thorough
 @forks
 def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> None:
     with limited("a test"):

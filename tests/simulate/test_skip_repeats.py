@@ -37,7 +37,7 @@ def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int) -> float:
     return got.simulated / max(1, every.simulated)
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
 def test_polybench(name: str) -> None:
     for lines in (37, 512):
