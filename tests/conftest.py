@@ -97,13 +97,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """Processes begin with tests in a row each, and take some of each other's later: most files stay in one process,
     which makes what their tests share once.
     """
-    from xdist.scheduler import WorkStealingScheduling
+    from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
 
     return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
 
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    gc.set_threshold(50_000)
     gc.enable()
 
 

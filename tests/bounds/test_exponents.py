@@ -74,6 +74,7 @@ def test_growth_of_every_set_in_a_small_square() -> None:
     assert grown(trapezoid, SEIDEL) <= len(trapezoid) + (6 * len(trapezoid)) ** 0.5 + 2.6
 
 
+@pytest.mark.thorough
 def test_growth_of_rows_of_any_length() -> None:
     """Two rows of points, of different lengths and apart, in random directions: c = sqrt(2 (l + k)) at least."""
     rng = random.Random(7)

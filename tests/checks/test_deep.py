@@ -299,10 +299,10 @@ def check_legality(k: Kernel, seed: int, small: Mapping[str, tuple[int, ...]]) -
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", range(10))
 def test_legality_agrees_with_enumeration(block: int) -> None:
     outcomes = []
-    for seed in range(block * 25, block * 25 + 25):
+    for seed in range(block * 15, block * 15 + 15):
         k = kernel_of(directive_kernel(seed))
         try:
             apply(k)
@@ -315,7 +315,7 @@ def test_legality_agrees_with_enumeration(block: int) -> None:
 
 
 def test_legality_of_the_oracles_directives(pytestconfig: pytest.Config) -> None:
-    for seed in range(60 if pytestconfig.option.thorough else 20):
+    for seed in range(60 if pytestconfig.option.thorough else 12):
         case = random_directive_kernel(seed)
         k = kernel_of(case.text)
         try:

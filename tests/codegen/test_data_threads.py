@@ -73,6 +73,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
+@pytest.mark.thorough
 def test_threads_compute_what_the_loops_do(tmp_path: Path) -> None:
     every = cases()
     generated = {name: generate(case.kernel, "cuda") for name, case in every.items()}

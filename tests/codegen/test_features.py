@@ -44,7 +44,7 @@ def test_python(name: str) -> None:
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("name", ["functions", "whole", "complex", "reduced", "scalars", "names"])
+@pytest.mark.parametrize("name", ["whole", "functions", "complex", "reduced", "scalars", "names"])
 def test_numba(name: str) -> None:
     case(name).check(Interpreted(compiled=True), code(name, "python", "loops"))
 

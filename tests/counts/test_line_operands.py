@@ -141,7 +141,7 @@ def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) ->
             assert convention_totals(at, lines, convention) == want, (kernel.name, sizes, cache, convention)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [

@@ -38,6 +38,7 @@ def test_traffic_of_both_ends(line: int, pytestconfig: pytest.Config) -> None:
     assert compared > 4 * len(caches)
 
 
+@pytest.mark.thorough
 def test_plateaus_say_what_sizes_they_are_for() -> None:
     rows = derive(kernel_of(MIRROR), line_bytes=64).plateaus
     assert [str(row.where) for row in rows] == ["n % 16 == 0"] * 2

@@ -80,6 +80,7 @@ def expected(text: str, sizes: dict[str, int], cache: int | None, line: int | No
     return (others.stores or 0) + past, others.bytes + past
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize(("text", "sizes"), CASES)
 def test_traffic_is_that_of_an_lru_and_the_stores(text: str, sizes: dict[str, int], convention: str) -> None:

@@ -101,6 +101,7 @@ def _place(user: ctypes.CDLL, name: str, size: int) -> np.ndarray:  # type: igno
     return np.ctypeslib.as_array((ctypes.c_float * size).in_dll(user, name))
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_refused_with_the_line(name: str) -> None:
     path = external.required("tsvc") / f"{name}.c"

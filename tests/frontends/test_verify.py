@@ -24,6 +24,7 @@ POLYBENCH = [n for n in external.files("polybench_c") if n != "polybench"]
 TSVC = [n for n in external.files("tsvc") if n not in REFUSED]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @needs_compiler
 @pytest.mark.parametrize("name", POLYBENCH)

@@ -210,6 +210,7 @@ PIECES = ["n", "b", "2n", "1/3", ".5", "1e3", *"+-*/%(),^", "**", "//", "floor("
 FORMULA = st.lists(st.sampled_from(PIECES) | SENSIBLE, max_size=12)
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(FORMULA.map(" ".join))
 def test_formulas_of_students(text: str) -> None:

@@ -107,6 +107,7 @@ def test_what_is_no_launch() -> None:
     )
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("name", "n"), [("matmul", 8), ("tiled", 8), ("vector", 13), ("sums", 5)])
 @pytest.mark.parametrize("cache", [128, 512, None])
 def test_every_block_is_cold_and_flushed(name: str, n: int, cache: int | None) -> None:

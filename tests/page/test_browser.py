@@ -177,8 +177,8 @@ def test_a_cache_slider_moves_traffic_to_what_python_counts(page: Browser, cache
     focus(page, "fast memory Z")
     page.press("Home")
     seen = set()
-    for _ in range(12):
-        page.press("ArrowRight", 4)
+    for _ in range(6):
+        page.press("ArrowRight", 8)
         cache = int(page.run("document.querySelector('#curve [data-cache]').dataset.cache"))
         row = page.run("document.querySelector('#table tr[data-kernel=matmul]').dataset.how")
         expected = traffic_at(kernel_of("matmul"), {"n": 24}, cache, None, "load_store").bytes
@@ -304,6 +304,7 @@ def test_every_control_has_a_name_and_is_reached_in_order(page: Browser, guide: 
     assert reached == list(range(count))
 
 
+@pytest.mark.thorough
 def test_what_scrolls_is_named_and_reached_by_keyboard(page: Browser, cached: Path) -> None:
     """On a phone tables and sources are wider than the page; on a wide screen they take no stop of the Tab key."""
     found = {}
@@ -393,6 +394,7 @@ def test_the_roofline_stays_in_view_on_a_phone(page: Browser, guide: Path) -> No
         assert below < 844 / 2, "at least half of the screen is left to the controls"
 
 
+@pytest.mark.thorough
 def test_a_phone_on_its_side_is_not_covered_by_the_roofline(page: Browser, guide: Path) -> None:
     page.resize(844, 390)
     page.open(guide)

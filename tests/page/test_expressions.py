@@ -138,6 +138,7 @@ def test_conditions() -> None:
     assert found == [conditions[k].holds(at) for k, at in points]
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", ["class", "__proto__", "constructor", "FUNCTIONS", "await", "toString"])
 def test_a_parameter_of_any_name(name: str) -> None:
     form = Cases((Case((), Quasi.symbol(name) * 3),))

@@ -108,6 +108,7 @@ def test_all_is_within_the_window() -> None:
     assert window.y[0] < 3.0 < roofs.top < window.y[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("figure", "kind"), [("hierarchy", "svg"), ("trajectory", "svg"), ("hierarchy", "png"), ("trajectory", "pdf")]

@@ -234,6 +234,7 @@ def test_levels() -> None:
         draw_plane("time", paper_plane(), [Series("k", (Spot("k", 1.0, 1.0, None),))])
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_input_gives_the_same_file(kind: Which, tmp_path: Path) -> None:

@@ -131,6 +131,7 @@ def test_lines_are_answered_in_order(nursery: Nursery, root: Path) -> None:
     assert all("message" in f["error"] for f in found[2:])
 
 
+@pytest.mark.thorough
 def test_the_command_serves_lines() -> None:
     asked = json.dumps({"id": 7, "method": "predict", "params": CALLS["predict"]})
     done = subprocess.run(

@@ -86,6 +86,7 @@ def _at(found: ArrayReuse, n: int, m: int) -> dict[tuple[int, ...], int]:
     return distances
 
 
+@pytest.mark.thorough
 def test_windows_are_counted_once_for_all_accesses_as_far_apart() -> None:
     """Accesses to x are one iteration apart in a row, or one row and some iterations: 21 parts share five windows."""
     access_sets = ClosedForms(kernel_of(WIDE), {}).large_size_sets

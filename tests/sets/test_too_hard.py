@@ -111,6 +111,7 @@ def test_sums_with_floors_have_the_value_of_their_parts_everywhere() -> None:
         assert str(total.eval(at)) == str(sum(part.eval(at).to_python() for part in parts)), (i, j)
 
 
+@pytest.mark.thorough
 def test_a_red_black_smoother_is_refused_within_seconds() -> None:
     forms = ClosedForms(model("gsrb_branch"), {})
     before = time.process_time()

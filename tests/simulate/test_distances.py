@@ -68,7 +68,7 @@ def test_families(family: Family) -> None:
         agree(kernel, size, 64, 20)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_sets_of_any_number_of_ways(seed: int) -> None:
     """One pass over a number of sets against a simulation of each associativity."""

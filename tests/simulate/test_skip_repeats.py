@@ -53,7 +53,7 @@ def test_a_hierarchy_of_one_list(write_miss: WriteMiss) -> None:
         assert simulate(kernel, size, levels) == simulate(kernel, size, levels, skip=False)
 
 
-@pytest.mark.spread(9, 40)
+@pytest.mark.spread(4, 40)
 @pytest.mark.parametrize("seed", range(70))
 def test_random_kernels(seed: int) -> None:
     rng = Random(seed)

@@ -246,6 +246,7 @@ def test_claims_are_judged(text: str, sizes: dict[str, int], machine: str, milli
     assert bool(verdict.violated) != possible
 
 
+@pytest.mark.thorough
 def test_half_precision_products_are_found_near_the_floor() -> None:
     """cuBLAS takes 3.96 ms; as written it is two orders of magnitude slower."""
     run = CliRunner().invoke(
