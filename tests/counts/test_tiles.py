@@ -149,7 +149,6 @@ def test_multiples_from_two_constants_on() -> None:
         assert _value(d.compulsory.bytes, at) in {want, None}
 
 
-@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("cache", [4096, 32768])
 def test_tiles_that_cut_lines_stand_as_numbers(cache: int) -> None:
