@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Cache, Core, Machine, Memory, Peak, Sustained
@@ -94,6 +96,7 @@ print(json.dumps({
 '''
 
 
+@pytest.mark.thorough
 def test_four_more_attributes(tmp_path: Path) -> None:
     found = run_in_copy(tmp_path, PROGRAM, CHANGES)
     assert (found["model"], found["refresh"]) == ([8, 1e9, True], 7.8e-6)

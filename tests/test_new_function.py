@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from tests.copied import ROOT, run_in_copy
@@ -88,6 +90,7 @@ print(json.dumps({
 '''
 
 
+@pytest.mark.thorough
 def test_two_more_rows(tmp_path: Path) -> None:
     found = run_in_copy(tmp_path, PROGRAM, {"lang/functions.py": [(BEFORE, ROWS + BEFORE)]})
     by_function = found["derived"]["by_function"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from roofdsl.codegen.registry import target_names, target_of
 from tests.copied import run_in_copy
 
@@ -175,6 +177,7 @@ print(json.dumps({
 '''
 
 
+@pytest.mark.thorough
 def test_one_more_file(tmp_path: Path) -> None:
     found = run_in_copy(tmp_path, PROGRAM, added={"codegen/targets/lists.py": LISTS})
     assert found["names"] == ["c", "cuda", "lists", "python"]

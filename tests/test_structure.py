@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 PACKAGE = Path(__file__).parents[1] / "roofdsl"
 FILES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_FILE = 400
@@ -45,6 +47,7 @@ def test_a_circle_is_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": set()}) == [["a", "b", "c"]]
 
 
+@pytest.mark.thorough
 def test_no_files_import_each_other() -> None:
     assert circles({module: imports(path) - {module} for module, path in MODULES.items()}) == []
 

@@ -107,6 +107,7 @@ def test_what_dependences_forbid() -> None:
     assert {r.kind for r in found.refused if r.why == "it changes rounding"} == {"type", "reciprocal"}
 
 
+@pytest.mark.thorough
 def test_sums_are_not_regrouped() -> None:
     """The same loops in another order would add up in another order, which rounds differently."""
     text = """kernel sums(n):

@@ -118,6 +118,7 @@ def test_written_kernels_are_the_same(kind: str) -> None:
             ]
 
 
+@pytest.mark.thorough
 def test_reciprocals_are_those_of_the_deck() -> None:
     """GPP's version 7 is version 6 with its divisions turned: the same work, by class."""
     machine = load_machine("v100")

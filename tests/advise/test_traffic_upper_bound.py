@@ -44,7 +44,7 @@ def ratio(k: Kernel, sizes: dict[str, int], cache: int, line: int | None) -> flo
 LONG = ("adi",)
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.thorough) if name in LONG else name for name in shipped("polybench")]
 )

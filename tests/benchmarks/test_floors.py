@@ -11,6 +11,8 @@ from benchmarks.kernels import ROOT
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 
+pytestmark = pytest.mark.thorough
+
 QUICK = ("matmul", "gemv", "jacobi2d_time", "conv2d_f32", "triad", "trsv", "atax")
 MACHINES = ("a100_80", "zen2_epyc_7452", "v100", "haswell_e5_2695v3")
 
@@ -20,7 +22,6 @@ def kernels() -> dict[str, Kernel]:
     return floors.kernels()
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("names", [QUICK[-2:], pytest.param(QUICK, marks=pytest.mark.thorough)], ids=len)
 def test_nothing_is_below_its_floor(names: tuple[str, ...], kernels: dict[str, Kernel]) -> None:
     """The time as written, the expected one, and the best order found, at random sizes on random machines."""
@@ -42,7 +43,6 @@ def test_no_simulated_order_loads_less(kernels: dict[str, Kernel]) -> None:
     assert not found.wrong and found.orders >= 9
 
 
-@pytest.mark.thorough
 def test_no_stored_measurement_is_below_its_floor() -> None:
     found = floors.Checked()
     floors.compare_measured(ROOT / "benchmarks" / "reports" / "validation-2026-11-23", found, 8)

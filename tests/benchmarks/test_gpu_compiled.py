@@ -28,6 +28,7 @@ def test_what_ptxas_says_is_read() -> None:
     assert found == [[Compiled("triad", 20, 0, 0, 0)], [Compiled("minplus_2", 40, 9216, 16, 28)]]
 
 
+@pytest.mark.thorough
 def test_functions_of_several_texts_get_their_numbers() -> None:
     kernel = fresh(shipped()["matmul_tiled"], "matmul_tiled")
     code = generate(kernel, "cuda", "tiled", free=parallel_loops(kernel), sizes={"n": 48, "b": 24})
@@ -35,6 +36,7 @@ def test_functions_of_several_texts_get_their_numbers() -> None:
     assert "k0_matmul_tiled(" in text and "k1_matmul_tiled(" in text and "__launch_bounds__(256)" in text
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 def test_a_stream_and_a_sum_need_few_registers() -> None:
     sources = []

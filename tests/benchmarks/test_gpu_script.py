@@ -26,6 +26,8 @@ from roofdsl.measure.measurement import load, save, source_hash
 from tests.measure.examples import EXAMPLE
 from tests.measure.host_gpu import HostGpu
 
+pytestmark = pytest.mark.thorough
+
 SCRIPT = ROOT / "benchmarks" / "gpu" / "run.sh"
 
 
@@ -67,7 +69,6 @@ def test_estimates_tell_one_thread_from_many() -> None:
     assert estimated(parallel, codes[1], {"n": 1 << 17}).too_large
 
 
-@pytest.mark.thorough
 def test_the_report_sets_stored_measurements_beside_predictions(tmp_path: Path) -> None:
     text = shipped_names("machines")["v100_deck"].read_text(encoding="utf-8")
     body = text.split("machine v100_deck ")[1].split("\nmachine ")[0].split("\n#")[0]
@@ -112,7 +113,6 @@ def device(monkeypatch: pytest.MonkeyPatch) -> HostGpu:
     return found
 
 
-@pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ to run generated CUDA with")
 def test_all_parts_on_a_made_up_gpu(
     tmp_path: Path, device: HostGpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -8,6 +8,8 @@ from benchmarks.kernel_class import class_of
 from benchmarks.kernels import fresh, shipped
 from benchmarks.validation_cases import polybench_cases
 
+pytestmark = pytest.mark.thorough
+
 CLASSIFIED = {
     "streams": ["triad", "copy", "zaxpy", "winograd_outputs"],
     "reductions": ["dot_f64", "gemv"],
@@ -21,6 +23,7 @@ CLASSIFIED = {
 }
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(("kind", "names"), CLASSIFIED.items(), ids=CLASSIFIED)
 def test_the_class_of_a_kernel_follows_from_its_loops(kind: str, names: list[str]) -> None:
     every = shipped()

@@ -19,6 +19,7 @@ CACHES = (1 << 10, 4 << 10)
 QUICK = ("atax", "bicg", "gemm", "gesummv", "mvt", "trisolv")
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("name", QUICK)
 def test_by_sets_as_simulated(name: str) -> None:
@@ -26,7 +27,7 @@ def test_by_sets_as_simulated(name: str) -> None:
     assert misses.by_sets(kernel, sizes, CACHES) == misses.by_simulation(kernel, sizes, CACHES)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("way", variants.VARIANTS)
 def test_variants_as_simulated(way: str) -> None:
     sizes = standard_sizes()["mvt"]["mini"]

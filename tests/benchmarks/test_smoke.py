@@ -105,6 +105,7 @@ def test_scaling_is_measured_and_drawn(tmp_path: Path) -> None:
     assert (tmp_path / "scaling.svg").stat().st_size > 5000
 
 
+@pytest.mark.thorough
 def test_an_interrupted_search_of_plateaus_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep = tmp_path / "kept.jsonl"
     found = plateaus.search(4, 11000, keep=keep)

@@ -13,6 +13,7 @@ from roofdsl.predict.kernel import Options
 from roofdsl.sweep.ranges import parse_ranges
 
 
+@pytest.mark.thorough
 def test_brute_force_counts_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     found = trust.against_brute_force(3, 7, 1000)
     assert (found.kernels, found.mismatches) == (3, ()) and found.questions >= 9 and found.by_sets > 0
@@ -91,6 +92,7 @@ def test_a_sweep_is_timed() -> None:
     assert rate.kernel in sweeping.table([rate])
 
 
+@pytest.mark.thorough
 def test_every_kernel_of_two_parameters_has_ranges() -> None:
     kernels = [fresh(checked, name) for name, checked in shipped().items()]
     two = [k for k in kernels if len(k.parameters) == 2]

@@ -27,6 +27,8 @@ from roofdsl.validate.compare import compare
 from tests.measure.examples import EXAMPLE
 from tests.measure.made_up import characterized
 
+pytestmark = pytest.mark.thorough
+
 MACHINE = to_machine(characterized(cores=1))
 
 

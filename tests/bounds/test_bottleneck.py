@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 import sympy
 
 from roofdsl.bounds.bound import Bound, bound
@@ -209,6 +210,7 @@ def test_a_sweep_waits_as_a_whole() -> None:
                 assert value > fewest / 8
 
 
+@pytest.mark.thorough
 def test_rows_that_nothing_joins_do_not_sweep() -> None:
     """Row after row, all steps of it, needs no more than the first loads from S = 3 n on."""
     kernel = kernel_of(ROWS_ONLY)
@@ -222,6 +224,7 @@ def test_rows_that_nothing_joins_do_not_sweep() -> None:
     assert loads(order, 3 * n) == n * n >= found.at({"m": m, "n": n}, 3 * n)[0]
 
 
+@pytest.mark.thorough
 def test_adi_beyond_a_row() -> None:
     """n^2 values wait once in a step, up to an S of about n^2: there the turns of its rows have nothing to say."""
     found = bound_of(next(p for p in POLYBENCH if p.stem == "adi"))

@@ -38,6 +38,7 @@ kernel line(n, steps):
 """
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("path", POLYBENCH[::4], ids=lambda p: p.stem)
 def test_numbers_are_those_of_the_printed_formulas(path: Path) -> None:
     """By sympy, to 40 digits; and what was kept as text says the same."""
@@ -86,7 +87,7 @@ def test_several_memories_load_no_less_than_the_bound_for_each_alone(
     """Optimal replacement in each of them; what another memory made is loaded."""
     kernel = kernel_of(text)
     numbers, draw, above = bound(kernel).numbers, random.Random(text), 0
-    for _ in range(60 if pytestconfig.getoption("--thorough") else 8):
+    for _ in range(60 if pytestconfig.getoption("--thorough") else 4):
         params = {p.name: draw.randint(largest // 2, largest) for p in kernel.parameters}
         memories, elements = draw.randint(2, 4), draw.randint(1, 9)
         value, argument = numbers.at(params, elements, memories)

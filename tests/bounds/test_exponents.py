@@ -58,6 +58,7 @@ SQUARE = frozenset(product((0, 1), repeat=2))
 SEIDEL = frozenset({(0, 0), (0, 1), (1, -1), (1, 0), (1, 1)})
 
 
+@pytest.mark.thorough
 def test_growth_of_every_set_in_a_small_square() -> None:
     """|A + K| >= |A| + c sqrt(|A|) for all 2^12 - 1 sets in 3 x 4 points; diamonds attain c = 2 sqrt(2)."""
     cells = list(product(range(3), range(4)))
@@ -73,6 +74,7 @@ def test_growth_of_every_set_in_a_small_square() -> None:
     assert grown(trapezoid, SEIDEL) <= len(trapezoid) + (6 * len(trapezoid)) ** 0.5 + 2.6
 
 
+@pytest.mark.thorough
 def test_growth_of_rows_of_any_length() -> None:
     """Two rows of points, of different lengths and apart, in random directions: c = sqrt(2 (l + k)) at least."""
     rng = random.Random(7)

@@ -25,6 +25,7 @@ from tests.oracle.loading import kernel_of
 __all__ = ["gemm"]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(
     ("params", "elements"),
     [

@@ -275,6 +275,7 @@ def test_no_set_does_more() -> None:
             assert needed >= sqrt(8) * made / sqrt(most) + 1.5 * most - 2 * sqrt(8 * most)
 
 
+@pytest.mark.thorough
 def test_the_largest_sets_come_near() -> None:
     """A diamond that grows, stays and shrinks for R steps: X^(3/2) / sqrt(10) for large R, the theorem says / 3."""
     ratios = []
@@ -285,6 +286,7 @@ def test_the_largest_sets_come_near() -> None:
     assert 0.93 / sqrt(10) < ratios[-1] < 1 / sqrt(10)
 
 
+@pytest.mark.thorough
 def test_the_sets_are_those_of_fdtd() -> None:
     """The same executions of the shipped kernel need the same number of values, by its own reads."""
     kernel = shipped(FDTD)

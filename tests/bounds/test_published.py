@@ -177,6 +177,7 @@ def test_deriche_attains_5_loads() -> None:
     assert 5 * h * w < written.loads(30) < 5.6 * h * w
 
 
+@pytest.mark.thorough
 def test_deriche_attains_2_loads_beyond_a_row() -> None:
     """Row by row and then column by column, each twice through while it is there: the bound where two rows fit."""
     w = h = 30

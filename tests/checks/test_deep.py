@@ -59,6 +59,7 @@ def said(k: Kernel, d: Diagnostic) -> dict[str, int]:
 # ---- kernels without errors ----
 
 
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families_are_legal(family: Family) -> None:
     assert deep_check(kernel_of(family.text)) == []
@@ -187,7 +188,7 @@ def test_legal(name: str) -> None:
 # ---- kernels with findings ----
 
 
-@pytest.mark.spread(22)
+@pytest.mark.spread(12)
 @pytest.mark.parametrize("path", CASES, ids=lambda p: p.stem)
 def test_findings(path: Path, golden: Callable[[Path, str], None]) -> None:
     source = read_source(path)
@@ -244,9 +245,9 @@ def test_the_library_is_loaded_late() -> None:
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(10))
 def test_bounds_agree_with_enumeration(block: int) -> None:
-    for seed in range(block * 40, block * 40 + 40):
+    for seed in range(block * 20, block * 20 + 20):
         k = kernel_of(bounds_kernel(seed))
         found = [d for d in deep_check(k) if d.code in ("subscript-bounds", "unchecked")]
         for d in found:
@@ -263,10 +264,10 @@ def test_bounds_agree_with_enumeration(block: int) -> None:
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("block", range(5))
+@pytest.mark.parametrize("block", range(10))
 def test_intents_agree_with_enumeration(block: int) -> None:
     undecided = 0
-    for seed in range(block * 40, block * 40 + 40):
+    for seed in range(block * 20, block * 20 + 20):
         k = kernel_of(intents_kernel(seed))
         found = [d for d in deep_check(k) if d.code == "intent-order"]
         for d in found:
@@ -301,10 +302,10 @@ def check_legality(k: Kernel, seed: int, small: Mapping[str, tuple[int, ...]]) -
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", range(10))
 def test_legality_agrees_with_enumeration(block: int) -> None:
     outcomes = []
-    for seed in range(block * 25, block * 25 + 25):
+    for seed in range(block * 15, block * 15 + 15):
         k = kernel_of(directive_kernel(seed))
         try:
             apply(k)
@@ -316,8 +317,8 @@ def test_legality_agrees_with_enumeration(block: int) -> None:
     assert {"legal", "dependence-reversed"} <= set(outcomes)
 
 
-def test_legality_of_the_oracles_directives() -> None:
-    for seed in range(60):
+def test_legality_of_the_oracles_directives(pytestconfig: pytest.Config) -> None:
+    for seed in range(60 if pytestconfig.option.thorough else 12):
         case = random_directive_kernel(seed)
         k = kernel_of(case.text)
         try:

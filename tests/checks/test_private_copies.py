@@ -25,7 +25,7 @@ Loop = tuple[int, ...]
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
-        metafunc.parametrize("seed", range(max(8, metafunc.config.getoption("--kernels") // 2)))
+        metafunc.parametrize("seed", range(metafunc.config.getoption("--kernels") // 2))
 
 
 class Write:

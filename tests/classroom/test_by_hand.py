@@ -200,7 +200,7 @@ def in_words(value: Any, unit: str) -> str:
     return f"{value / scale:.10g} {unit}".strip()
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_answers_found_by_hand_are_right(name: str) -> None:
     for version in versions(EXERCISES[name]):
@@ -219,7 +219,7 @@ def test_answers_found_by_hand_are_right(name: str) -> None:
             assert found.correct, (version.values, part.part.id, text, found.message)
 
 
-@pytest.mark.spread(10)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", BY_HAND)
 def test_each_exercise_has_versions_and_says_what_was_wrong(name: str) -> None:
     exercise = EXERCISES[name]

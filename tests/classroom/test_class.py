@@ -52,6 +52,7 @@ LONG = "𝒂" * 62 + "!"
 ODD = ("grades.csv", "summary.csv", "Grades.CSV", LONG, "..a", "a b", "-x", "é", "x" * 255, "a:b", "con", "💥")
 
 
+@pytest.mark.thorough
 def test_odd_names_cost_nobody_a_grade(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     names = [n for n in ODD if not n.startswith(".")]
     _hand_in(tmp_path / "class", "ada", "zed", *names)
@@ -371,6 +372,7 @@ def _is_running(pid: int) -> bool:
 # ---- the seed ----
 
 
+@pytest.mark.thorough
 def test_the_seed_is_reported_and_can_be_given(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     text = EXERCISES["fuse"].kernels["one"]
     _hand_in(tmp_path / "class", "ada", text="[fuse]\nkernel = '''" + text + "'''\n")

@@ -275,6 +275,7 @@ OTHERS = [
 QUESTIONS = SCALING_BOOK + OTHERS
 
 
+@pytest.mark.spread(14)
 @pytest.mark.parametrize("question", QUESTIONS, ids=[q.id for q in QUESTIONS])
 def test_published_answers(question: Question) -> None:
     ours = question.ours()

@@ -83,6 +83,7 @@ PUBLISHED = [
 ]
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize(("name", "part", "values", "published"), PUBLISHED)
 def test_published_figures(name: str, part: str, values: dict[str, object], published: float) -> None:
     """Answers that documents print, or that follow from theirs by hand."""
@@ -109,6 +110,7 @@ FORMULAS = [
 ]
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize(("name", "part", "text"), FORMULAS)
 def test_formulas_of_the_documents(name: str, part: str, text: str) -> None:
     """The closed forms that the deck, the guide and the counting rules print, for the first version of each."""

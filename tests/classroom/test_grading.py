@@ -29,6 +29,7 @@ NAMES = ("gemv", "ridge-point", "summit-streams", "interchange")
 CHOSEN = [EXERCISES[n] for n in NAMES]
 
 
+@pytest.mark.thorough
 def test_a_class_of_twelve(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """What the command writes is what each submission gets alone; right answers get all points."""
     folder = tmp_path / "class"
@@ -123,6 +124,7 @@ def test_the_autograder(tmp_path: Path) -> None:
     assert "sympy" in (tmp_path / "source" / "requirements.txt").read_text()
 
 
+@pytest.mark.thorough
 def test_the_autograder_always_writes_results(tmp_path: Path) -> None:
     """Without a submission, and without the file that says whose it is."""
     done = _autograder(tmp_path, ["ridge-point"])

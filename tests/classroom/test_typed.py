@@ -50,13 +50,14 @@ def test_the_tables_are_long() -> None:
     assert len(set(_rows(RIGHT))) >= 200 and len(set(_rows(WRONG))) >= 100
 
 
-@pytest.mark.spread(7)
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("part", RIGHT)
 def test_right_answers_however_they_are_written(part: str) -> None:
     lost = [(text, told(part, text).message) for text in RIGHT[part] if not told(part, text).correct]
     assert not lost, lost
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("part", WRONG)
 def test_wrong_answers_stay_wrong(part: str) -> None:
     given = [(text, told(part, text).message) for text in WRONG[part] if told(part, text).correct]
@@ -110,6 +111,7 @@ REFUSED = [
 ]
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("text", "says"), REFUSED)
 def test_what_cannot_be_read_is_told(text: str, says: str) -> None:
     with pytest.raises(FormulaError) as error:
@@ -129,7 +131,7 @@ BOMBS = [
 ]
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("text", BOMBS)
 def test_no_answer_takes_long(text: str) -> None:
     import time

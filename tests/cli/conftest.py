@@ -1,14 +1,23 @@
-"""Running the program as people do: in a process of its own, its output captured as in a pipe."""
+"""Running the program as people do: in a process of its own, its output captured as in a pipe.
+
+With --thorough the process is a new one. Without, it is a copy of the one that runs the tests, which has imported the
+package already: that takes most of the time of a short command.
+"""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from roofdsl.__main__ import main
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = Path(__file__).parent / "golden"
@@ -16,18 +25,67 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 Said = Callable[..., None]
 
 
-@pytest.fixture
-def roofdsl() -> Run:
-    """`roofdsl("check", "a.roof", stdin="...")`: runs in the repository's root, never raises for an exit status."""
+LIMIT_S = 120
 
-    def run(*args: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+
+@pytest.fixture
+def roofdsl(request: pytest.FixtureRequest) -> Run:
+    """`roofdsl("check", "a.roof", stdin="...")`: runs in the repository's root, never raises for an exit status.
+
+    fresh: in a new process in any case.
+    """
+
+    def run(*args: str, stdin: str = "", fresh: bool = False, **env: str) -> subprocess.CompletedProcess[str]:
+        environment = {"COLUMNS": "100", **env}
+        if not (fresh or request.config.option.thorough) and hasattr(os, "fork"):
+            return _copied(args, stdin, environment)
         return subprocess.run(
             [sys.executable, "-m", "roofdsl", *args],
-            input=stdin, capture_output=True, text=True, cwd=ROOT, check=False, timeout=120,
-            env={**os.environ, "COLUMNS": "100", **env},
+            input=stdin, capture_output=True, text=True, cwd=ROOT, check=False, timeout=LIMIT_S,
+            env={**os.environ, **environment},
         )  # fmt: skip
 
     return run
+
+
+def _copied(args: tuple[str, ...], stdin: str, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        child = os.fork()
+        if child == 0:
+            _run_and_exit(args, [given.fileno(), out.fileno(), err.fileno()], env)
+        end = time.monotonic() + LIMIT_S
+        while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
+            if time.monotonic() > end:
+                os.kill(child, 9)
+                os.waitpid(child, 0)
+                raise subprocess.TimeoutExpired(args, LIMIT_S)
+            time.sleep(0.002)
+        out.seek(0)
+        err.seek(0)
+        status = os.waitstatus_to_exitcode(found[1])
+        return subprocess.CompletedProcess(args, status, out.read().decode(), err.read().decode())
+
+
+def _run_and_exit(args: tuple[str, ...], files: list[int], env: dict[str, str]) -> NoReturn:
+    status = 70
+    try:
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        sys.stdin, sys.stdout, sys.stderr = (open(k, mode, closefd=False) for k, mode in enumerate("rww"))  # noqa: SIM115
+        os.chdir(ROOT)
+        os.environ.update(env)
+        sys.argv[1:] = args
+        try:
+            main()
+            status = 0
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(status)
 
 
 def _words(line: str) -> list[str]:

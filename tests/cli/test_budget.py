@@ -199,6 +199,7 @@ kernel mirrored(t, n):
 """
 
 
+@pytest.mark.thorough
 def test_a_figure_of_traffic_does_without_a_long_search_for_the_best_replacement(tmp_path: Path) -> None:
     """Under the best replacement, each access of a sweep there and back moves as many lines as it is far from the end,
     in compiled code, which nothing interrupts.

@@ -75,10 +75,10 @@ OUTSIDE = "kernel k(n):\n    in A: f64[n]\n    out B: f64[n]\n    for i in range
 
 def test_check_deep_and_predict_see_subscripts_out_of_bounds(roofdsl: Run) -> None:
     assert roofdsl("check", "-", stdin=OUTSIDE).returncode == 0
-    deep = roofdsl("check", "--deep", "-", stdin=OUTSIDE)
+    deep = roofdsl("check", "--deep", "-", stdin=OUTSIDE, fresh=True)
     assert (deep.returncode, deep.stderr) == (1, "")
     assert deep.stdout.startswith("<stdin>:5:")
-    predicted = roofdsl("predict", "-", "--machine", "v100", "--set", "n=8", stdin=OUTSIDE)
+    predicted = roofdsl("predict", "-", "--machine", "v100", "--set", "n=8", stdin=OUTSIDE, fresh=True)
     assert (predicted.returncode, predicted.stdout) == (1, "")
     assert predicted.stderr.startswith("<stdin>:5:")
 

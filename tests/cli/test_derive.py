@@ -116,7 +116,7 @@ def test_no_intensity_without_work() -> None:
 
 
 def test_a_cache_smaller_than_an_element_is_refused(roofdsl: Run) -> None:
-    result = roofdsl("derive", "-", "--cache", "4B", stdin=GEMV)
+    result = roofdsl("derive", "-", "--cache", "4B", stdin=GEMV, fresh=True)
     assert result.returncode == 2
     assert "cannot hold a line" in result.stderr
     assert "Traceback" not in result.stderr

@@ -11,7 +11,7 @@ from tests.cli.conftest import Run
 
 
 def test_prints_the_code(roofdsl: Run) -> None:
-    result = roofdsl("emit", "gemv", "--to", "c")
+    result = roofdsl("emit", "gemv", "--to", "c", fresh=True)
     assert (result.returncode, result.stderr) == (0, "")
     assert "y_sum += A[i * n + j] * x[j];" in result.stdout
     both = roofdsl("emit", "models/kernels/stream.roof", "--to", "python", "--variant", "parallel").stdout

@@ -26,6 +26,7 @@ def test_no_bound_of_a_kernel_that_is_not_legal(roofdsl: Run, tmp_path: Path) ->
         assert f"error[{code}]" in result.stderr
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("subject", ["k.roof:k", "k.roof:p"])
 @pytest.mark.parametrize("formula", [(), ("--formula",)])
 def test_no_threshold_of_a_kernel_that_is_not_legal(

@@ -43,8 +43,8 @@ def test_sizes_that_are_none(text: str, help: str) -> None:
 
 
 def test_a_line_without_a_unit_is_in_bytes() -> None:
-    given = derived("gemv", "--line", "64")
-    assert given == derived("gemv", "--line", "64B")
+    given = derived("triad", "--line", "64")
+    assert given == derived("triad", "--line", "64B")
     assert given["cache"]["line_bytes"] == 64
 
 

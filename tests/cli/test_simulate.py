@@ -33,7 +33,14 @@ def test_json_of_one_cache_is_derive_s(roofdsl: Run) -> None:
 
 def test_a_machine_s_levels_and_several_kernels(roofdsl: Run) -> None:
     result = roofdsl(
-        "simulate", "models/kernels/stream.roof", "--machine", "zen2_epyc_7452", "--set", "n=9000", "--json"
+        "simulate",
+        "models/kernels/stream.roof",
+        "--machine",
+        "zen2_epyc_7452",
+        "--set",
+        "n=9000",
+        "--json",
+        fresh=True,
     )
     assert result.returncode == 0
     kernels = {k["kernel"]: k for k in json.loads(result.stdout)["kernels"]}

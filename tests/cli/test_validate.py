@@ -43,7 +43,7 @@ def test_stored_results_are_compared_again(roofdsl: Run, files: Path) -> None:
     kernel, results, figure = (str(files / n) for n in ("add.roof", "r.json", "o.svg"))
     first = roofdsl(
         "validate", kernel, "--machine", str(files / "slow.roof"), "--json", "-o", results, "--budget", "0.02",
-        "--at", "n=1000", "--at", "n=2000",
+        "--at", "n=1000", "--at", "n=2000", fresh=True,
     )  # fmt: skip
     again = roofdsl("validate", kernel, "--machine", str(files / "slow.roof"), "--json", "--results", results, "--plot",
                     figure)  # fmt: skip

@@ -103,6 +103,7 @@ def test_shipped(part: int, compiler: Compile) -> None:
     assert compiler(together(codes)) == ""
 
 
+@pytest.mark.thorough
 def test_tiled(compiler: Compile) -> None:
     codes = []
     for name in ("matmul_blocked", "matmul_tiled", "minplus_blocked"):

@@ -68,6 +68,7 @@ def test_against_exact_arithmetic(type_name: str) -> None:
         assert np.array_equal(s.real, a.real / r) and np.array_equal(s.imag, a.imag / r)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("type_name", TYPES)
 def test_special_sizes_and_a_divisor_of_zero(type_name: str) -> None:

@@ -108,6 +108,7 @@ def test_halves_are_rounded_as_numpy_rounds_them() -> None:
     assert np.array_equal(converters("f16")[1](values), want)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("type_name", TYPES)
 def test_numbers_are_rounded_to_the_nearest(type_name: str) -> None:
     values = interesting()
@@ -163,6 +164,7 @@ def test_halves_are_converted_in_vectors() -> None:
     assert re.search(r"vcvtps2ph\w*\s.*%[yz]mm|vcvtps2phxy", text)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("type_name", ["bf16", "f8"])
 def test_loops_over_other_reduced_types_are_vectors(type_name: str) -> None:
     text = by_numba(kernel_of(KERNEL.format(type=type_name))).text

@@ -73,6 +73,7 @@ def cases() -> dict[str, Case]:
     return found
 
 
+@pytest.mark.thorough
 def test_threads_compute_what_the_loops_do(tmp_path: Path) -> None:
     every = cases()
     generated = {name: generate(case.kernel, "cuda") for name, case in every.items()}
@@ -141,7 +142,7 @@ ONE_THREAD = {
 }
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("text", ONE_THREAD.values(), ids=ONE_THREAD)
 def test_what_stays_in_one_thread(text: str, tmp_path: Path) -> None:
     """It is generated all the same, says so, and computes what the loops do."""

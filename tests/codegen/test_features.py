@@ -44,7 +44,7 @@ def test_python(name: str) -> None:
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("name", ["functions", "whole", "complex", "reduced", "scalars", "names"])
+@pytest.mark.parametrize("name", ["whole", "functions", "complex", "reduced", "scalars", "names"])
 def test_numba(name: str) -> None:
     case(name).check(Interpreted(compiled=True), code(name, "python", "loops"))
 
@@ -52,9 +52,9 @@ def test_numba(name: str) -> None:
 @pytest.mark.spread(1)
 @needs_gcc
 @pytest.mark.parametrize("variant", ["loops", "parallel"])
-def test_c(variant: str, tmp_path: Path) -> None:
+def test_c(variant: str, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     codes = []
-    for name in ALL:
+    for name in ALL if pytestconfig.option.thorough else list(ALL)[1::2]:
         try:
             codes.append((name, code(name, "c", variant)))
         except CommandError:
@@ -65,8 +65,9 @@ def test_c(variant: str, tmp_path: Path) -> None:
 
 
 @needs_gxx
-def test_cuda(tmp_path: Path) -> None:
-    codes = {name: code(name, "cuda", "naive") for name in ALL}
+def test_cuda(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    names = list(ALL) if pytestconfig.option.thorough else {*list(ALL)[::3], "moved", "triangle"}
+    codes = {name: code(name, "cuda", "naive") for name in names}
     library = CudaLibrary(list(codes.values()), tmp_path)
     for name, c in codes.items():
         case(name).check(library, c)

@@ -126,7 +126,9 @@ def test_cuda(compiler: Compile, request: pytest.FixtureRequest) -> None:
         words |= declared(["nvcc", "-x", "cu"], CUDA_HEADERS)
     if shutil.which("g++") is not None:
         words |= declared(["g++", "-x", "c++"], C_HEADERS)
-    codes = named_after(some(words, request), "cuda") + named_after(KEYWORDS + OWN, "cuda", everywhere=True)
+    everywhere = request.config.option.thorough
+    known = KEYWORDS + OWN if everywhere else (KEYWORDS + OWN)[::3]
+    codes = named_after(some(words, request), "cuda") + named_after(known, "cuda", everywhere)
     shared = ["typedef long long index_t;  // 64 bits wherever it runs", COMPLEX]
     sources = {code.function: code.source for code in codes}
     for text in shared:
@@ -134,10 +136,12 @@ def test_cuda(compiler: Compile, request: pytest.FixtureRequest) -> None:
     assert compiler("\n".join([CUDA_HEADERS, *shared, *sources.values()])) == ""
 
 
-def test_python() -> None:
-    words = [*keyword.kwlist, *keyword.softkwlist, *dir(builtins), *dir(math)]
-    words += [w for w in dir(np) if not w.startswith("_")]
-    for code in named_after(words, "python") + named_after(KEYWORDS + OWN, "python", everywhere=True):
+def test_python(request: pytest.FixtureRequest) -> None:
+    words = [*keyword.kwlist, *keyword.softkwlist, *dir(builtins)]
+    everywhere = request.config.option.thorough
+    if everywhere:
+        words += [*dir(math), *(w for w in dir(np) if not w.startswith("_"))]
+    for code in named_after(words, "python") + named_after(KEYWORDS + OWN, "python", everywhere):
         compile(code.source, code.function, "exec")
     for at in range(0, len(keyword.kwlist), 7):
         names = (keyword.kwlist * 2)[at : at + 7]

@@ -179,7 +179,7 @@ def without_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roofdsl.codegen.targets.cuda.MOST_BYTES", 0)
 
 
-@pytest.mark.parametrize("copies", [True, False])
+@pytest.mark.parametrize("copies", [True, pytest.param(False, marks=pytest.mark.thorough)])
 def test_results_are_those_of_the_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copies: bool) -> None:
     if not copies:
         without_copies(monkeypatch)

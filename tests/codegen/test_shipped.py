@@ -99,6 +99,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.thorough
 @needs_gxx
 def test_faults_in_cuda_are_found(tmp_path: Path) -> None:
     """What running on the host can tell: each of these changes makes a result or an access wrong."""

@@ -80,10 +80,11 @@ def texts() -> dict[str, tuple[str, list[dict[str, int]]]]:
 )
 def test_results_are_those_of_numpy(tmp_path: Path, flags: tuple[str, ...], names: tuple[str, ...]) -> None:
     made = {name: (kernel_of(text), sizes) for name, (text, sizes) in texts().items() if name in names}
-    library = CLibrary([generate(kernel, "c") for kernel, _ in made.values()], tmp_path, ("-std=c11", *flags))
-    for kernel, sizes in made.values():
+    codes = {name: generate(kernel, "c") for name, (kernel, _) in made.items()}
+    library = CLibrary(list(codes.values()), tmp_path, ("-std=c11", *flags))
+    for name, (kernel, sizes) in made.items():
         for params in sizes:
-            Case(kernel, params).check(library, generate(kernel, "c"), told=False)
+            Case(kernel, params).check(library, codes[name], told=False)
 
 
 def test_on_several_threads(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def compiled(text: str, *flags: str) -> str:
     return "\n".join(line for line in code.splitlines() if not line.startswith("\t."))
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @ON_X86
 @pytest.mark.parametrize("type_", ["f64", "f32", "f16", "i8"])
 def test_the_instructions_for_them_are_in_the_assembly(type_: str) -> None:
@@ -122,6 +123,7 @@ def test_the_instructions_for_them_are_in_the_assembly(type_: str) -> None:
     assert "sfence" not in plain
 
 
+@pytest.mark.spread(1)
 @ON_X86
 @pytest.mark.parametrize("flags", [(), ("-mtune=znver1",)])
 def test_a_loop_computes_vectors_between_them(flags: tuple[str, ...]) -> None:

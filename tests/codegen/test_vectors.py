@@ -49,6 +49,7 @@ def assembly(source: str, function: str) -> str:
     return str(compiled.inspect_asm(signature))  # type: ignore[attr-defined]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads the assembly of x86-64")
 @pytest.mark.parametrize(("text", "name"), [(STENCIL, "stencil"), (BLOCKED, "blocked")])
 def test_subscripts_leave_vector_loops(text: str, name: str) -> None:
@@ -61,7 +62,7 @@ def test_subscripts_leave_vector_loops(text: str, name: str) -> None:
 
 
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="reads the assembly of x86-64")
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     "name", ["conv2d", "flash_attention", "gpp_divides", "matmul_blocked", "matmul_tiled", "minplus_blocked"]
 )

@@ -57,6 +57,7 @@ def one_by_one(text: str, sizes: dict[str, int], loops: tuple[str, ...], shape: 
     return loads, stores
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", CASES)
 def test_all_at_once_is_one_by_one(name: str) -> None:
     text, sizes, loops = CASES[name]

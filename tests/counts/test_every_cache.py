@@ -53,6 +53,7 @@ FAST = ("cholesky", "doitgen", "mm2", "mvt", "symm")
 """Distances quadratic in a variable, of two arrays in one window, bent in two variables, products of five sizes."""
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("name", FAST)
 def test_polybench(name: str) -> None:

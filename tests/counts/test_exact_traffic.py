@@ -52,6 +52,7 @@ def test_random_kernel(seed: int) -> None:
             check_form(form, kernel, at, lru.residencies(kernel, at, None, None), convention)
 
 
+@pytest.mark.thorough
 def test_integer_sets_answer_a_fifth(pytestconfig: pytest.Config) -> None:
     """The comparison above does not rest on simulation alone. Asks again, so that it holds in any process."""
     answers = []

@@ -36,7 +36,7 @@ def of_csr(dense: Mapping[str, int], cache: int | None, line: int | None) -> Der
     return derive(model("spmv_csr"), dense, traffic="load_store", cache_bytes=cache, line_bytes=line)
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("line", [None, 32])
 @pytest.mark.parametrize("source", MATRICES)
 def test_the_bounds_hold(source: str, line: int | None) -> None:
@@ -58,6 +58,7 @@ def test_the_bounds_hold(source: str, line: int | None) -> None:
             assert {n: q.value for n, q in known.items()} == {n: moved[n] for n in known}
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("line", [None, 32])
 @pytest.mark.parametrize("source", MATRICES[1:])
 def test_any_cache_lies_between(source: str, line: int | None) -> None:
@@ -84,6 +85,7 @@ def test_any_cache_lies_between(source: str, line: int | None) -> None:
     assert f"for every Z >= {smallest} B" in text and "a line for each access" in text
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("line", [None, 32])
 @pytest.mark.parametrize("source", MATRICES[2:])
 def test_data_make_it_exact(source: str, line: int | None) -> None:

@@ -22,8 +22,6 @@ from tests.oracle.loading import kernel_of
 from tests.oracle.lru import address
 from tests.oracle.uniform_kernels import uniform_case
 
-ANSWERS = {"asked": 0, "answered": 0}
-
 
 class Walked:
     """Stack distances in bytes by a list of lines, last used first. None: the first access to a line."""
@@ -86,10 +84,8 @@ def found(kernel: Kernel, line_bytes: int | None) -> tuple[Sized, Histogram | No
 def test_random_uniform_kernel(seed: int) -> None:
     case = uniform_case(seed)
     at, got = found(kernel_of(case.text), case.line_bytes)
-    ANSWERS["asked"] += 1
     if got is None:
         return
-    ANSWERS["answered"] += 1
     want = Walked(at, case.line_bytes)
     firsts = histogram(uniform(at, case.line_bytes), first=True)
     assert (
@@ -104,6 +100,7 @@ def test_random_uniform_kernel(seed: int) -> None:
             assert told == want.at(array.name, cache), f"{case.text}line {case.line_bytes}, cache {cache}, {array.name}"
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
@@ -140,7 +137,7 @@ def test_what_is_not_taken() -> None:
             uniform(sized(kernel_of(f"kernel k(n):\n{body}"), {"n": 20}), 64)
 
 
-@pytest.mark.spread(12)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("number", range(250))
 def test_random_uniform_kernel_in_sectors(number: int) -> None:
     case, rng = uniform_case(number), Random(number)
@@ -161,7 +158,8 @@ def test_random_uniform_kernel_in_sectors(number: int) -> None:
             assert found == totals(want), f"{case.text}line {case.line_bytes} in {sector}, cache {cache}, {convention}"
 
 
-def test_most_were_answered() -> None:
-    """The comparison above must not have rested on refusals."""
-    if ANSWERS["asked"]:
-        assert ANSWERS["answered"] > 0.6 * ANSWERS["asked"], ANSWERS
+def test_most_are_answered() -> None:
+    """The comparison above does not rest on refusals. Asks again, so that it holds in any process."""
+    cases = [uniform_case(k) for k in range(30)]
+    answers = [found(kernel_of(case.text), case.line_bytes)[1] for case in cases]
+    assert sum(answer is not None for answer in answers) > 0.6 * len(answers)

@@ -27,7 +27,6 @@ from tests.oracle.loading import kernel_of
 from tests.oracle.operand_kernels import operand_case
 from tests.oracle.uniform_kernels import uniform_case
 
-ANSWERS = {"asked": 0, "answered": 0}
 FORMS = {"asked": 0, "answered": 0, "values": 0}
 
 SQUARE = """
@@ -110,10 +109,8 @@ def test_random_kernel(seed: int) -> None:
     case = operand_case(seed)
     at = sized(kernel_of(case.text), {})
     got = found(at, case.line_bytes, every=seed % 2 == 0)
-    ANSWERS["asked"] += 1
     if got is None:
         return
-    ANSWERS["answered"] += 1
     want = Walked(at, case.line_bytes)
     firsts = Operands(at, case.line_bytes).histogram(first=True)
     assert [a.cold[:3] for a in firsts.arrays] == [want.at(a.name, 1 << 60) for a in got.arrays]
@@ -124,10 +121,11 @@ def test_random_kernel(seed: int) -> None:
             assert told == want.at(array.name, cache), f"{case.text}line {case.line_bytes}, cache {cache}, {array.name}"
 
 
-def test_most_were_answered() -> None:
-    """The comparison above must not have rested on refusals."""
-    if ANSWERS["asked"]:
-        assert ANSWERS["answered"] >= 0.5 * ANSWERS["asked"], ANSWERS
+def test_most_are_answered() -> None:
+    """The comparison above does not rest on refusals. Asks again, so that it holds in any process."""
+    cases = [operand_case(k) for k in range(30)]
+    answers = [found(sized(kernel_of(case.text), {}), case.line_bytes, every=True) for case in cases]
+    assert sum(answer is not None for answer in answers) >= 0.5 * len(answers)
 
 
 def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) -> None:
@@ -141,7 +139,7 @@ def simulated(kernel: Kernel, sizes: dict[str, int], caches: tuple[int, ...]) ->
             assert convention_totals(at, lines, convention) == want, (kernel.name, sizes, cache, convention)
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
@@ -159,6 +157,7 @@ def test_as_simulated(text: str, sizes: dict[str, int]) -> None:
     simulated(kernel_of(text), sizes, (192, 512, 1000, 4 << 10, 20_000, 32 << 10, 100_000, 256 << 10, 25 << 20))
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize(
     ("name", "sizes"),
     [
@@ -217,7 +216,7 @@ def test_most_forms_were_found() -> None:
         assert FORMS["values"] > FORMS["answered"], FORMS
 
 
-@pytest.mark.spread(20, 150)
+@pytest.mark.spread(8, 150)
 @pytest.mark.parametrize("number", range(300))
 def test_temp_arrays_are_as_simulated(number: int) -> None:
     """What the cache still has of them at the end is dropped, what left it before was stored."""
@@ -251,6 +250,7 @@ def test_a_matrix_square_has_a_closed_form() -> None:
     assert not holds(told.total, {"n": 16})
 
 
+@pytest.mark.thorough
 def test_plateaus_of_a_matrix_square() -> None:
     """From textbooks: four lines for each product, then lines of a column, then one in eight, then all at once."""
     kernel = kernel_of(SQUARE)

@@ -110,6 +110,7 @@ def test_figures_and_the_page_have_the_same_rows(n: int) -> None:
         assert float(p.whole.form.evaluate({"n": n})) == line.traffic_bytes  # type: ignore[call-arg]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(("text", "last"), [(BACK, "16*n**2"), (PING_PONG, "24*n**2")])
 def test_few_stores_at_the_end_do_not_hide_the_layer_condition(text: str, last: str) -> None:
@@ -179,7 +180,7 @@ def test_no_plateau_begins_at_a_difference_of_sizes() -> None:
     assert all(p.from_bytes.value is None or p.from_bytes.value > 0 for p in rows)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [40, 41, 42, 43])
 def test_classes_that_have_the_same_sizes_between_them_are_told_apart(n: int) -> None:
     """From one i to the next y[0] or y[1] is used again after 16 B where n is odd, and after 24 B where it is even."""
@@ -195,6 +196,7 @@ def test_classes_that_have_the_same_sizes_between_them_are_told_apart(n: int) ->
         assert row.all_bytes.form.evaluate({"n": n}) == traffic(kernel, {"n": n}, 16, None, "once").bytes
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [40, 41])
 def test_an_access_without_one_before_it_is_counted_once(n: int) -> None:
     """A distance of 24*d2 bytes was told of accesses with d2 = 0 too, which were counted as the first of their line."""
@@ -208,6 +210,7 @@ def test_an_access_without_one_before_it_is_counted_once(n: int) -> None:
     assert first.all_bytes.form.evaluate({"n": n}) == traffic(kernel, {"n": n}, 8, None, "load_store").bytes
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [40, 41, 42, 43])
 def test_the_least_distance_is_that_of_the_class(n: int) -> None:

@@ -71,6 +71,7 @@ def test_there_is_no_plateau_more(name: str, size: dict[str, int]) -> None:
     assert wide <= known
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1, 6)
 @pytest.mark.parametrize(
     ("name", "size"),

@@ -102,14 +102,14 @@ def check(given: Kernel, params: Mapping[str, int]) -> None:
     assert stored <= written[1]
 
 
-@pytest.mark.spread(23)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("family", FAMILIES, ids=[f.name for f in FAMILIES])
 def test_registers_hold_what_memory_would(family) -> None:
     settings = family.sizes[min(1, len(family.sizes) - 1)]
     check(kernel_of(family.text, settings), settings)
 
 
-@pytest.mark.spread(8)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seed", range(40))
 def test_registers_of_random_kernels(seed: int) -> None:
     found = random_kernel(seed)

@@ -97,7 +97,7 @@ def test_simulation_is_the_definition(name: str) -> None:
             assert (totals(found), found.accesses) == (totals(expected), expected.accesses)
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "n", "s", "where"),
     [
@@ -120,6 +120,7 @@ def test_integer_sets_are_the_definition(name: str, n: int, s: int, where: Trans
         assert convention_totals(at, lines, convention) == expected
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_cache_that_holds_all_has_the_compulsory_traffic(name: str) -> None:
     params = {"n": 9, "s": 3}

@@ -80,6 +80,7 @@ def expected(text: str, sizes: dict[str, int], cache: int | None, line: int | No
     return (others.stores or 0) + past, others.bytes + past
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 @pytest.mark.parametrize(("text", "sizes"), CASES)
 def test_traffic_is_that_of_an_lru_and_the_stores(text: str, sizes: dict[str, int], convention: str) -> None:
@@ -110,6 +111,7 @@ def test_closed_forms_have_the_same_values(text: str, sizes: dict[str, int]) -> 
             assert form.evaluate(given) == at.bytes
 
 
+@pytest.mark.thorough
 def test_every_form_of_q_of_z_has_them() -> None:
     kernel = kernel_of(JACOBI)
     for convention in CONVENTIONS[1:2]:

@@ -115,6 +115,7 @@ def test_work_and_compulsory_traffic_of_tiles_that_are_cut_off(text: str, line: 
     assert compared > 1
 
 
+@pytest.mark.thorough
 def test_traffic_of_tiles_beyond_a_multiple() -> None:
     kernel, rng = kernel_of(BLOCKED), Random(2)
     d, compared = derive(kernel, any_cache=True), 0

@@ -93,7 +93,7 @@ def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:
     return found.loads_bytes, found.stores_bytes, found.bytes
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["matmul", "matmul_blocked", "jacobi2d"])
 @pytest.mark.parametrize("cache", [2 * KIB, 32 * KIB])
 def test_a_brief_simulation_says_what_integer_sets_say(name: str, cache: int, monkeypatch: pytest.MonkeyPatch) -> None:

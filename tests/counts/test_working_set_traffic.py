@@ -96,6 +96,7 @@ def test_rows_that_are_no_whole_number_of_units() -> None:
     assert distinct_units([((0, 3), (0, 1))], [9, 7], 8, 32) == exact
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("convention", ["load_store", "write_allocate"])
 def test_each_block_cold_where_its_set_fits(name: str, convention: str) -> None:
@@ -107,7 +108,7 @@ def test_each_block_cold_where_its_set_fits(name: str, convention: str) -> None:
     assert found == (walked.loads_bytes, walked.stores_bytes)
 
 
-@pytest.mark.spread(10, 50)
+@pytest.mark.spread(4, 50)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("blocks", [1, 3, 8])
 @pytest.mark.parametrize("cache", [1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15, 1 << 20])

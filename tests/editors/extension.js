@@ -10,7 +10,7 @@ const text = "# a file\nkernel gemv(n):\n    in A: f64[n, n], x: f64[n]\n    ino
   "    for j in range(n), i in range(n):\n        y[i] += A[i, j] * x[j]\n\nmachine m:\n    peak f64 fma 1 TFLOP/s\n    memory DRAM 1 GB, 1 GB/s\n";
 const done = { edits: [], messages: [] };
 const registered = {};
-const settings = { command: JSON.parse(command), machine: "zen2_epyc_7452", sizes: { n: 4000, other: 3 }, deep: false };
+const settings = { command: JSON.parse(command), machine: "zen2_epyc_7452", sizes: { n: 256, other: 3 }, deep: false };
 const lines = text.split("\n");
 
 class Position { constructor(line, character) { Object.assign(this, { line, character }); } }

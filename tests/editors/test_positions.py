@@ -49,7 +49,7 @@ def test_a_range_covers_the_offending_part(text: str, parts: list[str]) -> None:
         assert part in [s.strip().split(" ")[-1] for s in shown], shown
 
 
-@pytest.mark.spread(78)
+@pytest.mark.spread(25)
 @pytest.mark.skipif(not BAD, reason="no bad files")
 @pytest.mark.parametrize("path", BAD, ids=lambda p: p.stem)
 def test_every_range_lies_in_the_file(path: Path) -> None:

@@ -63,27 +63,33 @@ def _random_value(chance: random.Random, factors: int) -> Quasi:
     return value
 
 
-def test_products_are_equal_to_what_they_are_products_of() -> None:
+@pytest.fixture
+def some(pytestconfig: pytest.Config) -> int:
+    """How many random values are tried."""
+    return 100 if pytestconfig.option.thorough else 30
+
+
+def test_products_are_equal_to_what_they_are_products_of(some: int) -> None:
     chance = random.Random(12)
-    for _ in range(300):
+    for _ in range(3 * some):
         value = _random_value(chance, chance.randint(1, 3))
         assert product_of(value).value() == value
         assert sum((part.value() for part in products_of(value)), Quasi.constant(0)) == value
 
 
-def test_told_text_is_read_by_sympy_and_equal() -> None:
+def test_told_text_is_read_by_sympy_and_equal(some: int) -> None:
     chance = random.Random(13)
-    for _ in range(100):
+    for _ in range(some):
         value = _random_value(chance, 2) + chance.choice([Quasi.constant(0), LINES * LINES * 3, m * LINES])
         at = {name: chance.randint(1, 50) for name in value.names()}
         told = sympy.sympify(neat_text(value), locals={name: sympy.Symbol(name) for name in at})
         assert sympy.Rational(str(value.evaluate(at))) == told.subs(at)
 
 
-def test_common_factors_are_those_that_sympy_finds() -> None:
+def test_common_factors_are_those_that_sympy_finds(some: int) -> None:
     chance = random.Random(14)
     checked = 0
-    for _ in range(200):
+    for _ in range(2 * some):
         shared = _random_value(chance, 1)
         top, bottom = shared * _random_value(chance, 1), shared * _random_value(chance, 1)
         if any(not part or part.is_constant() for part in (top, bottom)):
@@ -94,7 +100,7 @@ def test_common_factors_are_those_that_sympy_finds() -> None:
         assert found[0] * known[1] == found[1] * known[0]
         assert len(found[0].terms) == len(known[0].terms)
         checked += 1
-    assert checked > 100
+    assert checked > some
 
 
 def test_what_is_too_much_work_stays_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ CASES = {
 }
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", CASES)
 def test_nests(name: str) -> None:
     body, plain, less, temporaries = CASES[name]

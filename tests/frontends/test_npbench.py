@@ -87,6 +87,7 @@ def test_enough_are_read() -> None:
     assert len(SHAPES) - len(REFUSED) >= 20
 
 
+@pytest.mark.spread(8)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("name", READ)
 def test_computes_what_the_users_function_does(name: str, tmp_path: Path, fuse: bool = False) -> None:
@@ -97,13 +98,13 @@ def test_computes_what_the_users_function_does(name: str, tmp_path: Path, fuse: 
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-@pytest.mark.spread(7)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", READ)
 def test_fused_loops_compute_what_the_users_function_does(name: str, tmp_path: Path) -> None:
     test_computes_what_the_users_function_does(name, tmp_path, fuse=True)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("name", ["gramschmidt", "hdiff", "lenet", "seidel_2d"])
 def test_verified_by_the_command(name: str) -> None:

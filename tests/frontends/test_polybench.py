@@ -30,13 +30,14 @@ def test_all_are_there() -> None:
     assert len(NAMES) >= 16
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", NAMES)
 def test_is_read(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = converted(name, capsys)
     assert text.startswith(f"kernel kernel_{name.replace('-', '_')}(")
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_formulas_are_the_models(name: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     model = models_folder() / "polybench" / f"{MODELS.get(name, name.replace('-', '_'))}.roof"

@@ -15,7 +15,7 @@ from tests.codegen.running import Interpreted
 from tests.frontends.random_python import ARRAYS, SHAPES, SIZES, Writer
 
 PROGRAMS = int(os.environ.get("ROOFDSL_RANDOM_PYTHON", "60"))
-BATCH = 20
+BATCH = 10
 
 
 def theirs(text: str, seed: int) -> tuple[dict[str, Any], list[Any]] | None:

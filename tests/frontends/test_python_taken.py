@@ -29,7 +29,7 @@ CASES = [
 SIZES = {"n": 9, "m": 6, "k": 5, "b": 3, "s": 2, "steps": 4, "h": 6, "w": 7, "c": 3, "d": 2}
 
 
-@pytest.mark.spread(45)
+@pytest.mark.spread(18)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize(("file", "name"), CASES)
 def test_computes_the_same(file: str, name: str, tmp_path: Path, fuse: bool = False) -> None:
@@ -40,13 +40,13 @@ def test_computes_the_same(file: str, name: str, tmp_path: Path, fuse: bool = Fa
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
-@pytest.mark.spread(25)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize(("file", "name"), CASES)
 def test_fused_loops_compute_the_same(file: str, name: str, tmp_path: Path) -> None:
     test_computes_the_same(file, name, tmp_path, fuse=True)
 
 
-@pytest.mark.spread(45)
+@pytest.mark.spread(18)
 @pytest.mark.parametrize(("file", "name"), CASES)
 def test_text_is_the_kernel(file: str, name: str) -> None:
     """What `convert` prints is canonical, is the kernel that is analyzed, and passes the checks of all sizes."""

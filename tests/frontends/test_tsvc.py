@@ -67,7 +67,7 @@ def test_enough_are_read() -> None:
     assert set(REFUSED) <= set(NAMES)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(5)
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in REFUSED])
 def test_computes_what_the_users_function_does(name: str, tmp_path: Path) -> None:
@@ -101,6 +101,7 @@ def _place(user: ctypes.CDLL, name: str, size: int) -> np.ndarray:  # type: igno
     return np.ctypeslib.as_array((ctypes.c_float * size).in_dll(user, name))
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("name", list(REFUSED))
 def test_refused_with_the_line(name: str) -> None:
     path = external.required("tsvc") / f"{name}.c"

@@ -24,7 +24,8 @@ POLYBENCH = [n for n in external.files("polybench_c") if n != "polybench"]
 TSVC = [n for n in external.files("tsvc") if n not in REFUSED]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.thorough
+@pytest.mark.spread(1)
 @needs_compiler
 @pytest.mark.parametrize("name", POLYBENCH)
 def test_polybench(name: str) -> None:
@@ -36,7 +37,7 @@ def test_polybench(name: str) -> None:
     assert found.exact and len(found.sizes) == 3 and found.compared and len(found.ways) == 2
 
 
-@pytest.mark.spread(2, 12)
+@pytest.mark.spread(1, 12)
 @needs_compiler
 @pytest.mark.parametrize("name", TSVC)
 def test_tsvc(name: str) -> None:
@@ -65,6 +66,7 @@ def test_says_what_was_compared(gemv: Path, capsys: pytest.CaptureFixture[str]) 
     assert "-O0 and " in err and "n = 6, m = 4; n = 1, m = 1; n = 9, m = 13" in err
 
 
+@pytest.mark.spread(2)
 @needs_compiler
 @pytest.mark.parametrize(
     ("old", "new"), [("<n", "< n - 1"), ("+=", "-="), ("* x", "+ x"), ("[i*m+j]", "[j*n+i]"), ("y[i]", "y[0]")]
@@ -102,6 +104,7 @@ def test_overlapping_writes_and_crashes_are_told(tmp_path: Path, capsys: pytest.
         assert said in capsys.readouterr().err
 
 
+@pytest.mark.thorough
 @needs_compiler
 def test_a_function_that_crashes(
     gemv: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -210,6 +210,7 @@ PIECES = ["n", "b", "2n", "1/3", ".5", "1e3", *"+-*/%(),^", "**", "//", "floor("
 FORMULA = st.lists(st.sampled_from(PIECES) | SENSIBLE, max_size=12)
 
 
+@pytest.mark.thorough
 @settings(max_examples=150, deadline=None)
 @given(FORMULA.map(" ".join))
 def test_formulas_of_students(text: str) -> None:
@@ -274,6 +275,7 @@ def test_guided(reader: str, request: pytest.FixtureRequest, tmp_path: Path) -> 
     assert done.returncode == 0 and not found, (found, done.stderr[-3000:])
 
 
+@pytest.mark.thorough
 def test_guided_fuzzing_says_what_it_lacks() -> None:
     command = [sys.executable, "-m", "tests.hardening.guided"]
     hidden = "import sys; sys.modules['atheris'] = None; from tests.hardening import guided; guided.main()"

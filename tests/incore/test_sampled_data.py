@@ -73,6 +73,7 @@ def test_other_formats(name: str, data: str, extent: str) -> None:
     assert found.values[extent] < sizes[extent]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["spmv_csr", "spmv_coo"])
 def test_pieces_take_the_time_of_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ CHOOSING = ("relu_backward", "gpp_divides", "gpp_reciprocals", "gpp_squares", "s
 """Kernels that choose between values: the compiler's vectors do not branch, but its code for single elements does."""
 
 
-@pytest.mark.spread(2, 20)
+@pytest.mark.spread(1, 20)
 @pytest.mark.parametrize("name", list(shipped()))
 def test_every_shipped_kernel_has_an_in_core_time(name: str) -> None:
     given = shipped()[name]

@@ -85,6 +85,7 @@ TOTALS: list[tuple[str, tuple[int, ...], Count]] = [
 ]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("name", "sizes", "count"), TOTALS, ids=[t[0] for t in TOTALS])
 def test_it_executes_what_the_kernel_counts(name: str, sizes: tuple[int, ...], count: Count) -> None:
     """Every addition and multiplication, in whichever vectors and remainders, with skipped iterations."""
@@ -136,6 +137,7 @@ def test_alias_checks_and_remainders_are_those_of_the_arguments() -> None:
 SIXTEEN = dict.fromkeys(("batch", "new", "context", "kv", "group", "dh"), 16)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("name", "sizes", "pairs"),

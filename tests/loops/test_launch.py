@@ -107,6 +107,7 @@ def test_what_is_no_launch() -> None:
     )
 
 
+@pytest.mark.spread(5)
 @pytest.mark.parametrize(("name", "n"), [("matmul", 8), ("tiled", 8), ("vector", 13), ("sums", 5)])
 @pytest.mark.parametrize("cache", [128, 512, None])
 def test_every_block_is_cold_and_flushed(name: str, n: int, cache: int | None) -> None:
@@ -128,6 +129,7 @@ def test_every_block_is_cold_and_flushed(name: str, n: int, cache: int | None) -
         assert whole.bytes == 32 * sum((not w[0]) + any(w) for w in lines)
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", [*KERNELS, "serial"])
 @pytest.mark.parametrize("warp", [2, 4])
 def test_sectors_of_warps(name: str, warp: int) -> None:

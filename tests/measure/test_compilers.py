@@ -108,7 +108,7 @@ def test_a_compiler_that_says_nothing_of_itself(tmp_path: Path, monkeypatch: pyt
     assert found.isprintable()
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @needs_gcc
 @pytest.mark.parametrize(
     "name", ["int64_t", "_Bool", "size_t", "double", "threadIdx", "I", "main", "_init", "restrict"]

@@ -56,6 +56,7 @@ def made_up(cores: int, seconds: float) -> Measurement:
     )  # fmt: skip
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.skipif(len(usable_cores()) < 2, reason="one core only")
 def test_each_number_of_cores_runs_on_so_many_threads(compiler: str) -> None:

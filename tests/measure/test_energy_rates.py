@@ -78,7 +78,7 @@ def processor(patch: pytest.MonkeyPatch) -> MadeUp:
 
     patch.setattr(energy_rates, "polynomial", Loop)
     patch.setattr(energy_rates, "together", made.together)
-    patch.setattr(energy_rates, "count_for", lambda *_: 7)
+    patch.setattr(energy_rates, "count_for", lambda *_: 70)
     patch.setattr(energy_rates, "clock", made.clock)
     return made
 

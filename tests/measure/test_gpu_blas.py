@@ -23,7 +23,7 @@ from tests.measure.examples import EXAMPLE
 from tests.measure.fake_gpu import FakeGpu
 from tests.oracle.loading import kernel_of
 
-BRIEF = Plan(repeats=5, budget_s=1, sample_s=1e-4, warm_s=0)
+BRIEF = Plan(repeats=5, budget_s=1, sample_s=1e-5, warm_s=0)
 PRODUCT = """
 kernel product(m, n, l):
     in A: {type}[{a}]{order_a}, B: {type}[{b}]{order_b}{more}
@@ -33,7 +33,7 @@ kernel product(m, n, l):
 """
 
 
-@pytest.mark.spread(2, 8)
+@pytest.mark.spread(1, 8)
 @pytest.mark.parametrize("order_a", ["", " col"])
 @pytest.mark.parametrize("order_b", ["", " col"])
 @pytest.mark.parametrize("order_c", ["", " col"])
@@ -122,6 +122,7 @@ kernel k(n):
 }  # fmt: skip
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("name", OTHERS)
 def test_vectors_batches_and_parts_of_matrices(name: str) -> None:
     call, text = OTHERS[name]

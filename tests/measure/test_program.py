@@ -196,6 +196,7 @@ def test_the_library_takes_the_products_and_wrong_ones_are_errors() -> None:
         measure_program_gpu(at, GpuOptions(plan=BRIEF), driver=FakeGpu(lambda function, values: None))
 
 
+@pytest.mark.thorough
 def test_a_convolution_by_im2col_and_the_library() -> None:
     at = SHIPPED[0]
     measured = measure_program_gpu(at, GpuOptions("library", BRIEF), driver=gpu(at))

@@ -162,7 +162,11 @@ def write_for_ever(path: Path, ready: int, write: Callable[[Path, int], None]) -
     ("name", "write", "read"), [("r.json", write_results, read_results), ("m.roof", write_machine, read_machine)]
 )
 def test_a_killed_writer_leaves_a_whole_file(
-    tmp_path: Path, name: str, write: Callable[[Path, int], None], read: Callable[[Path], object]
+    tmp_path: Path,
+    name: str,
+    write: Callable[[Path, int], None],
+    read: Callable[[Path], object],
+    pytestconfig: pytest.Config,
 ) -> None:
     """SIGKILL at random moments: the file is always one whole generation.
 
@@ -172,8 +176,8 @@ def test_a_killed_writer_leaves_a_whole_file(
     write(path, 1)
     dice = random.Random(3)
     seen: set[object] = set()
-    killed = 0
-    while killed < 50 or (len(seen) <= 2 and killed < 1000):
+    killed, least = 0, 50 if pytestconfig.option.thorough else 15
+    while killed < least or (len(seen) <= 2 and killed < 1000):
         killed += 1
         ready, told = os.pipe()
         writer = os.fork()

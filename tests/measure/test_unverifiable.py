@@ -131,7 +131,7 @@ def test_ordinary_kernels_are_verified(text: str) -> None:
 
 
 @pytest.mark.spread(1)
-@pytest.mark.parametrize("name", sorted(shipped()))
+@pytest.mark.parametrize("name", sorted(shipped(), key=len))
 def test_every_shipped_kernel_can_be_verified(name: str) -> None:
     kernel = shipped()[name]
     inputs = random_inputs(kernel, ragged(kernel), 1)

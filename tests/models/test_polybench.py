@@ -74,7 +74,7 @@ def test_all_thirty() -> None:
         assert format_source(source) == source.text, path
 
 
-@pytest.mark.spread(18)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", KERNELS)
 def test_work_is_the_tables(name: str) -> None:
     difference = sympy.expand(expression(forms(name).work) - of_table(name, "W"))
@@ -88,6 +88,7 @@ def test_work_is_the_tables(name: str) -> None:
         assert difference == 0
 
 
+@pytest.mark.spread(10)
 @pytest.mark.parametrize("name", KERNELS)
 def test_accesses_at_large_are_those_published(name: str) -> None:
     placed = [s.statement for s in statements(forms(name).kernel.body)]
@@ -96,7 +97,7 @@ def test_accesses_at_large_are_those_published(name: str) -> None:
     assert expression(forms(name).weighted(weights)).subs(sizes) == LARGE[published(name)]["accesses"]
 
 
-@pytest.mark.spread(16)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", KERNELS)
 def test_elements_touched_and_read_first_are_the_tables(name: str) -> None:
     bytes_of = {a.name: a.type.bytes for a in model(name).arrays}
@@ -113,7 +114,7 @@ def test_elements_touched_and_read_first_are_the_tables(name: str) -> None:
     assert sympy.expand(loads / width - of_table(name, "input_size")) == 0
 
 
-@pytest.mark.spread(21)
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", KERNELS)
 def test_legal_and_as_executed(name: str) -> None:
     found = model(name)
@@ -316,7 +317,7 @@ def test_paths_and_folding() -> None:
     assert all(b["table"][i, j] == best(i, j) for i in range(n) for j in range(i, n))
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("name", KERNELS)
 def test_traffic_at_sizes(name: str) -> None:
     """Loads and stores of a cache of elements and one of lines equal a brute-force LRU's."""

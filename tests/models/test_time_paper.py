@@ -114,7 +114,7 @@ def test_the_convolutions_sweeps() -> None:
         assert len(set(growing)) == len(growing)
 
 
-@pytest.mark.spread(5)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize(("over", "largest"), [("batch", 128), ("sequence", 128), ("features", 128), ("hidden", 128)])
 @pytest.mark.parametrize("name", ["lstm_forward", "lstm_backward", "lstm_forward_fused"])
 def test_the_lstms_four_sweeps_are_bound_by_launches(name: str, over: str, largest: int) -> None:

@@ -89,6 +89,7 @@ def gsrb(variant: str, **sizes: int) -> int:
     return work_at(model(f"gsrb_{variant}"), sizes).total
 
 
+@pytest.mark.thorough
 def test_updates_of_a_colour() -> None:
     per_update = gsrb("branch", boxes=1, dim=2) // 4
     assert per_update == 113

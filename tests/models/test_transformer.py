@@ -136,6 +136,7 @@ def test_a_decoding_step_reads_all_weights_and_little_else() -> None:
     assert half.memory.bytes == pytest.approx((step.memory.bytes + words) / 2, rel=5e-3)
 
 
+@pytest.mark.thorough
 def test_a_long_prefill_is_bound_by_compute() -> None:
     step = predicted("llama3_8b_prefill", new=8192)
     assert step.bound == "compute"
@@ -157,6 +158,7 @@ def test_eight_devices_share_the_products_of_a_layer() -> None:
     assert rows["whole"]["residual"] == rows["part"]["residual"]
 
 
+@pytest.mark.thorough
 def test_no_batch_makes_a_long_context_bound_by_compute() -> None:
     """b >= 2 P / ((2 P + w) / B - c): the last context at which there is such a b, by the exact search."""
     file = load_file(shipped("kernels")["transformer"])
@@ -177,6 +179,7 @@ CASES = [
 ]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("sizes", CASES)
 def test_fused_and_naive_attention_do_the_same_products(sizes: dict[str, int]) -> None:
     naive = [work_at(model(f"attention_{n}"), sizes).total for n in ("scores", "values")]

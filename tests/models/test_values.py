@@ -48,6 +48,7 @@ def test_forward() -> None:
     np.testing.assert_allclose(after["Y"], convolve(before["X"], before["G"], 3))
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(("r", "s", "d", "pad"), [(3, 1, 1, 1), (3, 2, 1, 1), (1, 1, 1, 1), (2, 3, 2, 3), (3, 1, 2, 2)])
 def test_padding(r: int, s: int, d: int, pad: int) -> None:
@@ -224,6 +225,7 @@ def test_the_smoother_of_a_constant_is_that_constant() -> None:
     np.testing.assert_allclose(after["y"][:, 2:-2, 2:-2, 2:-2], 2.5)
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_the_smoothers_operator_is_the_laplacian_of_a_quadratic(axis: int) -> None:

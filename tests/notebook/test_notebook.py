@@ -268,10 +268,10 @@ def test_figures_and_pages(shell: Shell, tmp_path: Path) -> None:
     for figure in (
         roofline(predict("gemv", "v100_deck", n=64), predict("gemv", "v100_deck", n=4096)),
         roofline(on="v100_deck"),
-        traffic("gemv", n=16, on="v100_deck"),
+        traffic("dot", n=16, on="v100_deck"),
     ):
         assert shell.formats(figure)["image/svg+xml"].lstrip().startswith("<?xml")
-    page = explore("gemv", on=["v100_textbook", "v100_deck"], n=64, title="<b>")
+    page = explore("dot", on=["v100_textbook", "v100_deck"], n=64, title="<b>")
     framed = shell.formats(page)["text/html"]
     assert framed.startswith("<iframe")
     assert 'sandbox="allow-scripts"' in framed

@@ -39,6 +39,7 @@ def test_the_law_of_bandwidth_bends_from_latency_to_what_is_sustained() -> None:
     assert at_the_bend == pytest.approx(818e9 * 2 ** (-1 / 2.4))
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("filling", [0.5, 0.8, 1.0, 1.3])
 def test_the_share_of_evicted_lines_is_that_of_a_cache_with_random_sets(filling: float) -> None:
     """Sets of LRU lists, a line in a random one of them, then `filling` times the capacity of other lines."""

@@ -160,6 +160,7 @@ def test_a_slider_moves_the_point_to_what_python_predicts(page: Browser, guide: 
     assert "compute-bound" in said
 
 
+@pytest.mark.thorough
 def test_the_point_crosses_the_ridge_at_1773(page: Browser, guide: Path) -> None:
     for n, side in ((1772, False), (1773, True)):
         page.open(guide, f"matmul_bf16.n={n}")
@@ -176,8 +177,8 @@ def test_a_cache_slider_moves_traffic_to_what_python_counts(page: Browser, cache
     focus(page, "fast memory Z")
     page.press("Home")
     seen = set()
-    for _ in range(12):
-        page.press("ArrowRight", 4)
+    for _ in range(6):
+        page.press("ArrowRight", 8)
         cache = int(page.run("document.querySelector('#curve [data-cache]').dataset.cache"))
         row = page.run("document.querySelector('#table tr[data-kernel=matmul]').dataset.how")
         expected = traffic_at(kernel_of("matmul"), {"n": 24}, cache, None, "load_store").bytes
@@ -249,7 +250,7 @@ def test_a_link_shows_the_same_again(page: Browser, guide: Path) -> None:
     assert page.run(SETTLED) == link
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     "fragment",
     ["machine=%00&type=__proto__&unit=constructor&kernel=toString", "matmul_bf16.n=-5&dot_bf16.n=1e99&step=77&Z=-3",
@@ -264,7 +265,7 @@ def test_a_broken_link_shows_the_page_as_it_begins(page: Browser, guide: Path, f
 # ---- for everybody ----
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("name", SIZES)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_it_fits_every_screen(page: Browser, guide: Path, cached: Path, name: str, dark: bool) -> None:
@@ -303,6 +304,7 @@ def test_every_control_has_a_name_and_is_reached_in_order(page: Browser, guide: 
     assert reached == list(range(count))
 
 
+@pytest.mark.thorough
 def test_what_scrolls_is_named_and_reached_by_keyboard(page: Browser, cached: Path) -> None:
     """On a phone tables and sources are wider than the page; on a wide screen they take no stop of the Tab key."""
     found = {}
@@ -354,7 +356,7 @@ def test_axe_finds_nothing(page: Browser, guide: Path, cached: Path, one: Path, 
 # ---- what is typed, what a phone shows, what lines mean ----
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("typed", ["0", "-5", "2.5", "", "9007199254740993", "1e30"])
 def test_a_number_that_cannot_be_taken_is_told(page: Browser, guide: Path, typed: str) -> None:
     page.open(guide)
@@ -392,27 +394,37 @@ def test_the_roofline_stays_in_view_on_a_phone(page: Browser, guide: Path) -> No
         assert below < 844 / 2, "at least half of the screen is left to the controls"
 
 
+@pytest.mark.thorough
 def test_a_phone_on_its_side_is_not_covered_by_the_roofline(page: Browser, guide: Path) -> None:
     page.resize(844, 390)
     page.open(guide)
     assert page.run("getComputedStyle(document.getElementById('roofline')).position") == "static"
 
 
-def test_the_key_says_what_trail_interval_and_hollow_points_are(page: Browser, cached: Path, one: Path) -> None:
-    key = "[...document.querySelectorAll('#roofline-key li')].map(e => e.textContent.replace(/\\s/g, ' '))"
-    page.open(one)
-    assert page.run(key) == ["trail: where matmul goes as n grows to 131 072"]
-    page.open(one, "matmul.n=91")
-    assert [text.partition(":")[0] for text in page.run(key)] == ["trail", "interval"]
+KEY = "[...document.querySelectorAll('#roofline-key li')].map(e => e.textContent.replace(/\\s/g, ' '))"
+
+
+def test_the_key_says_what_trail_and_hollow_points_are(page: Browser, cached: Path) -> None:
     page.open(cached, "machine=plain")
-    assert [text.partition(":")[0] for text in page.run(key)] == ["trail", "hollow"]
+    assert [text.partition(":")[0] for text in page.run(KEY)] == ["trail", "hollow"]
+    page.open(cached, "step=4")
+    assert page.run(KEY) == []
+
+
+@pytest.mark.thorough
+def test_the_key_says_what_trail_and_interval_are(page: Browser, one: Path) -> None:
+    page.open(one)
+    assert page.run(KEY) == ["trail: where matmul goes as n grows to 131 072"]
+    page.open(one, "matmul.n=91")
+    assert [text.partition(":")[0] for text in page.run(KEY)] == ["trail", "interval"]
     page.open(one, "step=4")
-    assert page.run(key) == []
+    assert page.run(KEY) == []
 
 
 # ---- intervals ----
 
 
+@pytest.mark.thorough
 def test_an_interval_is_drawn_as_one_and_undecided_everywhere(page: Browser, one: Path) -> None:
     """At n = 91 Q lies between two values on either side of the ridge, at n = 96 it is exact."""
     for n, is_interval in ((91, True), (96, False)):

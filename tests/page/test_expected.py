@@ -78,6 +78,7 @@ def test_a_kernel_without_one_has_the_reason() -> None:
     assert time == {"values": {"n": 64}, "missing": "conversions of f16 are modeled only from compiled code"}
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(chromium() is None, reason="no Chromium on this machine")
 def test_the_page_shows_it_and_says_what_to_run_elsewhere(content: Content, tmp_path: Path) -> None:
     path, program = tmp_path / "page.html", chromium()

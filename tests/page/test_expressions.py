@@ -97,6 +97,7 @@ def test_sums_of_terms_are_exact_at_random_points(name: str) -> None:
         assert name != "cholesky"
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
 def test_sums_that_repeat_or_only_begin_or_cease_are_not_added_one_by_one(convention: Traffic) -> None:
@@ -137,6 +138,7 @@ def test_conditions() -> None:
     assert found == [conditions[k].holds(at) for k, at in points]
 
 
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", ["class", "__proto__", "constructor", "FUNCTIONS", "await", "toString"])
 def test_a_parameter_of_any_name(name: str) -> None:
     form = Cases((Case((), Quasi.symbol(name) * 3),))

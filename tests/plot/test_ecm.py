@@ -54,7 +54,7 @@ def panels(count: int) -> list[Panel]:
     ]
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("look", [USUAL, Look(font_scale=1.3, dark=True)])
 @pytest.mark.parametrize("count", [1, 4])
 def test_texts_neither_overlap_nor_leave_the_figure(count: int, look: Look) -> None:
@@ -81,6 +81,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "there is no expected time to draw" in err
 
 
+@pytest.mark.thorough
 def test_times_measured_otherwise_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A warm measurement beside bars of a cold launch would lie below the bound."""
     result = str(tmp_path / "gemv.json")

@@ -180,6 +180,7 @@ def test_the_look_is_taken(kind: str) -> None:
         assert figure.axes[0].get_xlim() == x
 
 
+@pytest.mark.thorough
 def test_subjects_differ_in_colour_or_symbol() -> None:
     """At least 24, and the first eleven by their symbols alone, as in print without colour."""
     styles = [(USUAL.color(k), SIGNS[k % len(SIGNS)]) for k in range(len(OKABE_ITO) * len(SIGNS))]
@@ -191,6 +192,7 @@ def test_subjects_differ_in_colour_or_symbol() -> None:
     assert len(figure.axes[0].get_legend().get_texts()) == 24
 
 
+@pytest.mark.thorough
 def test_two_signs_of_twenty_kernels_of_a_hierarchy_differ() -> None:
     figure = draw_hierarchy(LEVELS, kernels(24))
     legend = figure.axes[0].get_legend()

@@ -69,6 +69,7 @@ def test_kernels_are_those_of_predictions() -> None:
     assert point_of(predicted("minplus", n=32)).ceiling == pytest.approx(3.9e12)
 
 
+@pytest.mark.thorough
 def test_names_say_what_differs() -> None:
     sizes = [predicted("gemv", n=n) for n in (64, 128)]
     assert [k.label for k in points_of(sizes)] == ["n=64", "n=128"]
@@ -107,6 +108,7 @@ def test_all_is_within_the_window() -> None:
     assert window.y[0] < 3.0 < roofs.top < window.y[1]
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("figure", "kind"), [("hierarchy", "svg"), ("trajectory", "svg"), ("hierarchy", "png"), ("trajectory", "pdf")]
@@ -173,6 +175,7 @@ def test_the_nine_versions_are_the_decks() -> None:
     assert "v4.iwoutside, v5.swapindices" in shown  # 3.00 and 3.03 TFLOP/s at the same work: one symbol on the other
 
 
+@pytest.mark.thorough
 def test_names_of_close_ceilings_stand_one_under_the_other() -> None:
     """Those of a V100's memory, whose lines are a pixel or two apart."""
     steps = [point_of(predicted("gemv", n=n), f"n={n}") for n in (1000, 4000)]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from roofdsl.plot.kinds import kind, names
 from tests.copied import run_in_copy
 
@@ -85,6 +87,7 @@ print(json.dumps({
 '''
 
 
+@pytest.mark.thorough
 def test_one_more_file(tmp_path: Path) -> None:
     found = run_in_copy(tmp_path, PROGRAM, added={"plot/kinds/rate_stairs.py": FILE})
     status, out, _ = found["kinds"]

@@ -80,6 +80,7 @@ def test_the_overhead_box_of_the_lstm() -> None:
     assert box.label == "36 launches: 151.2 us"
 
 
+@pytest.mark.thorough
 def test_boxes_of_cited_launches() -> None:
     """Only launches are printed in the paper: the boxes are drawn as cited, and no symbol."""
     (series,), notes = points_series(points_named("lstm_launches"), "lstm_launches", "HBM", V100)
@@ -106,6 +107,7 @@ def test_of_a_series_with_several_boxes_the_first_and_the_last() -> None:
 # ---- where symbols stand ----
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("prediction", [lstm(), convolution(), convolution(f=512)], ids=["lstm", "conv", "conv512"])
 def test_closed_symbols_are_complexity_and_open_ones_run_time(prediction: Prediction) -> None:
     plane = paper_plane()
@@ -232,6 +234,7 @@ def test_levels() -> None:
         draw_plane("time", paper_plane(), [Series("k", (Spot("k", 1.0, 1.0, None),))])
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_input_gives_the_same_file(kind: Which, tmp_path: Path) -> None:

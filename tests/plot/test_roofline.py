@@ -52,7 +52,7 @@ def test_points_stand_where_they_say() -> None:
     assert ([0.25, 0.25], [180e9, 210e9]) in lines(figure)
 
 
-@pytest.mark.spread(2)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("machine", shipped_machines().values(), ids=lambda m: m.name)
 def test_labels_neither_overlap_nor_leave_the_figure(machine: Any) -> None:
     roofs = roofs_of(machine)

@@ -84,6 +84,7 @@ def test_large_sizes_are_drawn_by_the_closed_form() -> None:
     assert all(a - b <= 1 or p <= 1.01 * q for a, b, p, q in zip(sizes[1:], sizes, moved, moved[1:], strict=False))
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("n", [20, 24])
 def test_a_form_in_lines_of_rows_that_are_whole_lines_or_not(n: int) -> None:

@@ -131,6 +131,7 @@ def test_terms_are_the_predictions() -> None:
         assert terms.memory_bytes.evaluate(sizes) == p.memory.bytes
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(
     "sizes", [{"batch": 3, "context": 50}, {"batch": 700, "context": 30, "d": 512, "kv": 2, "dh": 64, "ffn": 900}]
@@ -170,6 +171,7 @@ def test_a_const_parameter_does_not_grow() -> None:
         program_terms(file, "p", one, {}, over="s")
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("sizes", [{"context": 2048}, {"context": 64}, {"context": 64, "d": 512, "ffn": 700, "kv": 2}])
 def test_numbers_agree_with_those_found_over_all_integers(sizes: dict[str, int]) -> None:

@@ -130,6 +130,7 @@ def page_seconds(m: Machine, costs: dict[str, Fraction], sizes: dict[str, int]) 
     return found.compute.at({" ".join(key): form.form.evaluate(sizes) for key, form in counts.items()})
 
 
+@pytest.mark.spread(4)
 @pytest.mark.parametrize("pipes", [(), ("pipes separate add mul",), ("pipes separate add mul div",)])
 @pytest.mark.parametrize("caps", [(), ("library",), ("slow log",)])
 def test_every_way_to_a_compute_time_has_these_rates(pipes: tuple[str, ...], caps: tuple[str, ...]) -> None:

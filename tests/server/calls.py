@@ -19,8 +19,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "predict": {"file": "gemv", "machine": "v100", "set": {"n": 4096}},
     "sol": {"text": KERNEL, "machine": "v100", "set": {"n": 1 << 20}},
     "validate_claim": {"text": KERNEL, "machine": "v100", "set": {"n": 1 << 20}, "time": "1us"},
-    "bound": {"file": "matmul", "cache": "32KiB", "set": {"n": 100}},
-    "advise": {"text": KERNEL, "machine": "v100", "set": {"n": 4096}},
+    "bound": {"file": "gemv", "cache": "32KiB", "set": {"n": 100}},
+    "advise": {"text": KERNEL, "machine": "v100_textbook", "set": {"n": 4096}},
     "simulate": {"text": KERNEL, "cache": "1KiB", "line": "64B", "ways": 4, "set": {"n": 1000}},
 }
 """A call of every tool that is answered."""

@@ -41,14 +41,15 @@ def nursery(root: Path) -> Iterator[Nursery]:
         yield made
 
 
-def test_calls_are_answered_and_the_server_lives(nursery: Nursery, root: Path) -> None:
+def test_calls_are_answered_and_the_server_lives(nursery: Nursery, root: Path, pytestconfig: pytest.Config) -> None:
     draw = random.Random(5)
-    for _ in range(20):
+    for _ in range(20 if pytestconfig.option.thorough else 10):
         harmless(answer(nursery, root, *hostile(draw, root)))
     assert answer(nursery, root, "derive", CALLS["derive"])["kernel"] == "scale"
 
 
-@pytest.mark.parametrize("calls", [12, pytest.param(100, marks=pytest.mark.thorough)])
+@pytest.mark.thorough
+@pytest.mark.parametrize("calls", [12, 100])
 def test_the_sdks_client_is_answered_whatever_it_calls(calls: int, root: Path) -> None:
     """Every tool, many calls at a time; afterwards the server answers as before, and nothing was written."""
     import anyio

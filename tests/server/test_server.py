@@ -131,6 +131,7 @@ def test_lines_are_answered_in_order(nursery: Nursery, root: Path) -> None:
     assert all("message" in f["error"] for f in found[2:])
 
 
+@pytest.mark.thorough
 def test_the_command_serves_lines() -> None:
     asked = json.dumps({"id": 7, "method": "predict", "params": CALLS["predict"]})
     done = subprocess.run(
@@ -140,6 +141,7 @@ def test_the_command_serves_lines() -> None:
     assert json.loads(done.stdout)["result"]["machine"] == "v100"
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_of_a_server_that_is_killed(sent: signal.Signals, tmp_path: Path) -> None:
     """The process that answers calls ends with it: its end of standard output is closed, and its folder is gone.

@@ -27,7 +27,7 @@ def _part(draw: random.Random) -> str:
     return " and ".join(_bounds(draw, draw.sample(names[:k], min(k, 2)), name) for k, name in enumerate(names))
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seed", range(24))
 def test_a_count_is_the_number_of_points(seed: int) -> None:
     """Of a map's images for every input, and of a set's points, at sizes one by one."""

@@ -66,6 +66,7 @@ def test_modules_on_the_way_of_facts_take_no_text_apart(name: str) -> None:
             assert node.func.attr not in TAKING_APART, ast.unparse(node)
 
 
+@pytest.mark.thorough
 def test_no_text_for_people_is_searched() -> None:
     found = [ast.unparse(node) for _, tree in trees() for node in readings(tree)]
     assert sorted(found) == sorted(NOT_READ)
@@ -76,6 +77,7 @@ def test_readings_are_found() -> None:
     assert [node.lineno for node in readings(ast.parse(text))] == [1, 2, 3]
 
 
+@pytest.mark.thorough
 def test_what_is_assumed_is_never_text() -> None:
     found = []
     for name, tree in trees():

@@ -86,6 +86,7 @@ def _at(found: ArrayReuse, n: int, m: int) -> dict[tuple[int, ...], int]:
     return distances
 
 
+@pytest.mark.thorough
 def test_windows_are_counted_once_for_all_accesses_as_far_apart() -> None:
     """Accesses to x are one iteration apart in a row, or one row and some iterations: 21 parts share five windows."""
     access_sets = ClosedForms(kernel_of(WIDE), {}).large_size_sets
@@ -98,6 +99,7 @@ def test_windows_are_counted_once_for_all_accesses_as_far_apart() -> None:
     assert sorted(touched._body._windows) == [(0, 1), (1, -3), (1, -2), (1, -1), (1, 0)]
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("line", [32, 128])
 def test_a_window_may_hold_nothing_that_moves(line: int) -> None:
     """C is read and written in one iteration, with arithmetic in between."""

@@ -51,7 +51,7 @@ def enumerated(located: list[isl.Map], n: int, m: int) -> dict[tuple[int, ...], 
     return found
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("seed", range(16))
 def test_pairs_find_what_was_accessed_before(seed: int) -> None:
     located = references(seed)

@@ -47,6 +47,7 @@ def test_tasks_are_all_done_where_none_ends_all() -> None:
     assert in_children([partial(str, k) for k in range(40)], 20, ends_all="stop") == [str(k) for k in range(40)]
 
 
+@pytest.mark.thorough
 @forks
 def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> None:
     with limited("a test"):
@@ -110,6 +111,7 @@ def test_sums_with_floors_have_the_value_of_their_parts_everywhere() -> None:
         assert str(total.eval(at)) == str(sum(part.eval(at).to_python() for part in parts)), (i, j)
 
 
+@pytest.mark.thorough
 def test_a_red_black_smoother_is_refused_within_seconds() -> None:
     forms = ClosedForms(model("gsrb_branch"), {})
     before = time.process_time()

@@ -67,12 +67,12 @@ kernel two(steps, n):
 """
 
 
-@pytest.mark.spread(1)
-def test_misses_of_two_stencils_in_turn_are_what_a_cache_sees() -> None:
+def test_misses_of_two_stencils_in_turn_are_what_a_cache_sees(pytestconfig: pytest.Config) -> None:
     kernel, size = kernel_of(TWO_BODIES), {"steps": 3, "n": 12}
     curve = miss_curve(apply(kernel), size, None)
     forms = ClosedForms(kernel, size)
-    for cache in (8, 24, 40, 64, 96, 120, 160, 280, 300, 400, 420, 600, 900, 1200, 1600, 2000, 2304, 3000):
+    caches = (8, 24, 40, 64, 96, 120, 160, 280, 300, 400, 420, 600, 900, 1200, 1600, 2000, 2304, 3000)
+    for cache in caches if pytestconfig.option.thorough else caches[2::5]:
         for convention in ("load_store", "once"):
             found = forms.at_cache(cache, convention).total.evaluate({})
             assert found == curve.bytes(cache, convention), (cache, convention)

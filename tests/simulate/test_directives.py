@@ -16,7 +16,7 @@ from tests.simulate.test_lru import agree
 CASES = [random_directive_kernel(seed) for seed in range(200)]
 
 
-@pytest.mark.spread(12, 100)
+@pytest.mark.spread(6, 100)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: str(c.seed))
 def test_applied_directives(case: DirectiveKernel) -> None:
     """The same iterations in another order, with the same result where every order is legal; the simulator agrees."""

@@ -48,7 +48,7 @@ def agree(kernel: Kernel, size: dict[str, int], line: int | None, most: int) -> 
             assert curve.bytes(int(start), convention) == value  # type: ignore[arg-type]
 
 
-@pytest.mark.spread(4, 40)
+@pytest.mark.spread(2, 40)
 @pytest.mark.parametrize("seed", range(80))
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)
@@ -59,7 +59,7 @@ def test_random_kernels(seed: int) -> None:
     agree(kernel, rng.choice(case.sizes), largest * rng.choice((1, 2, 3, 8)), 30)
 
 
-@pytest.mark.spread(4)
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families(family: Family) -> None:
     kernel = apply(kernel_of(family.text))
@@ -68,7 +68,7 @@ def test_families(family: Family) -> None:
         agree(kernel, size, 64, 20)
 
 
-@pytest.mark.spread(15)
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("seed", range(60))
 def test_sets_of_any_number_of_ways(seed: int) -> None:
     """One pass over a number of sets against a simulation of each associativity."""

@@ -105,7 +105,7 @@ def test_every_kind_is_drawn() -> None:
     assert all(seen[k] > 50 for k in (*kinds, "exclusive", "sectors", "depth 1", "depth 3")), seen
 
 
-@pytest.mark.spread(9, 45)
+@pytest.mark.spread(4, 45)
 @pytest.mark.parametrize("policy", ["lru", "fifo", "plru"])
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_families_in_caches_of_many_ways(family: Family, policy: str) -> None:
@@ -123,7 +123,7 @@ def test_families_in_caches_of_many_ways(family: Family, policy: str) -> None:
         agree(kernel, size, [first, victim])
 
 
-@pytest.mark.spread(13)
+@pytest.mark.spread(5)
 @pytest.mark.parametrize("family", families(), ids=lambda f: f.name)
 def test_fully_associative_is_the_language_s_cache(family: Family) -> None:
     """Bytes loaded and stored are those of Q(Z), in both conventions."""

@@ -37,7 +37,7 @@ def agree(kernel: Kernel, size: dict[str, int], cache: int, line: int) -> float:
     return got.simulated / max(1, every.simulated)
 
 
-@pytest.mark.spread(6)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("name", sorted(shipped("polybench").keys() & standard_sizes().keys()))
 def test_polybench(name: str) -> None:
     for lines in (37, 512):
@@ -53,7 +53,7 @@ def test_a_hierarchy_of_one_list(write_miss: WriteMiss) -> None:
         assert simulate(kernel, size, levels) == simulate(kernel, size, levels, skip=False)
 
 
-@pytest.mark.spread(9, 40)
+@pytest.mark.spread(4, 40)
 @pytest.mark.parametrize("seed", range(70))
 def test_random_kernels(seed: int) -> None:
     rng = Random(seed)

@@ -84,6 +84,7 @@ def test_what_the_next_repetition_reads_is_stored() -> None:
     assert 4 * 8 * (N - 1) <= memory_bytes(found) <= (4 * 8 * N + 4 * 128) * Fraction(group.blocks + 1, group.blocks)
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -93,6 +94,7 @@ def test_a_cache_that_holds_both_launches_saves_the_loads_in_between() -> None:
     assert small.kept[0].bytes == 8 * 30_000
 
 
+@pytest.mark.thorough
 def test_fused_compute_runs_on_both_units_side_by_side() -> None:
     """Flash attention as two launches: products on tensor units, exponentials on the ordinary pipes."""
     machine = load_machine("a100_80")
@@ -119,14 +121,16 @@ def test_the_fused_floor_is_below_every_order_of_its_launches() -> None:
             assert found.floor.time_s <= sum((f.time_s * n for f, n in launches), Fraction(0))
 
 
-def test_the_command_takes_programs() -> None:
+def test_the_command_takes_programs(tmp_path: Path) -> None:
     """FILE:PROGRAM; a file without a name still stands for its kernels."""
-    asked = ["sol", "attention_naive", "--machine", "a100_80", "--set", "new=16,context=16,kv=2,group=2,dh=16"]
+    file = tmp_path / "chain.roof"
+    file.write_text(CHAIN)
+    asked = ["sol", f"{file}:chain", "--machine", "a100_80", "--set", "n=100000"]
     run = CliRunner().invoke(cli, [*asked, "--measured", "1ns", "--json"])
     assert run.exit_code == 1, run.output
     found = json.loads(run.output)
     Draft202012Validator(schema_of("sol")).validate(found)
-    assert found["kernel"] == "attention_naive" and found["claim"]["verdict"] == "impossible"
+    assert found["kernel"] == "chain" and found["claim"]["verdict"] == "impossible"
     assert found["program"]["launches"] == 3 and len(found["program"]["kernels"]) == 3
     text = CliRunner().invoke(cli, asked)
     assert text.exit_code == 0 and "Fused into one launch" in text.output and "floor, as launched" in text.output

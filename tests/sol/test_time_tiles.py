@@ -63,7 +63,7 @@ TILES = [
 ]  # fmt: skip
 
 
-@pytest.mark.spread(4, 20)
+@pytest.mark.spread(2, 20)
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("tiles", TILES)
 def test_the_tiled_kernel_leaves_the_same_values(name: str, tiles: tuple[Tile, ...]) -> None:

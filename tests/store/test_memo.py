@@ -119,6 +119,7 @@ def test_steps_quote_the_file_in_hand(cache: Path, made: Counted) -> None:
     assert made.times == 2
 
 
+@pytest.mark.spread(6)
 @pytest.mark.parametrize("what", OTHER)
 def test_what_means_something_else_is_not_found(what: str, cache: Path, made: Counted) -> None:
     before, after = OTHER[what]

@@ -166,6 +166,7 @@ def test_the_command(roofdsl: Run, tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("kernel,parameters,work,")
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_a_kernel_that_is_not_legal_has_no_numbers(symbolic: bool, roofdsl: Run, tmp_path: Path) -> None:
     text = "kernel k(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n): b[i] = a[i - 1] + 1.0\n"

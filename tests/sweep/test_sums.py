@@ -46,7 +46,7 @@ MADE = (
 )
 
 
-@pytest.mark.spread(7)
+@pytest.mark.spread(3)
 @pytest.mark.parametrize("terms", MADE)
 @pytest.mark.parametrize("exact", [False, True])
 def test_roots_and_rests(terms: Terms, exact: bool, count: int = 80) -> None:

@@ -92,7 +92,7 @@ def assert_told_alike(blocks: Sequence[Block]) -> None:
     assert words_of_latex(blocks) == said
 
 
-@pytest.mark.spread(3)
+@pytest.mark.spread(1)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_result_is_told_alike(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

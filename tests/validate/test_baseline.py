@@ -86,6 +86,7 @@ def test_noise_is_no_regression() -> None:
     assert judged(run(noise(3, 0.5)), run(1.1 * noise(4, 0.5))).changes[0].verdict == "not slower"
 
 
+@pytest.mark.thorough
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("spread", [0.01, 0.1, 0.5])
 def test_false_alarms_are_rarer_than_the_level(spread: float) -> None:
