@@ -45,7 +45,8 @@ def decode(stored: NDArray[Any], type_name: str) -> NDArray[Any]:
         case "f16":
             return stored.view(np.float16).astype(np.float64)
         case "bf16":
-            return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+            with np.errstate(invalid="ignore"):  # a signaling NaN becomes a quiet one
+                return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
         case "f8":
             return np.take(_F8, stored)
         case "c64" | "c128":

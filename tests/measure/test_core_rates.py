@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import struct
 from collections.abc import Callable
 from fractions import Fraction
@@ -116,6 +117,20 @@ def test_the_loops_assemble_and_measure() -> None:
     assert cycles["chain_int_add"] == pytest.approx(32, rel=0.4)  # where others share the core, its clock may change
     found = core_of(cycles)
     assert 2 <= found.dispatch <= 16 and 32 <= found.window <= 2000 and found.mispredict is not None
+
+
+def test_what_slows_two_loops_alike_does_not_change_how_they_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch, draw, slow = Stopwatch.__new__(Stopwatch), random.Random(3), [1.0]
+    watch.call_ns, watch.loops = 50.0, {"one": lambda address, rounds: None, "other": lambda address, rounds: None}
+
+    def timed(loop: Callable[[int, int], None], rounds: int) -> float:
+        slow[0] = max(1.0, slow[0] * draw.uniform(0.97, 1.032))
+        taken_away = 400.0 if draw.random() < 0.1 else 0.0
+        return watch.call_ns + slow[0] * rounds * (2.6 if loop is watch.loops["one"] else 2.0) + taken_away
+
+    monkeypatch.setattr(watch, "_timed", timed)
+    assert watch.times_as_long(("one", 100), ("other", 130), pairs_s=60) == pytest.approx(1.3, rel=0.02)
+    assert slow[0] > 1.1, "both loops have become slower"
 
 
 def test_the_share_of_an_operation_is_what_explains_its_mixtures() -> None:
