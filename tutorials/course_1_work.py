@@ -38,7 +38,7 @@ assert d.work.total.expr == "2*n"
 # %% [markdown]
 # ## Two loops, and a triangle
 #
-# A matrix-vector product has n rows with n products and n sums each. A triangular solve has rows of length 0, 1,
+# A matrix-vector product has n rows with n products and n additions each. A triangular solve has rows of length 0, 1,
 # 2, ... n - 1: a product and a difference for each element, and a division at the end of each row. What is its W?
 # Write your answer down before you run the next cell.
 
