@@ -57,7 +57,7 @@ def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
 def value_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
     """The polynomial of a form for large sizes, for the remainders of the sizes `at` that meet `where`.
 
-    None if remainders that these leave open decide it.
+    None if the polynomial depends on remainders that `at` and `where` do not fix.
     """
     found = _values(form, order, at, where)
     return found.pop() if len(found) == 1 else None

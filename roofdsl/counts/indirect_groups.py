@@ -1,7 +1,7 @@
 """The accesses of each array of a kernel with index arrays, and closed forms of how many there are and what they touch.
 
-Some accesses are at elements that the loops tell, such as `val[k]`; others are at elements that the data choose, such
-as `x[col[k]]`.
+Some accesses are at elements that the loops determine, such as `val[k]`; others are at elements that the data choose,
+such as `x[col[k]]`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ Some = tuple[tuple[Nest, tuple[Access, ...]], ...]
 
 
 class Group(Record):
-    """The accesses of one array: `known` at elements that the loops tell, `chosen` at elements that the data choose."""
+    """The accesses of one array: `known` at elements that the loops determine, `chosen` at elements that the data
+    choose.
+    """
 
     array: Array
     known: Some
@@ -99,7 +101,7 @@ class Counted:
         return quantity(lambda: self.closed.weighted(weights.values()), self.given)
 
     def begins(self, nest: Nest) -> Quantity:
-        """How often the innermost loop of a nest begins, or more: conditions around it are not looked at."""
+        """An upper limit on how often the innermost loop of a nest begins: conditions around it are not looked at."""
         forms = ClosedForms(begins_kernel(self.kernel, nest), {}, None)
         return quantity(lambda: forms.weighted([1]), self.given)
 
@@ -159,7 +161,7 @@ class Counted:
 
 
 def smallest(of: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """Those of several quantities that can be the smallest: others are a multiple of one, by sizes and a number."""
+    """The quantities that can be the smallest: one that is another times sizes and a number is left out."""
     kept: list[Quantity] = []
     for q in of:
         if not any(_is_multiple(q, other) for other in kept):

@@ -39,7 +39,7 @@ class ExactTraffic:
         }
 
     def of_array(self, name: str, cache_bytes: int | None) -> Fraction | None:
-        """The bytes of the lines of an array that begin a stay in the cache."""
+        """The bytes of the lines of an array that come into the cache, once for each residency."""
         if not self.is_known:
             return None
         found = next(a for a in self.at(cache_bytes).arrays if a.array.name == name)

@@ -65,7 +65,7 @@ class KernelSets:
 
     @settled
     def executed(self) -> AccessSets:
-        """`element_sets`, or the same accesses in the order without tile loops, if those have no sets."""
+        """`element_sets`; if they cannot be built, those of the same accesses in the order without tile loops."""
         try:
             return self.element_sets
         except NoClosedForm as error:
@@ -73,7 +73,7 @@ class KernelSets:
 
     @settled
     def touched(self) -> AccessSets:
-        """`line_sets`, or the same accesses in the order without tile loops, if those have no sets."""
+        """`line_sets`; if they cannot be built, those of the same accesses in the order without tile loops."""
         if self.line_bytes is None:
             return self.executed
         try:

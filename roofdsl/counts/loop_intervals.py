@@ -155,7 +155,7 @@ class LoopIntervals:
         return start, start + (stop - 1 - start) // step * step, step
 
     def free(self, node: Node) -> tuple[str, ...]:
-        """The variables of surrounding loops on which depends what a node touches."""
+        """The variables of surrounding loops that decide what a node touches."""
         found = self._free.get(id(node))
         if found is None:
             found = self._free[id(node)] = node, tuple(sorted(self._free_in(node)))

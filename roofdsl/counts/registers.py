@@ -32,10 +32,11 @@ class _Use(Record):
 
 
 class Kept(Record):
-    """A value kept in one register: the references that name one element, and how often it is loaded and stored.
+    """An element that is kept in one register, and how often it is loaded and stored; `places` are the statements that
+    share it.
 
-    The register holds it inside all but the `depth` outer loops around it, `times` times in all. `loaded` and `stored`
-    say whether its value is loaded before these loops and stored after them.
+    It is kept inside all but the `depth` outermost of the loops around it. This happens `times` times in all. `loaded`
+    and `stored` say whether it is loaded before, and stored after, the loops inside which it is kept.
     """
 
     places: tuple[PlacedStatement, ...]

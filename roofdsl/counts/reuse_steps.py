@@ -54,7 +54,7 @@ class ReuseFacts:
         return self._guarded(self._reuses)  # type: ignore[no-any-return]
 
     def matters(self, reuse: ReuseStep, moved: Iterable[Quantity]) -> bool:
-        """Whether `reuse` saves at least as much, to leading order, as the plateau that holds it still moves."""
+        """Whether, to leading order, `reuse` saves at least as much as each array still moves on its plateau."""
         saved = _leading_weight(self.order, reuse.times)
         return all(saved >= _leading_weight(self.order, q) for q in moved)
 

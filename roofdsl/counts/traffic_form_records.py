@@ -1,4 +1,4 @@
-"""Records of traffic as closed forms: by cases, as a sum of terms, of a plateau. `closed_forms` counts it."""
+"""Records of traffic in closed form: by cases, as a sum of terms, and of one plateau of Q(Z)."""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ class Walked(Record):
 class WalkRates(Record):
     """fill_per_s: the rate at which bytes come into the first cache while it serves nothing, None if it serves loads at
     the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second
-    one, None if the two overlap; updates_per_s: the same for bytes that are loaded and stored again. crowded_per_s: the
-    rate at which stores to lines of the second cache add to their loads if all fall into one set of the first one;
+    one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and stored. crowded_per_s:
+    the rate at which stores to lines of the second cache add to their loads if all fall into one set of the first one;
     buffers: the lines of one set that loads find in addition to those in its ways.
 
     past_per_s: the bytes per second of stores that bypass the caches, None if no walk is in memory. levels: by name,

@@ -1,9 +1,9 @@
 """The hardware's traffic in a launch beyond what the bound counts, and the time that it takes.
 
 The bound counts by a convention, and takes every level at its bandwidth. A core may move more than that (`traffic once`
-does not count both the load and the store of a line). It also moves some lines more slowly: those of strided walks,
-those that come into the first cache while it should serve loads, and the first ones of pages, which were not
-prefetched. The time that each of these adds becomes a cause.
+does not count both the load and the store of a line). Some lines also take longer: those of strided walks, those that
+come into a first cache that serves no loads meanwhile, and the first lines of pages, which were not prefetched. The
+time that each of these adds becomes a cause.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ NEARER = "a working set that fits into a nearer cache"
 
 
 class Moved(Record):
-    """All levels, with the bytes that cross their boundaries after this cause and those before it are included."""
+    """A cause of more traffic or of lower rates. levels: all levels, with the effects of this cause and of those before
+    it.
+    """
 
     cause: str
     remedy: str

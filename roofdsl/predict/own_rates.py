@@ -3,10 +3,10 @@
 A cache rarely delivers its bandwidth: others use it too, and the pages of short arrays take longer to find and fall
 into its sets by chance. A machine may state the rate in the median (`typical`).
 
-A core fetches only a few lines of each stream ahead. One stream then gets what these lines hold over the memory's
-latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the rate of one
-stream (`one_stream`) and how many reach the bandwidth (`streams`); in between, the rate rises by the same amount for
-each.
+A core fetches only a few lines of each stream ahead. One stream then gets the bytes of these lines divided by the
+memory's latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the
+rate of one stream (`one_stream`) and how many reach the bandwidth (`streams`); in between, the rate rises by the same
+amount for each.
 """
 
 from __future__ import annotations

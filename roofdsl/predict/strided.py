@@ -64,7 +64,7 @@ class Tight(Record):
         return 0 < self.sets < FEW_SETS
 
     def lost(self) -> Fraction:
-        """The share of the loads of such lines that do not find them after all.
+        """The share of the loads of such lines that miss.
 
         LRU loses all of them, and so do caches if many sets overflow. In few sets, caches replace lines less strictly
         (`machine.kept`), and loads find up to `buffers` lines on their way in.

@@ -79,7 +79,9 @@ def _fixed(outer: Sequence[Any], leaf: Leaf, middle: Interval | None = None) -> 
 
 
 Touched = dict[DataBox, tuple[Interval, ...]]
-"""Boxes of elements, possibly empty -> loops, at least one of which must not be empty; no loops: no condition."""
+"""Boxes of elements -> ranges of loops. The elements are touched if at least one of these ranges is not empty, or if
+there are none. A box itself may be empty.
+"""
 
 
 def data_boxes(found: Sequence[Stretch], array: int) -> Touched:

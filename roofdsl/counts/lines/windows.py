@@ -84,7 +84,8 @@ def _beside_slots(chain: Sequence[Slot | _Counted], layout: Layout) -> tuple[Slo
 
 
 class Windows:
-    """Counts the lines that windows touch. Phases: for each array, the position of row y's element 0 in its line.
+    """Counts the bytes of the lines that windows touch. Phases: for each array, the position of row y's element 0 in
+    its line.
 
     aligned: for each array, whether all rows begin on lines; their positions then do not matter, and strides are 0.
     """
