@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from roofdsl.formulas.quotients import RatioCase, ratio_cases
 from roofdsl.formulas.writing import form_text, ratio_text
+from roofdsl.lang.display_writers import Shown
 from roofdsl.lang.record import Record
-from roofdsl.lang.shown import Shown
 from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.sets.cases import Case, Cases

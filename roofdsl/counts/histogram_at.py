@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from roofdsl import budget
-from roofdsl.counts.lines.distances import Histogram
+from roofdsl.counts.lines.distance_records import Histogram
 from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import Undecided

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.codegen.compiler import compile_library
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.registry import target_of
 from roofdsl.codegen.storage import decode
+from roofdsl.codegen.system_c_compiler import compile_library
 from roofdsl.frontends import call_libraries
 from roofdsl.frontends.verify import Case
 from roofdsl.lang.diagnostics import CommandError

@@ -140,9 +140,9 @@ def by_cc(kernel: Kernel, math: Math = "relaxed", variant: str = "loops") -> Nat
 
     Raises CommandError if there is no compiler or it fails.
     """
-    from roofdsl.codegen.c_compiler import WITHOUT, assembly, flags_for
-    from roofdsl.codegen.compiler import compiler_version, find_compiler
+    from roofdsl.codegen.c_flags import WITHOUT, assembly, flags_for
     from roofdsl.codegen.generate import generate
+    from roofdsl.codegen.system_c_compiler import compiler_version, find_compiler
 
     generated = generate(kernel, "c", variant, free=_free(kernel, variant))
     compiler = find_compiler(WITHOUT)

@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from roofdsl.codegen.c_compiler import WITHOUT, flags_for
-from roofdsl.codegen.compiler import compiler_version, find_compiler, load_functions
+from roofdsl.codegen.c_flags import WITHOUT, flags_for
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.math_mode import Math
+from roofdsl.codegen.system_c_compiler import compiler_version, find_compiler, load_functions
 from roofdsl.loops.model import Kernel
 from roofdsl.measure.by_numba import by_value, generate_for, runner_of
 from roofdsl.measure.runner import Runner

@@ -15,10 +15,10 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core
 from roofdsl.measure.adders import adder_loops, with_adders
-from roofdsl.measure.core_rates import core_loops, core_of, queue, refill
 from roofdsl.measure.instruction_bench import MANTISSAS, ONE, REPEATS, ROTATED, Bench, operands, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
 from roofdsl.measure.load_store_cycles import among_loops, memory, memory_loops, with_shares
+from roofdsl.measure.out_of_order_core import core_loops, core_of, queue, refill
 from roofdsl.measure.port_sets import Sets, find_sets, matched
 
 RUNS = {True: 12, False: 40}

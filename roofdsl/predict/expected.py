@@ -23,9 +23,9 @@ from roofdsl.predict.expected_level_times import (
     transfer_s,
     turns_s,
 )
+from roofdsl.predict.expected_rates import at_expected_rates, with_typical_rates
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moved, Moving, delays, restarts_s
-from roofdsl.predict.own_rates import at_own_rates, with_typical_rates
 from roofdsl.predict.unchanged import CAUSE, without_stores
 
 
@@ -155,7 +155,7 @@ def expected(
         levels = [without_stores(level) for level in levels]
         moving = replace(moving, more=tuple(_without_stores(more) for more in moving.more))
     counted = nearest_first(moving.more[-1].levels, machine) if moving.more else levels
-    moving = replace(moving, more=(*moving.more, *at_own_rates(counted, moving.streams, machine)))
+    moving = replace(moving, more=(*moving.more, *at_expected_rates(counted, moving.streams, machine)))
     counted, usual = list(moving.more[-1].levels) if moving.more else counted, with_typical_rates(machine)
     moved = [level.with_allocated() for level in counted]
     farther = [level for level in moved if not is_nearest(level)]

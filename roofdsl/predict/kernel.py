@@ -23,6 +23,7 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
+from roofdsl.predict.expected_rates import streams_of
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.index_array_checks import check_available, values_given
@@ -30,7 +31,6 @@ from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, w
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
-from roofdsl.predict.own_rates import streams_of
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction

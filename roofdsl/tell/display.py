@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
-from roofdsl.lang.shown import Writers, show
+from roofdsl.lang.display_writers import Writers, show
 from roofdsl.tell import derive_html, derive_latex
 from roofdsl.tell.derive_text import to_text
 from roofdsl.tell.terms import terms_lines

@@ -10,7 +10,7 @@ import pytest
 
 from roofdsl.checks.parallel import parallel_loops
 from roofdsl.checks.private_copies import private_loops
-from roofdsl.codegen.c_compiler import FLAGS
+from roofdsl.codegen.c_flags import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.codegen.c_compiler import FLAGS
+from roofdsl.codegen.c_flags import FLAGS
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.launch_grids import Call

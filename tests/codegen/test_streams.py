@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from roofdsl.checks.parallel import parallel_loops
-from roofdsl.codegen.c_compiler import WITHOUT, assembly, flags_for
-from roofdsl.codegen.compiler import find_compiler
+from roofdsl.codegen.c_flags import WITHOUT, assembly, flags_for
 from roofdsl.codegen.generate import generate
+from roofdsl.codegen.system_c_compiler import find_compiler
 from roofdsl.lang.diagnostics import CommandError
 from tests.codegen.running import Case, CLibrary
 from tests.oracle.loading import kernel_of

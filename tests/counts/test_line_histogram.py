@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.counts.lines.distances import Histogram
+from roofdsl.counts.lines.distance_records import Histogram
 from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.sector_traffic import Transfers

@@ -9,7 +9,7 @@ import pytest
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.lines.distances import Histogram
+from roofdsl.counts.lines.distance_records import Histogram
 from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import Undecided
 from roofdsl.counts.lines.symbolic_distances import DistanceForms

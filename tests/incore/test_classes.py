@@ -11,7 +11,7 @@ from roofdsl.incore.classes import Kind, Work, work_of
 from roofdsl.incore.rates import Rates
 from roofdsl.lang.record import replace
 from roofdsl.machine.instruction import Instruction
-from roofdsl.measure.core_rates import simulated
+from roofdsl.measure.out_of_order_core import simulated
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
 

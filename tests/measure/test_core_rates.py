@@ -22,11 +22,11 @@ from roofdsl.measure.adders import adder_share
 from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
-from roofdsl.measure.core_rates import simulated
 from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.instruction_texts import templates
 from roofdsl.measure.load_store_cycles import _share_of_store, _shares, share_of
+from roofdsl.measure.out_of_order_core import simulated
 from roofdsl.measure.port_sets import find_sets, matched, together
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
@@ -106,9 +106,9 @@ def test_a_machine_file_holds_what_was_measured() -> None:
 @pytest.mark.skipif(not is_known(), reason="the loops are for x86-64 with AVX2")
 def test_the_loops_assemble_and_measure() -> None:
     """A few numbers that no processor is far from: chains of additions take 1 to 6 cycles."""
-    from roofdsl.measure.core_rates import core_loops, core_of
     from roofdsl.measure.instruction_bench import Bench
     from roofdsl.measure.load_store_cycles import memory_loops
+    from roofdsl.measure.out_of_order_core import core_loops, core_of
 
     bench = Bench(3)
     core_loops(bench)

@@ -1,7 +1,7 @@
 """Stack distances in cache lines of rectangular loop nests: exact at given sizes, for all capacities at once.
 
-Two methods lead to the same histogram (`distances`). The first is for uniform nests, in which every subscript is the
-loop variable of its own dimension plus a number, as in stencils. Few references then touch a line, and the rows of
+Two methods lead to the same histogram (`distance_records`). The first is for uniform nests, in which every subscript is
+the loop variable of its own dimension plus a number, as in stencils. Few references then touch a line, and the rows of
 iterations in which they do so follow from the offsets. Between two visits, the nest touches a few blocks of rows.
 `uniform` reads a kernel, `groups` says what each row of iterations visits, `previous_visits` finds the previous visit,
 `windows` counts the lines in between, and `histogram` adds everything up. Rows of arrays may begin anywhere in a line.

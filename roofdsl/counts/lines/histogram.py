@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from math import gcd, lcm, prod
 from typing import NamedTuple
 
-from roofdsl.counts.lines.distances import (
+from roofdsl.counts.lines.distance_records import (
     DROPPED,
     READ,
     STORED,

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from roofdsl.counts.lines.cells import Cell
-from roofdsl.counts.lines.distances import DROPPED, READ, STORED, WRITTEN, Between, Distances, Histogram, Spread
+from roofdsl.counts.lines.distance_records import DROPPED, READ, STORED, WRITTEN, Between, Distances, Histogram, Spread
 from roofdsl.counts.lines.earlier import OWN, Before, Earlier
 from roofdsl.counts.lines.histogram import MOST_SINGLE
 from roofdsl.counts.lines.nests import Leaf, Operand, nests

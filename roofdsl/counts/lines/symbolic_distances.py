@@ -12,7 +12,7 @@ from math import lcm, prod
 from typing import Any, cast
 
 from roofdsl.counts.computed_once import NoClosedForm
-from roofdsl.counts.lines.distances import DROPPED, READ, STORED, WRITTEN, Between, Histogram
+from roofdsl.counts.lines.distance_records import DROPPED, READ, STORED, WRITTEN, Between, Histogram
 from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.operands import Operands
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.codegen.compiler import compile_library, find_compiler
+from roofdsl.codegen.system_c_compiler import compile_library, find_compiler
 from roofdsl.frontends.c.harness import ENTRY, Harness, harness
 from roofdsl.frontends.c.read import readings
 from roofdsl.frontends.generated_calls import FLAGS, REDUCED, WITHOUT, GeneratedCalls

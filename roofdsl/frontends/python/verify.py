@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import roofdsl
-from roofdsl.codegen.compiler import find_compiler
 from roofdsl.codegen.storage import STORAGE
+from roofdsl.codegen.system_c_compiler import find_compiler
 from roofdsl.frontends.generated_calls import REDUCED, GeneratedCalls, at_sizes
 from roofdsl.frontends.python.read import readings
 from roofdsl.frontends.python.user_functions import Reading

@@ -35,7 +35,7 @@ def with_typical_rates(machine: Machine) -> Machine:
     return replace(machine, caches=caches)
 
 
-def at_own_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine: Machine) -> Iterator[Moved]:
+def at_expected_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine: Machine) -> Iterator[Moved]:
     """The levels at typical rates, and then at the rates of so many streams; each only where the machine states such
     rates. streams: as `streams_of` counts them.
     """

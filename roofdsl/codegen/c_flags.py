@@ -6,8 +6,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from roofdsl.codegen.compiler import fault, run_compiler
 from roofdsl.codegen.math_mode import Math
+from roofdsl.codegen.system_c_compiler import fault, run_compiler
 from roofdsl.lang.diagnostics import CommandError
 
 # The same freedom as for numba: sums may be regrouped, products fused, and zeros have no sign; nothing else is relaxed.

@@ -10,9 +10,9 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
+from roofdsl.predict.expected_rates import streams_of
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.own_rates import streams_of
 from tests.predict.machines import kernel_of, machine, moving_of
 from tests.predict.test_write_allocate_share import NOTHING
 
