@@ -29,6 +29,7 @@ from roofdsl.measure.other_load import Others
 from roofdsl.measure.timing import Plan
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.validate.run import clock_here
 
 MATRICES = (
     ("spmv_csr", "rowptr,col", "banded:n=2000,w=10"),
@@ -116,7 +117,7 @@ def compare(machine: Machine, name: str, arrays: str, source: str) -> Row:
     tries = []
     while len(tries) < SERIES and not any(busy <= CALM for busy, _ in tries):
         others = Others()
-        measured = measure_cpu(filled, sizes, CpuOptions(plan=PLAN))
+        measured = measure_cpu(filled, sizes, CpuOptions(plan=PLAN, clock_hz=clock_here([machine])))
         tries.append((others.cores() or 0.0, min(measured.times_s)))
     shortest = min(time_s for _, time_s in tries)
     causes = [c for c in found.expected.causes if c.share_s > 0]
