@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import combinations
 
 Row = tuple[Fraction, ...]
@@ -95,12 +95,10 @@ def _generated(null_spaces: Sequence[Space], dimensions: int) -> set[Space] | No
     whole = echelon([[int(r == c) for c in range(dimensions)] for r in range(dimensions)])
     found = {whole, *(k for k in null_spaces if k)}
     pending = list(found)
-    normals: dict[Space, Space] = {}  # what each space is the null space of
 
+    @cache
     def normal(space: Space) -> Space:
-        if space not in normals:
-            normals[space] = null_space(space, dimensions)
-        return normals[space]
+        return null_space(space, dimensions)
 
     while pending:
         space = pending.pop()

@@ -30,7 +30,9 @@ BESIDE = 1.05
 _LEAST_LINES = 20_000
 _RUNS = {False: 2, True: 1}
 _PASSES = 3
-"""How often all loops are timed, one after the other: the clock may be lower for longer than the runs of one loop."""
+"""How often all loops that are timed alone run, one after the other: the clock may be lower for longer than the runs of
+one loop.
+"""
 _PART = 8
 """A loop that takes long, since its lines are in memory, is compared with one that takes at least this part of that."""
 
@@ -108,8 +110,8 @@ def walk_rates(
         cycles[name] = min(cycles[name], each)
     for k, (name, other) in enumerate(compared.items(), len(alone)):
         tell(k / len(timed), name.replace("_", " "))
-        beside = max(rounds[other], rounds[name] // _PART) if timed[other].lines < _LEAST_LINES else rounds[other]
-        cycles[name] = cycles[other] * watch.times_as_long((name, rounds[name]), (other, beside))
+        beside = other, max(rounds[other], rounds[name] // _PART)
+        cycles[name] = cycles[other] * watch.times_as_long((name, rounds[name]), beside)
     return _rates(plan, cycles, watch.hertz(), second=capacities[1][0])
 
 

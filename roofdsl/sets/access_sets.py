@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import islpy as isl
@@ -66,12 +67,6 @@ class AccessSets:
     rows_aligned: tuple[Row, ...]
 
 
-MOST_BUILT = 32
-"""Kernels whose sets are kept: most questions about a kernel begin with the same sets."""
-
-_built: dict[tuple[object, ...], AccessSets] = {}
-
-
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> AccessSets:
     """All accesses of `kernel` (directives applied) with some parameters as `numbers`.
 
@@ -79,18 +74,18 @@ def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, le
     tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form, and
     CommandError for a kernel with index arrays.
     """
-    # Equal kernels of other files have other places in the text, which messages quote.
-    key = kernel, id(kernel.source), tuple(sorted(numbers.items())), line_bytes, least
-    found = _built.get(key)
-    if found is None:
-        found = _build(kernel, numbers, line_bytes, least)
-        if len(_built) >= MOST_BUILT:
-            del _built[next(iter(_built))]
-        _built[key] = found
-    return found
+    return _build(kernel, id(kernel.source), tuple(numbers.items()), line_bytes, least)
 
 
-def _build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int) -> AccessSets:
+@lru_cache(maxsize=32)
+def _build(
+    kernel: Kernel, source: int, known_numbers: tuple[tuple[str, int], ...], line_bytes: int | None, least: int
+) -> AccessSets:
+    """`build`, kept: most questions about a kernel begin with the same sets.
+
+    source: the identity of the kernel's text. Equal kernels of other texts have other places, which messages quote.
+    """
+    numbers = dict(known_numbers)
     require_affine(kernel)
     steps = frozenset(
         loop.step.name

@@ -10,7 +10,6 @@ expressions there. If it is not confirmed, numbers in place of the parameters in
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import product
 from typing import Any, Generic, TypeVar
 
@@ -37,6 +36,7 @@ from roofdsl.loops.integers import (
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.domains import surroundings, truth
+from roofdsl.sets.library import set_of
 from roofdsl.sets.sizes import NotAffine, conjuncts
 
 T = TypeVar("T")
@@ -49,12 +49,6 @@ POINTS = 12  # sets whose smallest point is looked at before giving up
 def variable(execution: str, name: str) -> str:
     """The dimension for loop variable `name` in the execution called `x`, `y`, ..."""
     return f"{execution}_{name}"
-
-
-@lru_cache(maxsize=2048)
-def _set_of(text: str) -> Any:
-    """isl.Set of a text. The checks of a kernel ask about the same pairs of executions many times."""
-    return isl.Set(text)
 
 
 class Encoder:
@@ -104,12 +98,12 @@ class Encoder:
         """The isl.Set of `variables` that meet the constraints, if the parameters meet the assumptions."""
         parameters = ", ".join([*(f"p_{n}" for n in self.names), *self._fresh.values()])
         where = " and ".join([*self._facts, *constraints]) or "true"
-        return _set_of(f"[{parameters}] -> {{ [{', '.join(variables)}] : {where} }}")
+        return set_of(f"[{parameters}] -> {{ [{', '.join(variables)}] : {where} }}")
 
     def order(self, variables: Sequence[str], constraints: Sequence[str]) -> Any:
         """The isl.Set of `variables` that meet only the constraints."""
         parameters = ", ".join([*(f"p_{n}" for n in self.names), *self._fresh.values()])
-        return _set_of(f"[{parameters}] -> {{ [{', '.join(variables)}] : {' and '.join(constraints) or 'true'} }}")
+        return set_of(f"[{parameters}] -> {{ [{', '.join(variables)}] : {' and '.join(constraints) or 'true'} }}")
 
     # ---- executions ----
 

@@ -375,6 +375,12 @@ def pieces(piecewise: Any) -> list[tuple[Any, Quasi]]:
     return found
 
 
+@lru_cache(maxsize=1 << 11)
+def set_of(text: str) -> Any:
+    """The isl.Set of a text that is likely to come again: the same points, or the same pairs of executions."""
+    return isl.Set(text)
+
+
 def _fraction(value: Any) -> Fraction:
     return _read(str(value))
 

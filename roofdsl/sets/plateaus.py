@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, lru_cache, reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import islpy as isl
@@ -20,6 +20,7 @@ from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.cardinality import Counted, by_domain, cardinality, total_of
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
+from roofdsl.sets.library import set_of
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.polynomial_bounds import by_residues, candidate_bounds
 from roofdsl.sets.quasi import Monomial, Quasi
@@ -114,13 +115,7 @@ def far_point(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
 def point(sizes: Mapping[str, int]) -> Any:
     """An isl parameter set of one point."""
     text = " and ".join(f"{name} = {value}" for name, value in sizes.items())
-    return _parameter_set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
-
-
-@lru_cache(maxsize=256)
-def _parameter_set(text: str) -> Any:
-    """The isl.Set of the text; hundreds of pieces ask for the same few points."""
-    return isl.Set(text)
+    return set_of(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
 
 
 def check_large(access_sets: AccessSets, order: Growth) -> None:

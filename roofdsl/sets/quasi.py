@@ -166,7 +166,7 @@ class Quasi:
         for (m, _), coefficient in zip(self.terms, coefficients, strict=True):
             value: Rational = coefficient
             for a, e in m:
-                base = env[a] if isinstance(a, str) else a.of.evaluate(env).__floor__()
+                base = env[a] if isinstance(a, str) else a.of.evaluate(env) // 1
                 value *= base**e if e > 0 else Fraction(base) ** e
             total += value
         return Fraction(total, common)

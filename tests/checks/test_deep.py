@@ -19,7 +19,7 @@ from roofdsl.lang.diagnostics import Diagnostic, InputError, render
 from roofdsl.loops.load import kernel, kernels, load_file, read_source
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
-from roofdsl.sets import instances
+from roofdsl.sets.library import set_of
 from tests.checks.deep.generate import bounds_kernel, directive_kernel, intents_kernel
 from tests.checks.deep.oracle import dependent_loops, order_reversed, outside, unwritten
 from tests.oracle.directives import random_directive_kernel
@@ -227,11 +227,11 @@ def test_regrouping_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_too_hard_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    instances._set_of.cache_clear()  # known sets take no operations
+    set_of.cache_clear()  # known sets take no operations
     monkeypatch.setattr(deep, "THOROUGH", 50)
     k = kernel_of(families()[-1].text)
     assert {(d.code, d.severity) for d in deep_check(k)} == {("unchecked", "warning")}
-    instances._set_of.cache_clear()
+    set_of.cache_clear()
     monkeypatch.setattr(deep, "QUICK", 50)
     require_legal(k)
 
