@@ -18,8 +18,9 @@ from roofdsl.codegen.generate import generate
 from roofdsl.codegen.inputs import random_inputs
 from roofdsl.codegen.load import load_python
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.assembled import Stopwatch, loops
+from roofdsl.measure.assembled import loops
 from roofdsl.measure.by_numba import by_value
+from roofdsl.measure.stopwatch import Stopwatch
 from roofdsl.measure.timed_arrays import aligned
 
 # The table at %rdi: the function, the number of words for the stack, six words for registers, eight for %xmm0 to

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.gpu.plan import planned
 from benchmarks.kernels import fresh, shipped
 from benchmarks.measure import markdown
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.lang.diagnostics import CommandError

@@ -16,7 +16,7 @@ from random import Random
 from benchmarks.gpu.plan import PLAN, SIZES, VARIANTS, Plan, PlannedRun, Refused, plan_text
 from benchmarks.kernels import fresh, shipped
 from benchmarks.sizes import FIXED, STEP, accesses_at, is_legal
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.counts.work_at import work_at

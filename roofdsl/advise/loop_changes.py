@@ -207,7 +207,7 @@ def _described(nest: Nest, how: Blocking) -> str:
 
 def threads(subject: Subject) -> Found:
     """On a machine with multiprocessors: the independent loops, moved outermost as `parallel for`."""
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
 
     if subject.case.machine.multiprocessor is None or any(_is_directive(item) for item in subject.syntax.body):
         return

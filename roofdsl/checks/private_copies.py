@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 
 from roofdsl.checks.execution_order import Earlier, Use, uses, ways_before
-from roofdsl.checks.parallel import LoopId, members_of_loops, outermost, outside_of, parallel_loops, proven
+from roofdsl.checks.parallel_loops import LoopId, members_of_loops, outermost, outside_of, parallel_loops, proven
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import PlacedStatement, statements

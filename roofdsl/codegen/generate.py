@@ -38,8 +38,8 @@ def generate(
 ) -> Generated:
     """The source of `kernel`, with its directives applied, for one target.
 
-    free: which loops have independent iterations (`roofdsl.checks.parallel.parallel_loops` proves them); without it,
-    only loops that the kernel itself declares parallel are parallel. private: which loops become independent if threads
+    free: which loops have independent iterations (`roofdsl.checks.parallel_loops` proves them); without it, only loops
+    that the kernel itself declares parallel are parallel. private: which loops become independent if threads
     have copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them). sizes: numbers for tile
     sizes, which the variant `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums,
     where the text says so (for C, the compiler's flags do). Raises CommandError for an unknown target and for a variant

@@ -6,10 +6,10 @@ from functools import lru_cache
 
 from roofdsl import budget
 from roofdsl.counts.lines.distance_records import Histogram
-from roofdsl.counts.lines.histogram import histogram
-from roofdsl.counts.lines.operands import Operands
+from roofdsl.counts.lines.operand_histogram import Operands
 from roofdsl.counts.lines.symbolic import Undecided
 from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.lines.uniform_histogram import histogram
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derived import Between, Derivation, Quantity, Share, Traffics, combined
+from roofdsl.counts.index_array_traffic import ExactTraffic
 from roofdsl.counts.indirect_groups import Counted, Group, Some, all_written
 from roofdsl.counts.indirect_shares import share_of
-from roofdsl.counts.indirect_values import ExactTraffic
 from roofdsl.counts.quantity_of import quantity
 from roofdsl.counts.work_quantities import work_quantities
 from roofdsl.lang.record import Record, replace

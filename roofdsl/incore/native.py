@@ -130,7 +130,7 @@ def _size(argument: Argument) -> int:
 
 def _free(kernel: Kernel, variant: str) -> Mapping[tuple[int, ...], int]:
     """The loops whose iterations are independent, if the variant needs them."""
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
 
     return {} if variant == "loops" else parallel_loops(kernel)
 

@@ -13,7 +13,7 @@ class Copied(Record):
 
 
 class PrivateLoop(Record):
-    """A loop that becomes independent by copies. outside: a depth, as `checks.parallel` gives it."""
+    """A loop that becomes independent by copies. outside: a depth, as `checks.parallel_loops` gives it."""
 
     outside: int
     copies: tuple[Copied, ...]

@@ -61,7 +61,7 @@ def generate_for(kernel: Kernel, target: Any, variant: str, math: Math = "relaxe
 
     if variant == "loops":
         return generate(kernel, target, "loops", math=math)
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
 
     return generate(kernel, target, variant, free=parallel_loops(kernel), math=math)
 

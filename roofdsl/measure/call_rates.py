@@ -16,8 +16,9 @@ from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record
 from roofdsl.machine.instruction import Instruction
-from roofdsl.measure.assembled import Stopwatch, loops, page_from
+from roofdsl.measure.assembled import loops, page_from
 from roofdsl.measure.shared_core import undisturbed
+from roofdsl.measure.stopwatch import Stopwatch
 from roofdsl.measure.timing import is_time
 
 ELEMENTS = 256

@@ -176,7 +176,7 @@ def build_gpu(kernel: Kernel, options: GpuOptions, driver: Driver, values: Mappi
 
 def _generated(kernel: Kernel, variant: str, driver: Driver, values: Mapping[str, int]) -> GpuCode:
     """CUDA from codegen. The text of `tiled` contains tile sizes; a verification with others generates it anew."""
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.generate import generate
     from roofdsl.codegen.inputs import work_space

@@ -7,8 +7,9 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, TypeVar
 
-from roofdsl.measure.assembled import Reading, Stopwatch, features, loops, page_from
+from roofdsl.measure.assembled import features, loops, page_from
 from roofdsl.measure.shared_core import epoch, tries
+from roofdsl.measure.stopwatch import Reading, Stopwatch
 
 REPEATS = 24
 ROTATED = 12

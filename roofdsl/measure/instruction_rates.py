@@ -1,7 +1,7 @@
 """The costs of instructions on this core: latency, throughput and units of each class, and how the core executes.
 
 Every number is the shortest of many short runs, in cycles given by a chain of dependent additions
-(`assembled.Stopwatch`). The loops stay within the nearest cache. This works on x86-64 with AVX2, and covers 512-bit
+(`stopwatch.Stopwatch`). The loops stay within the nearest cache. This works on x86-64 with AVX2, and covers 512-bit
 vectors if the processor has them.
 """
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from roofdsl.lang.record import Record
-from roofdsl.measure.assembled import Stopwatch, is_known, loops, page_from
+from roofdsl.measure.assembled import is_known, loops, page_from
 from roofdsl.measure.shared_core import pooled_watch
+from roofdsl.measure.stopwatch import Stopwatch
 from roofdsl.measure.walk_loops import KNOWN_PAGES, LINE, PAGE, STRIDE, spans
 
 MOST_PAGES = 2048

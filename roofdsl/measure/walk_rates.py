@@ -11,8 +11,9 @@ from math import inf
 
 from roofdsl.lang.record import Record
 from roofdsl.machine.kept import capacity_of
-from roofdsl.measure.assembled import Stopwatch, is_known, loops, page_from
+from roofdsl.measure.assembled import is_known, loops, page_from
 from roofdsl.measure.shared_core import pooled_watch
+from roofdsl.measure.stopwatch import Stopwatch
 from roofdsl.measure.walk_loops import (
     BEGIN,
     HIT_BYTES,

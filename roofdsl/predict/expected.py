@@ -24,9 +24,9 @@ from roofdsl.predict.expected_level_times import (
     turns_s,
 )
 from roofdsl.predict.expected_rates import at_expected_rates, with_typical_rates
+from roofdsl.predict.hardware_traffic import AS_COUNTED, NEARER, Delay, Moved, Moving, delays, restarts_s
+from roofdsl.predict.idempotent_kernels import CAUSE, without_stores
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.moving import AS_COUNTED, NEARER, Delay, Moved, Moving, delays, restarts_s
-from roofdsl.predict.unchanged import CAUSE, without_stores
 
 
 class Cause(Record):

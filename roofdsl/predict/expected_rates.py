@@ -19,8 +19,8 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.predict.hardware_traffic import Moved
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.moving import Moved
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import ArrayLines

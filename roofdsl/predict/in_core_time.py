@@ -12,7 +12,7 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import expected
-from roofdsl.predict.moving import AS_COUNTED, Moving
+from roofdsl.predict.hardware_traffic import AS_COUNTED, Moving
 from roofdsl.predict.prediction import Prediction
 
 Model = Literal["auto", "compiled", "stated", "llvm-mca", "osaca", "none"]

@@ -25,16 +25,16 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected_rates import streams_of
 from roofdsl.predict.given_counts import predict_counts
+from roofdsl.predict.hardware_traffic import WRITTEN, Moved, Moving, lost_by_sharing
+from roofdsl.predict.idempotent_kernels import changes_nothing_again
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.index_array_checks import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
-from roofdsl.predict.moving import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.time_model import larger_direction
-from roofdsl.predict.unchanged import changes_nothing_again
 from roofdsl.predict.variants import in_its_order
 
 if TYPE_CHECKING:

@@ -120,7 +120,7 @@ class _TooMany(Exception):
 @lru_cache(maxsize=64)
 def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     """The host's steps of the generated CUDA, or why there is none."""
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.cuda_kernels import launched
     from roofdsl.codegen.generate import declared_parallel

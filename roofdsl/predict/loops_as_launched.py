@@ -27,7 +27,7 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     if root.parallel:
         return kernel
 
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.codegen.block_sums import may_be_spread, sums_of
     from roofdsl.codegen.generate import declared_parallel
     from roofdsl.codegen.threads import loops_of_threads, plan_nest

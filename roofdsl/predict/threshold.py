@@ -24,10 +24,10 @@ from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
-from roofdsl.predict.growing import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.largest_of import Interval, NotExact, largest
 from roofdsl.predict.program import Units
+from roofdsl.predict.program_terms import Growing, Grown, argument_text, closed_terms, count_text, sent_by
 from roofdsl.predict.time_forms import ANY, check_free
 from roofdsl.predict.time_model import LAUNCH
 from roofdsl.sets.cases import Cases

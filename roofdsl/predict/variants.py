@@ -13,7 +13,7 @@ def in_its_order(kernel: Kernel, code: Code | None) -> Kernel:
     """The kernel in the order in which the variant of `code` executes it: `grouped` computes sums together."""
     if code is None or code.variant == "loops":
         return kernel
-    from roofdsl.checks.parallel import parallel_loops
+    from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.codegen.grouped_sums import grouped
 
     plain = apply(kernel)

@@ -22,9 +22,9 @@ from roofdsl.counts.readable_forms import of_quantity as form_of
 from roofdsl.counts.readable_forms import of_ratio as ratio_form
 from roofdsl.lang.operation_classes import OPERATION_CLASSES
 from roofdsl.machine.quantities import show_number, show_size
+from roofdsl.tell.best_replacement import less_room
 from roofdsl.tell.blocks import Block, Code, Equations, Heading, Inline, Math, Paragraph, Sentence, Table
 from roofdsl.tell.equations import Writer, assumptions, word
-from roofdsl.tell.less_room import less_room
 from roofdsl.tell.loops import range_text, sums
 from roofdsl.tell.maths import math, name, times
 from roofdsl.tell.terms import terms_blocks, traffic_blocks

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.gpu.compiled import Compiled, compiled, grouped, reported, together
 from benchmarks.kernels import fresh, shipped
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 
 SAID = """ptxas info    : 0 bytes gmem

@@ -19,7 +19,7 @@ from benchmarks.gpu.results import key_of
 from benchmarks.gpu.sizing import TARGETS_S, chosen, estimated
 from benchmarks.kernels import ROOT, fresh, shipped
 from benchmarks.sizes import is_legal
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.machine.find import shipped_names
 from roofdsl.measure.measurement import load, save, source_hash

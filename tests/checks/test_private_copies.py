@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops, private_temps
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.accesses import PlacedStatement, operands, statements

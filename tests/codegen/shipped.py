@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from random import Random
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.integers import Compare, Sym

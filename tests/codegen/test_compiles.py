@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel

@@ -17,7 +17,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.targets.cuda import COMPLEX

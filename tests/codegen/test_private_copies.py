@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
 from roofdsl.cli.emit import document
 from roofdsl.codegen import private_copies

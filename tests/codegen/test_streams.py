@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.c_flags import WITHOUT, assembly, flags_for
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.system_c_compiler import find_compiler

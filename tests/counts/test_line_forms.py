@@ -9,9 +9,9 @@ import pytest
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
 from roofdsl.counts.lines.distance_records import Histogram
-from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.symbolic_distances import DistanceForms
 from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.lines.uniform_histogram import histogram
 from roofdsl.counts.traffic_at import ArrayLines, convention_totals
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.sized import Sized, sized

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from roofdsl.counts.lines.distance_records import Histogram
-from roofdsl.counts.lines.histogram import histogram
 from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.lines.uniform_histogram import histogram
 from roofdsl.counts.sector_traffic import Transfers
 from roofdsl.counts.traffic_at import convention_totals, lines_by_distances
 from roofdsl.loops.model import Kernel

@@ -10,7 +10,7 @@ from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.growth import growth_of
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.lines.distance_records import Histogram
-from roofdsl.counts.lines.operands import Operands
+from roofdsl.counts.lines.operand_histogram import Operands
 from roofdsl.counts.lines.symbolic import Undecided
 from roofdsl.counts.lines.symbolic_distances import DistanceForms
 from roofdsl.counts.lines.uniform import NotUniform

@@ -19,7 +19,7 @@ from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Machine
 from roofdsl.measure import instruction_bench
 from roofdsl.measure.adders import adder_share
-from roofdsl.measure.assembled import CHAIN, Reading, Stopwatch, is_known
+from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
@@ -28,6 +28,7 @@ from roofdsl.measure.instruction_texts import templates
 from roofdsl.measure.load_store_cycles import _share_of_store, _shares, share_of
 from roofdsl.measure.out_of_order_core import simulated
 from roofdsl.measure.port_sets import find_sets, matched, together
+from roofdsl.measure.stopwatch import CHAIN, Reading, Stopwatch
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
 GOLDEN_COVE = {

@@ -8,8 +8,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.model import Machine
+from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.kernel import Options, _checked, _moving
-from roofdsl.predict.moving import Moving
 from roofdsl.predict.prediction import Prediction
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.loops.load import kernel, load_file

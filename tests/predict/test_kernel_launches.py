@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.launch_grids import launches_of

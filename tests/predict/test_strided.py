@@ -17,9 +17,9 @@ from roofdsl.loops.array_placement import places
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
+from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.moving import Moving
 from roofdsl.predict.strided import PLACED, Walks, walks_of
 from tests.predict.machines import kernel_of, machine, moving_of
 

@@ -13,10 +13,10 @@ from typing import Any, cast
 
 from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.counts.lines.distance_records import DROPPED, READ, STORED, WRITTEN, Between, Histogram
-from roofdsl.counts.lines.histogram import histogram
-from roofdsl.counts.lines.operands import Operands
+from roofdsl.counts.lines.operand_histogram import Operands
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
+from roofdsl.counts.lines.uniform_histogram import histogram
 from roofdsl.counts.streamed import streamed_form
 from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes
 from roofdsl.lang.record import replace

@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import pytest
 
-from roofdsl.checks.parallel import parallel_loops
+from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.model import Assign, Count, Kernel, ScalarRef
 from roofdsl.loops.transform import apply

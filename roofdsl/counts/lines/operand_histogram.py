@@ -10,7 +10,6 @@ from typing import Any
 from roofdsl.counts.lines.cells import Cell
 from roofdsl.counts.lines.distance_records import DROPPED, READ, STORED, WRITTEN, Between, Distances, Histogram, Spread
 from roofdsl.counts.lines.earlier import OWN, Before, Earlier
-from roofdsl.counts.lines.histogram import MOST_SINGLE
 from roofdsl.counts.lines.nests import Leaf, Operand, nests
 from roofdsl.counts.lines.parts import explore
 from roofdsl.counts.lines.sums import points
@@ -18,6 +17,7 @@ from roofdsl.counts.lines.symbolic import Growing, Sizes, substituted
 from roofdsl.counts.lines.tied import Tied, tied_distances
 from roofdsl.counts.lines.touched import Stretch, data_boxes, lines, stretches
 from roofdsl.counts.lines.uniform import NotUniform
+from roofdsl.counts.lines.uniform_histogram import MOST_SINGLE
 from roofdsl.loops.sized import Sized
 
 MOST_BACK = 80

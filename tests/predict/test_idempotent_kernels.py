@@ -11,9 +11,9 @@ from roofdsl.codegen.inputs import random_inputs
 from roofdsl.codegen.reference import reference
 from roofdsl.incore.result import InCore, Step
 from roofdsl.lang.record import replace
+from roofdsl.predict.idempotent_kernels import CAUSE, changes_nothing_again
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.unchanged import CAUSE, changes_nothing_again
 from tests.predict.machines import kernel_of, machine, moving_of
 
 HEAD = "kernel k(n):\n    in a, b: f64[n]\n    inout c, d: f64[n]\n    for i in range(n):\n        "
