@@ -1,6 +1,6 @@
 """Ends this process when its time is over, even inside native code, where Python handles no signals for minutes.
 
-A small copy of the process sleeps beside it and looks at its processor time once a second, where the system tells that
+A small copy of the process sleeps beside it and checks its processor time every half second, on systems that report it
 in /proc. `budget` says when its time is over, and moves that time on while it can.
 """
 

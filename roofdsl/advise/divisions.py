@@ -2,8 +2,9 @@
 
 There are three cases, each exact up to rounding. (1) The divisor contains no data: `x / 9` becomes `x * (1 / 9)`, whose
 reciprocal costs nothing (docs/rules.md, rule 2). (2) The divisor does not change in the surrounding loops: its
-reciprocal gets a name before them. (3) The dividend or the divisor is complex, as in version 7 of the GPP deck: `x / w`
-becomes `x * conj(w) * (1 / |w|^2)`.
+reciprocal gets a name before them. (3) Something is complex, as in version 7 of the GPP deck: with a complex divisor w
+that is a name, `x / w` becomes `x * conj(w) * (1 / |w|^2)`; with a complex dividend and a real divisor, it becomes `x *
+(1 / w)`.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def kinds_of(kernel: model.Kernel) -> Kinds:
 
 
 def with_reciprocals(kernel: tree.Kernel, kinds: Kinds) -> tree.Kernel | None:
-    """The kernel with its divisions replaced; None if none can be, or if it divides integers."""
+    """The kernel with its divisions replaced; None if none can be, or if any of its data are integers."""
     if "int" in kinds.values():
         return None
     rewriting = _Rewriting(kernel, kinds)

@@ -33,8 +33,8 @@ MOST_SCALARS = 16
 class Nest(Record):
     """A perfect nest around one update. `clauses` are its loops, outermost first; `root` is the item in the text.
 
-    block: the variables that alone are a subscript of the target; that of the last subscript comes last. sums: the
-    variables that do not occur in the target.
+    block: at most the last two of the variables that alone are a subscript of the target, in the order of the
+    subscripts. sums: the variables that do not occur in the target.
     """
 
     root: tree.For

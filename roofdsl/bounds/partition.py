@@ -4,7 +4,9 @@ Cut any run into segments of T arrivals each (an arrival is a load, or an object
 in fast memory at its beginning (S elements, and the current operands) or arrives during it: at most X = S + T objects.
 A piece computes at most H(X) = c X^s executions from them. So there are at least |V| / H(X) - 1 whole segments, and
 
-    loads >= T (|V| / H(S + T) - 1) - made,    T = S / (s - 1) is best.
+    loads >= T (|V| / H(S + T) - 1) - made,    T = S / (s - 1) is best,
+
+where `made` is the number of objects made on chip.
 
 Hong and Kung 1981 (the partition); Irony, Toledo, Tiskin 2004 (segments of T loads with Loomis-Whitney); Smith, Lowery,
 Langou, van de Geijn 2019 (T = 2S for matrix products: 2 n^3 / sqrt(S)); Christ et al. 2013 (exponents for any

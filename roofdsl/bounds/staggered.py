@@ -12,9 +12,9 @@ to A. Each vertex and each edge needs its initial value when the segment begins 
 only for an edge that begins where its vertex is reached. If u is the largest a,
 X >= c (sum of a) / sqrt(u) + 3/2 u - 2 c sqrt(u).
 
-The largest known sets, prisms over diamonds that grow before and shrink after, have X^(3/2) / sqrt(10) for large X: no
-argument of this kind proves a leading term more than sqrt(10) / 3 times as large. Kwasniewski et al., SPAA 2021, give
-the same leading term for boxes.
+The largest known sets, prisms over diamonds that grow up to their middle time step and shrink after it, have X^(3/2) /
+sqrt(10) for large X: no argument of this kind proves a leading term more than sqrt(10) / 3 times as large. Kwasniewski
+et al., SPAA 2021, give the same leading term for boxes.
 """
 
 from __future__ import annotations

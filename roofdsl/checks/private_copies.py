@@ -9,9 +9,10 @@
 No value of S passes from one iteration of i to another: each element that an iteration reads, it has written before.
 With a row S for each i, the iterations are independent.
 
-A value is made by the last write before the read. An iteration of a loop, within given ones of the loops around it, is
-one piece of time. So the last write is in the same iteration if and only if that iteration writes the element at all
-before the read (`_is_covered`). No value may leave the loop either (`_stays_inside`): its contents end with it.
+A value is made by the last write before the read. For fixed iterations of the loops around it, one iteration of a loop
+is one contiguous interval of the execution. So the last write is in the same iteration if and only if that iteration
+writes the element at all before the read (`_is_covered`). No value may leave the loop either (`_stays_inside`): its
+contents end with it.
 """
 
 from __future__ import annotations

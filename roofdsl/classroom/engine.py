@@ -1,7 +1,7 @@
 """Questions of exercises to the engine: counts, traffic, plateaus, bounds, machines, predictions, simulations.
 
-Every answer is a formula (`formula.Node`): in the kernel's parameters, or a number if sizes are set.
-Bytes, seconds and operations are plain numbers in those units.
+Every answer is a formula (`answer_language.Node`): in the kernel's parameters, or a number if sizes are set. Bytes,
+seconds and operations are plain numbers in those units.
 """
 
 from __future__ import annotations

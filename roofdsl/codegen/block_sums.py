@@ -22,7 +22,9 @@ BLOCK = 256
 """Threads of a block that adds up parts, and the most in a block that makes them."""
 
 MOST_PARTS = 1024
-"""Blocks of a launch that makes parts: together with their threads as many as the largest devices hold at once."""
+"""At most this many blocks in a launch that makes parts: with BLOCK threads each, as many threads as the largest
+devices hold at once.
+"""
 
 _JOINED = {"+=": "+=", "-=": "+=", "min=": "min=", "max=": "max="}
 """How two parts of the updates with an operator are joined."""

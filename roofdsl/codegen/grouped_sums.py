@@ -118,8 +118,9 @@ def _moved(assign: Assign, target: Element, own: Element) -> Assign:
 def _sum_of(loop: For) -> Element | None:
     """The element that a loop sums up in inner loops against the rows, if that is all that it does; else None.
 
-    Every statement updates or sets this element, which moves along a row with the loop. At least one inner loop takes
-    an element of each row of an array whose rows the outer loop runs along, and none goes along rows only with its own.
+    Every statement updates or sets this element, which moves along a row with the loop. At least one inner loop steps
+    from row to row of an array whose rows the outer loop runs along, and every element that moves with the outer loop
+    moves along a row.
     """
     if loop.step != Const(1):
         return None

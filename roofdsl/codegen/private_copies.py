@@ -32,7 +32,7 @@ MOST_BYTES = 1 << 30
 """The largest buffers of a launch, all together."""
 
 LAUNCH_ITERATIONS = 256
-"""How many executions of statements by one thread one saved launch is worth."""
+"""One saved launch is worth this many executions of statements by one thread."""
 
 
 class Copies(Record):

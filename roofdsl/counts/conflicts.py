@@ -31,7 +31,7 @@ SAMPLES = 8
 """Small windows are averaged over this many in a row, since some cross into another line; large ones over two."""
 
 FLAGGED = 0.001
-"""A warning is given from this share of accesses on that hit in one kind of cache and miss in the other."""
+"""A warning is given if more than this share of the accesses hits in one kind of cache and misses in the other."""
 
 SMALL = 2048
 """The maximum number of lines of a small window."""
@@ -97,8 +97,8 @@ def conflicts(
 def _listed(
     kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int, placed: tuple[tuple[str, int], ...]
 ) -> dict[Any, Any]:
-    """The enumerated lines of a kernel, for lines of this size and arrays at these places: all caches of a machine need
-    the same windows.
+    """A place for the enumerated lines of a kernel, for lines of this size and arrays at these places: callers fill it,
+    since all caches of a machine need the same windows.
     """
     return {}
 

@@ -1,6 +1,6 @@
-"""`derive` for kernels with index arrays: what no data change exactly, the rest as a share between two bounds.
+"""`derive` for kernels with index arrays: exact where data do not matter, the rest as a share between two bounds.
 
-The loops of `loops.summed` run as often in sum as those of the kernel, so that W and the traffic of what the loops
+The loops of `loops.summed` run as often in total as those of the kernel, so that W and the traffic of what the loops
 alone reach are exact. An array whose elements the data choose moves alpha times its accesses times the bytes of an
 element (`indirect_shares.py`).
 """

@@ -1,4 +1,4 @@
-"""Between what two bounds the traffic of an array lies where it depends on data: alpha, as a `Share`."""
+"""The two bounds between which the traffic of an array lies if it depends on data: alpha, as a `Share`."""
 
 from __future__ import annotations
 
@@ -58,9 +58,7 @@ def share_of(counted: Counted, group: Group, convention: Traffic, cache_bytes: i
 
 
 def _require_one_share(group: Group, convention: Traffic, cache_bytes: int | None) -> None:
-    """Raises NoClosedForm where loads and stores differ by more than a direction: what is loaded, or stored, of an
-    array is then not its share of accesses.
-    """
+    """Raises NoClosedForm where the loads of an array and its stores are different shares of its accesses."""
     name = group.array.name
     if group.is_written and not group.is_always_written:
         raise NoClosedForm(f"how much of {name} is written before it leaves a cache depends on the data")

@@ -18,7 +18,7 @@ from roofdsl.loops.integers import IntExpr, Sym
 from roofdsl.loops.model import Assign, For, Let, Node
 
 MOST_BOXES = 256
-"""Boxes of one access, where its elements are apart from each other."""
+"""At most this many boxes for an access whose elements have gaps between them."""
 
 Values = tuple[int, int, int]
 """First value, last value, step."""
@@ -141,7 +141,7 @@ class LoopIntervals:
         return range(*bounds.ends(env), bounds.step)
 
     def hull(self, loop: For, env: Env) -> Values | None:
-        """All values of the variable; a loop in a chunk of a loop has the values of that loop."""
+        """All values of the variable; for a loop over a chunk that an outer loop moves, the values in all chunks."""
         bounds = self.bounds(loop)
         moving = [name for name in bounds.needed if env[name][0] != env[name][1]]
         if any(name in self._subscripted for name in moving):

@@ -2,8 +2,8 @@
 
 Where the rules leave room, this is what is counted:
 
-- A pair through a `let` needs the `let` and its one use in the same block, so that both run equally often; the pair
-  is counted with the statement that adds, the multiplication with the `let`.
+- A pair through a `let` needs the `let` and its one use in the same block, so that both run equally often; the pair is
+  recorded at the addition, while the multiplication itself still counts at the `let`.
 - Unary minus and `conj` are transparent: `a - (-(b*c))` is one pair. `real`, `imag`, `abs` and `select` are not.
 - A pair counts for the product's type in `c + a*b` as it does in `c += a*b` (rule 6); an integer product is not part
   of a pair with a floating-point addition. Of two products, the one of the addition's type fuses, else the left one.

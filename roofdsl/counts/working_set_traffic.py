@@ -5,8 +5,8 @@ in the cache, the part moves each of its sectors once. If not, its iterations ar
 finds what as many iterations before it as fit have left. This is the layer condition of stencils and the blocking
 condition of products.
 
-An LRU cache evicts gradually, a set as a whole. So the result is that of an LRU cache except near a capacity at which a
-set just fits or just does not.
+An LRU cache evicts lines one by one, whereas here a set is kept or lost as a whole. The results are equal except near a
+capacity at which a set just fits or just does not.
 """
 
 from __future__ import annotations

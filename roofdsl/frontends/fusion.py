@@ -1,9 +1,9 @@
 """What a compiler could do with statements: loops with the same bounds made one, temporaries kept in scalars.
 
-Two nests become one up to the loops for which that is safe: an array that one of them writes and both touch has, for
+Two nests share as many of their outermost loops as is safe: an array that one of them writes and both touch has, for
 each of these loops, a dimension whose subscript is the same everywhere and moves with that loop alone. Iterations then
-share no element with other iterations. A temporary array whose elements are used only in the iteration that stores
-them becomes a scalar.
+share no element with other iterations. A temporary array whose elements are used only in the iteration that stores them
+becomes a scalar.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class _Proof:
 
 
 def _positive(value: Poly) -> bool:
-    """Whether a polynomial in parameters is nonnegative for all parameters of at least 1."""
+    """Whether a polynomial in parameters is proven to be nonnegative for all parameters of at least 1."""
     for m, c in value.terms.items():
         atom = m[0] if len(m) == 1 else None
         if c < 0 and isinstance(atom, Quotient):

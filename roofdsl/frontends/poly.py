@@ -127,8 +127,8 @@ class Poly:
         return total
 
     def tree(self, span: Span) -> tree.Expr:
-        """The polynomial as an expression of the language, with every part at `span`: positive terms first, numbers
-        last.
+        """The polynomial as an expression of the language, with every part at `span`: a positive term first if there is
+        one, and otherwise numbers last.
         """
         order = sorted(self.terms.items(), key=lambda item: (item[0] == (), 0))
         first = next((k for k, (m, c) in enumerate(order) if c > 0), 0)

@@ -1,7 +1,8 @@
 """The values that one iteration of an innermost loop passes to a later one, and the time of the chain of such values.
 
 A value that an iteration computes from a value of an earlier iteration waits for it. The latencies of the operations in
-between add up. The longest cycle of such steps, per iteration, bounds the loop however many units a core has.
+between add up. The slowest closed chain of such steps, in cycles per iteration, bounds the loop however many units a
+core has.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Step(Record):
 
 
 class Chain(Record):
-    """The slowest cycle of a loop: cycles per iteration, and its operations."""
+    """The slowest closed chain of a loop: its clock cycles per iteration, and the operations of its slowest step."""
 
     cycles: float
     operations: tuple[str, ...]
@@ -80,7 +81,10 @@ def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency, fu
 
 
 def _slope(steps: Sequence[Step]) -> float:
-    """Cycles per iteration in the long run: the greatest ratio of latency to distance over all cycles of steps."""
+    """Clock cycles per iteration in the long run: the greatest ratio of latency to distance over all closed chains of
+    steps. The chains are followed for ROUNDS iterations, of which the second half counts: by then, the slowest chain
+    leads.
+    """
     places = {s.end for s in steps}
     ready: list[dict[Place, float]] = []
     for round_ in range(ROUNDS):
@@ -249,7 +253,7 @@ class _Walk:
                 return {}
 
     def operation(self, op: str, operands_: tuple[Expr, Expr], type_: ElementType | None) -> Value:
-        """The result of one operation; a sum and a product within it, the left one of two (rule 4), may be fused."""
+        """The result of one operation; a sum and a product within it, the left one of two (rule 5), may be fused."""
         if CLASSES[op] == "add" and type_ is not None and self.fuses(type_.component.name):
             for k, product in enumerate(map(_without_sign, operands_)):
                 if isinstance(product, Binary) and product.op in ("*", "**") and type_of(product) == type_:

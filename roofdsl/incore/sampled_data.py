@@ -35,7 +35,7 @@ class SampledData(Record):
     """A launch for a walk. values: its sizes. numbers: the values of each index array, in the order of the memory.
 
     iterations: those of the loop over the data in the whole launch. scale: the work of that loop in the whole launch,
-    over the part that is walked. whole: whether every loop is scaled, not only that one.
+    divided by its work in the part that is walked. whole: whether every loop is scaled, not only that one.
     """
 
     values: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""A walk through a compiled function in the order of execution: its integer instructions decide the way.
+"""A walk through a compiled function in the order of execution: its integer instructions decide the path.
 
 Loops are not walked to their ends. Once a loop is steady, its remaining iterations are skipped: registers that grow by
 the same number each time are advanced, and so is the clock, by the number of skipped iterations. If an outer loop's

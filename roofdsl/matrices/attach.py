@@ -135,7 +135,9 @@ class _Attach:
         self._size(arrays[-1].below, matrix.columns)
 
     def _fill(self, matrix: Matrix, arrays: list[Array]) -> str:
-        """The share of a padded format that is entries: beta of Kreutzer et al. (SIAM J. Sci. Comput. 36(5), 2014)."""
+        """`, beta 0.937` for a padded format: the share of what it stores that is entries of the matrix (Kreutzer et
+        al., SIAM J. Sci. Comput. 36(5), 2014). Else empty.
+        """
         stored = self.values[arrays[-1].name].size
         return f", beta {matrix.entries / stored:.3g}" if len(arrays[-1].dims) == 2 and stored else ""
 

@@ -70,7 +70,7 @@ def _banded(n: int, m: int, w: int, text: str) -> Matrix:
 
 
 def _chooser(text: str, given: Mapping[str, str], n: int) -> Callable[[int, Callable[[int], np.ndarray]], Ints]:
-    """Integers below n from draws: all alike, or k with a chance in proportion to (k + 1)**-exponent."""
+    """Integers below n from draws: all equally likely, or k with a chance in proportion to (k + 1)**-exponent."""
     if not text.startswith("powerlaw"):
         return lambda number, draw: np.minimum((draw(number) * n).astype(np.int64), n - 1)
     exponent = _exponent(text, given, "1")

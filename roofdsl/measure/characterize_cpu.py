@@ -1,9 +1,9 @@
 """This processor's measured ceilings: peaks of each type and class, bandwidth over working sets, cost of a call.
 
-The empirical roofline: loops on one core and on all usable cores at once, of whole vectors in assembly
-(`vector_loops`) or compiled by numba (`microkernels`). Every number is the median of its samples, and a peak is that of
-the fastest loop. `bandwidth_sweep` measures the bandwidths. A level's comes from the fastest working set well inside
-the level: a slower stream was disturbed by neighbors or by its own start, and a roof is what can be reached.
+The empirical roofline: loops on one core and on all usable cores at once, of whole vectors in assembly (`vector_loops`)
+or compiled by numba (`microkernels`). Every number is the median of its samples, and a peak is that of the fastest
+loop. `bandwidth_sweep` measures the bandwidths. A level's bandwidth comes from the fastest working set well inside the
+level: a slower stream was disturbed by neighbors or by its own start, and a roof is what can be reached.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Cal
     turn = _Turn(runs)
     launches = max(1, launches)
     if taken < PER_LAUNCH_S * launches and launches * len(runs) <= _MOST_NODES:
-        calls = max(len(runs), min(calls, _MOST_NODES // launches))  # all buffers, so that none waits in a cache
+        calls = max(len(runs), min(calls, _MOST_NODES // launches))  # all buffers: no data wait in a cache
         replay = driver.captured(turn.next(calls))
         if replay is not None:
             alone = _samples(driver, plan, prepare, lambda: turn.next(calls), calls, LEAST_REPEATS)

@@ -53,14 +53,14 @@ def farther(places: Sequence[Place], near: int) -> int | None:
 
 
 def side_by_side(near: Place, far_per_s: float) -> float:
-    """Seconds per byte of both streams with overlap: all bytes cross the near level's boundary, half of them the far
+    """Seconds for one byte of each stream with overlap: all bytes cross the near level's boundary, half of them the far
     one's.
     """
     return max(2 / near.loads_per_s, 1 / far_per_s)
 
 
 def in_turn(near: Place, far_per_s: float) -> float:
-    """Seconds per byte of both streams if one waits for the other."""
+    """Seconds for one byte of each stream if one stream waits for the other."""
     return 1 / near.loads_per_s + 1 / far_per_s
 
 

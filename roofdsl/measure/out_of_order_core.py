@@ -103,6 +103,7 @@ def _random(test: str) -> list[str]:
 
 def core_of(cycles: dict[str, float]) -> Core:
     dispatch = max(1, round(96 / cycles["nops"]))
+    # Half of the random jumps are mispredicted.
     mispredict = 2 * (cycles["random"] - cycles["foretold"])
     entry = min(cycles[f"trips_{t}"] - t for t in _TRIPS[:3])
     predicted = 0

@@ -1,10 +1,10 @@
 """Timing on a noisy machine: a monotonic clock, warm-up, repeats, the median and the spread of the times.
 
 A sample is several calls in a row if one is too short for the clock; a repeat is one sample. Work between samples
-(restoring inputs, flushing caches) is never timed. A sample during which another program took a core away (the system
-counts such switches), or shared it on another hardware thread, or with a slow clock (`shared_core`), says nothing about
-the code: it is set aside and repeated, as long as enough samples remain. A sample in which the clock stood still or ran
-backwards has no time, and is never used.
+(restoring inputs, flushing caches) is never timed. A sample says nothing about the code if another program took the
+core away meanwhile (the system counts such switches), if another hardware thread shared the core, or if the clock was
+slow (`shared_core`): it is set aside and repeated, as long as enough samples remain. A sample in which the clock stood
+still or ran backwards has no time, and is never used.
 """
 
 from __future__ import annotations

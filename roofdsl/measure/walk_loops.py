@@ -2,7 +2,7 @@
 
 A walk goes through a part of a buffer at a stride, with one load or store per line, and starts again at its end. All of
 its lines are then in one level: they are too many for the nearer level, whose sets get more of them than they have
-ways, and few enough for this one. Hardware does not prefetch them, or not all of them, as it does streams.
+ways, and few enough for this one. Unlike streams, they are not prefetched by hardware, or not all of them are.
 """
 
 from __future__ import annotations

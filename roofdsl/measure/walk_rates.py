@@ -35,7 +35,8 @@ _PASSES = 3
 one loop.
 """
 _PART = 8
-"""A loop that takes long, since its lines are in memory, is compared with one that takes at least this part of that."""
+"""A loop that takes long, since its lines are in memory, is compared with one of at least a _PART-th of as many rounds.
+"""
 
 PAGE_LINES = PAGE // LINE
 

@@ -1,4 +1,4 @@
-"""The time of a kernel on a machine for a page: `predict.time_model`, in the counts for which a page has closed forms.
+"""Writes the time model (`predict.time_model`) for a page, in the counts for which a page has closed forms.
 
 `predict.compute` decides which operations run at which rate. The expression becomes a JavaScript function.
 """

@@ -30,7 +30,7 @@ Origin = Literal["predicted", "measured", "cited"]
 class Spot:
     """A kernel or program: `work` in operations, `bytes` at the plane's level, `run_s` (None if unknown).
 
-    launch_s: the launch time of all its launches together; low_s, high_s: the spread of a measured run time.
+    launch_s: the launch time of all its launches together; spread_s: (low, high) of a measured run time.
     """
 
     label: str

@@ -1,6 +1,6 @@
 """The expected time of code, and the causes that put it above the bound.
 
-It combines the time inside the core and the transfers of all levels by the machine's own rule, that of the
+It combines the time inside the core and the transfers of all levels by the machine's own overlap rule, as in the
 Execution-Cache-Memory model (`expected_level_times`). Causes are added one after the other, starting from the
 roofline's bound. The shares of the causes are the differences, so they add up to the expected time minus the bound.
 """

@@ -1,9 +1,9 @@
 """The hardware's traffic in a launch beyond what the bound counts, and the time that it takes.
 
 The bound counts by a convention, and takes every level at its bandwidth. A core may move more than that (`traffic once`
-does not count both the load and the store of a line). Some lines also take longer: those of strided walks, those that
-come into a first cache that serves no loads meanwhile, and the first lines of pages, which were not prefetched. The
-time that each of these adds becomes a cause.
+does not count both the load and the store of a line). Some lines also take longer: those of strided walks, those
+accessed at random, those that come into a first cache that serves no loads meanwhile, and the first lines of pages,
+which were not prefetched. The time that each of these adds becomes a cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records of the bound's time as bytes over bandwidth: for a level of the hierarchy, and for a link between devices.
+"""Records of the bound's terms that are bytes over a bandwidth: those of memory levels, and of links between devices.
 
 `expected_level_times` has the expected times of levels, and how they combine.
 

@@ -98,7 +98,7 @@ def _limits(own: Multiprocessor, block: Block, warps: int) -> tuple[tuple[str, i
 
 
 def occupancy_text(found: Occupancy) -> str:
-    """`8 of 64 warps (2 blocks; registers)`."""
+    """`8 of 64 warps per multiprocessor (2 blocks, limited by registers)`."""
     of = f" of {found.most}" if found.most is not None else ""
     blocks = f"{found.blocks} block{'s' if found.blocks > 1 else ''}"
     return f"{found.warps}{of} warps per multiprocessor ({blocks}, limited by {' and '.join(found.limits)})"

@@ -47,8 +47,8 @@ class Lines(Record):
 
 
 class Tight(Record):
-    """Arrays whose lines some loop loses because `lines` of them fall into `sets` sets of a cache with `ways` ways
-    each.
+    """Arrays whose lines some loop loses because `lines` of them fall into `sets` sets of a cache, each with `ways`
+    ways.
 
     buffers: the lines that loads find on their way into this cache. sets is 0 if their number is not known.
     """
@@ -341,8 +341,9 @@ def _by_columns(
 def _in_sets(
     at: Sized, machine: Machine, plain: Sequence[tuple[str, int, int]], warm: bool
 ) -> list[tuple[str, int, int]]:
-    """The traffic across each boundary with the sets of caches that state their ways; the others keep theirs. Lines
-    whose first access is a store count as loaded wherever `plain` counts them so, as the machine says.
+    """The traffic across each boundary with the sets of the caches up to the first that does not state its ways; from
+    there on, it stays that of `plain`. Lines whose first access is a store count as loaded wherever `plain` counts them
+    so, as the machine says.
     """
     from roofdsl.predict.associative import sets_of
     from roofdsl.simulate.cache_levels import CacheLevel

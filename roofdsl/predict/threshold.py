@@ -2,7 +2,7 @@
 
 The terms of the time (rule 15) become functions of the parameter: exact closed forms of W and of compulsory Q over
 their rates, and the launches. `largest_of` finds, over all integers, where they cross. On a machine with caches, Q is
-the traffic behind a cache; there, the terms are predicted at sizes, and the changes are found by bisection.
+the traffic behind a cache; the terms are then predicted at single sizes, and the changes are found by bisection.
 """
 
 from __future__ import annotations

@@ -378,7 +378,7 @@ def _monotone(domain: Any, bent: Quasi, name: str) -> Iterator[tuple[Any, int, Q
 def _window(here: Any, course: Course, rest: Quasi) -> int:
     """How far before the root the rest of a distance, which is not negative, may still decide. Raises CannotCount.
 
-    From k + 1 before the root on, of + rest is at most the value of `of` at the root, so no access exceeds the limit
+    At k + 1 or more before the root, of + rest is at most the value of `of` at the root, so no access exceeds the limit
     there.
     """
     along, text = course.along, affine_text(course.along)

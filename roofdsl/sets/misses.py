@@ -1,9 +1,9 @@
 """Misses and write-backs, counted from the reuse of every array.
 
 See docs/rules.md, steps S4 and S5. A `Rule` (the distance exceeds a cache size, or lies on a plateau of the traffic
-curve) decides for each piece of the reuse distance which accesses miss. They are kept in parts: integer sets if the
-condition is affine, and `Curved` ones otherwise. Those are counted at given sizes, over the values of the few
-dimensions that make them nonlinear (Haystack, PLDI 2019).
+curve) decides for each piece of the reuse distance which accesses miss. The accesses that miss are kept in parts:
+integer sets if the condition is affine, and `Curved` parts otherwise, which are counted only at given sizes, over the
+values of the few dimensions that make them nonlinear (Haystack, PLDI 2019).
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ BETWEEN_SIZES = 720720
 
 
 def _near(sizes: Mapping[str, int]) -> Any:
-    """An isl parameter set that contains sizes of every class of interest, from `sizes` up, among others."""
+    """A box of sizes from `sizes` up, as an isl parameter set: it has sizes of every residue class of interest."""
     text = " and ".join(f"{value} <= {name} < {value + BETWEEN_SIZES}" for name, value in sizes.items())
     return isl.Set(f"[{', '.join(sizes)}] -> {{ : {text or 'true'} }}" if sizes else "{ : }")
 

@@ -37,8 +37,8 @@ def stored(reuse: ArrayReuse) -> list[Piece]:
         return []
     # A first access to a line misses in every cache: its distance is infinite.
     missing: list[Found] = [(reuse.cold, None), *reuse.distances]
-    # A write that is alone in its window decides by itself: the line that the previous write left is stored if it
-    # misses.
+    # A write that is alone in its window decides by itself: if it misses, the line that the previous write made dirty
+    # has been stored.
     parts: list[Piece] = [(domain.intersect(reuse.lone_writes), _one(distance)) for domain, distance in missing]
     # If the window also contains reads, the line may be evicted before any of them: the longest distance decides.
     if not reuse.shared_windows.is_empty():

@@ -23,9 +23,9 @@ BYTES_PER_LINE = 5
 
 @dataclass(frozen=True)
 class BestTraffic:
-    """The traffic of one execution: misses are accesses, `stored` are lines written back, including those of the final
-    flush. A miss loads its line, unless it is one of those `begun_by_write` and the cache takes such lines without
-    reading.
+    """The traffic of one execution. `misses` counts accesses, `stored` lines that are written back, including those of
+    the final flush. A miss loads its line, unless it is one of those `begun_by_write` and the cache takes such lines
+    without reading.
     """
 
     accesses: int
@@ -46,8 +46,8 @@ def best_replacement(
     """Simulate `kernel`, with its directives applied, at `params`, in one cache whose sets replace lines in this way.
 
     With `level.bypass`, the line of a miss itself may be the one whose next use is latest: the access then bypasses the
-    cache, which keeps what it has. `progress` is called with the number of accesses so far, and its exceptions end the
-    run. Raises CommandError for what `trace_of` refuses.
+    cache, which keeps what it has. `progress` is called with the number of accesses so far while the trace is made, and
+    with their total afterwards; its exceptions end the run. Raises CommandError for what `trace_of` refuses.
     """
     sets, ways = (1, level.lines) if level.ways is None else (level.sets, level.ways)
     trace = trace_of(

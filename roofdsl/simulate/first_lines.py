@@ -194,8 +194,8 @@ def _look_up(  # noqa: PLR0917
     dirty: Small,
     space: FirstLines,
 ) -> int:
-    """Takes the first lines, moved by some periods, out of the list from before them, which has `length` segments:
-    `before`, also in `cache`. Subtracts those that hit from the tallies.
+    """Takes the first lines, moved by some periods, out of the list as it was before they were touched, which has
+    `length` segments: `before`, also in `cache`. Subtracts those that hit from the tallies.
 
     Sets `dirty` to the number of dirty ones that are not written and have hit ever since, and then these lines' numbers
     as far as there is room; returns that number, -1 if there were too many lines to look up.
@@ -214,12 +214,13 @@ def _look_up(  # noqa: PLR0917
         if looked > MOST_LOOKED_UP or cache.notes[TOO_SMALL]:
             n = -1
             break
-        if t + above >= lines:
+        if t + above >= lines:  # as many lines came in between as the cache holds: it misses, as counted
             continue
         tallies[array, MISSES] -= 1
         tallies[array, WRITE_MISSES] -= (kind & WRITE_FIRST) != 0
         if was_dirty and (kind & WRITTEN or not kind & OVER):
-            # Its residency goes on; otherwise, an earlier dirty one and a later clean one count like one that is dirty.
+            # With the hit, two residencies are one. If both were dirty, that is one store less. If only the earlier one
+            # was, and the later one is not over, the line stays dirty and is stored later.
             tallies[array, STORED] -= 1
             if not kind & WRITTEN:
                 n += 1

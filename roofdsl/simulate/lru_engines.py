@@ -95,7 +95,7 @@ class ByLines(_Walk):
         links = np.empty((lines + 1 if cache_bytes is not None else 1, 2), dtype=np.int32)
         links[-1] = len(links) - 1
         self.state = np.zeros(lines, dtype=np.uint8)
-        stamp = np.zeros(len(links), dtype=np.int32)  # one row each for the links
+        stamp = np.zeros(len(links), dtype=np.int32)  # one for each row of `links`
         self.capacity = -1 if cache_bytes is None else cache_bytes
         self.longest = max([1, *(a.line_bytes for a in layouts)])
         self.shared: tuple[Any, ...] = (links, self.state, stamp, owner, self.tallies, self.totals)

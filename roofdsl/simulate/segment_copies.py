@@ -5,7 +5,7 @@ In interval dynamic programming, such as `nussinov`, each iteration of the outer
 other lines, and then goes on for longer (`copied_loops` in `shifts.py`). Let both start at the same iteration of the
 inner loop; what the cache holds then may differ. Still:
 
-- An access to a line that was touched since the start has been followed by the same accesses in both, renamed. So it
+- If a line was touched since the start, the accesses after that touch are the same in both, renamed. So an access to it
   hits in both or in neither.
 - The first access to a line, if t other lines were touched since the start, hits if and only if this line was among
   those held at the start, and t plus the lines that were above it then and have not been touched since are fewer than

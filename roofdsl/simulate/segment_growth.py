@@ -2,7 +2,7 @@
 
 Suppose that a block of iterations begins with some top of the list, and that each segment of this top has moved, grown
 and become later since the previous block, by numbers of its own. The next block is simulated with numbers (value,
-change) of lines, members and times (`affine_numbers.py`): in the t-th block from there on, each of them is value + t
+change) of lines, members and times (`affine_numbers.py`): in the t-th block from there on, each of them is value + t *
 change. This shows for which t all blocks go through the same steps. If the top has again moved and grown by the same
 numbers, as numbers in t, all these blocks follow by induction. Their counts are sums of numbers that change evenly.
 
@@ -97,7 +97,7 @@ from roofdsl.simulate.walk import COUNT as REFERENCES
 
 RECENT = 8  # executions of a loop for which a failed look is remembered
 WORTHWHILE = 4  # a look that skips fewer blocks counts as failed
-# Such a block is simulated on the top of the real list alone, from which nothing is dropped.
+# A block with changing numbers is simulated on the top of the list alone, and nothing is dropped from it.
 touch_next_affine = affine(touch_next, without=(tidy, compact))
 
 

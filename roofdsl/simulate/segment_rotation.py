@@ -53,7 +53,8 @@ from roofdsl.simulate.segments import (
 )
 from roofdsl.simulate.walk import Ints, internal
 
-# Whether the lines of a segment are in a table of segments: none of them, all and clean, all and dirty, anything else.
+# Whether the lines of a segment are in a table of segments: none of them, all and clean, all and dirty (CLEAN + 1),
+# anything else.
 ABSENT, CLEAN, MIXED = 0, 1, 3
 MOST_TOUCHED = 32  # segments that a block touches
 # Rows of `Blocks.touched`, a column for each segment that the last block touched: whether it found the lines in the

@@ -5,8 +5,8 @@ All caches see all accesses, so a larger one holds what a smaller one holds (Mat
 a cache holds the newest lines, down to its `oldest`. An access costs one move in the list, and one step of `oldest` for
 each cache that misses. Imports numba.
 
-Data may choose lines at random. A line that comes in next to one that came in shortly before continues a stream,
-which hardware fetches ahead. Others are fetched when they are asked for, and counted as such.
+Data may choose lines at random. A line that comes in next to one that came in shortly before continues a stream, which
+hardware fetches ahead. Others are fetched only when they are requested, and are counted separately (`apart`).
 """
 
 from __future__ import annotations

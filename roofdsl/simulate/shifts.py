@@ -70,8 +70,8 @@ def repeating_loops(program: Program, growing: bool = False) -> tuple[Repeating,
 class Copied:
     """A loop whose iterations repeat those of an earlier iteration of the loop around it, moved by whole lines.
 
-    outer, step: that loop. inner: the variable of the loop itself; iteration after iteration, it does the same as
-    `period` iterations of the outer loop before, for as long as it then ran. around: the variables of the loops around
+    outer, step: that loop. inner: the variable of the loop itself; iteration after iteration, it repeats what it did
+    `period` iterations of the outer loop earlier, for as long as it ran then. around: the variables of the loops around
     both. lines: reference -> the lines by which it has then moved.
     """
 
@@ -250,7 +250,7 @@ class _Changes:
                 raise _Varies
             self._whole(a / n)
             return a / n if op == FLOOR else Fraction(0)
-        if op in (AND, OR):
+        if op in (AND, OR):  # the result may change at any iteration
             return self._common([Fraction(0), Fraction(1)])
         self._common([a, b])  # both sides of a comparison move together
         return Fraction(0)

@@ -170,8 +170,8 @@ class KernelForms:
     def same_in_any_order(self, convention: Traffic) -> bool:
         """Whether the compulsory traffic is the same in any order of the iterations.
 
-        It is, unless the loads depend on whether a line is read or written first. So it is if every access to an array
-        that begins with a write is to an array that is never read.
+        It is, unless the loads depend on whether a line is read or written first. They do not if each array is only
+        read, only written, or read before every write in the same statement.
         """
         if convention != "load_store":
             return True

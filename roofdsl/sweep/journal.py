@@ -32,7 +32,7 @@ def meaning_of(task: Task) -> str:
 
 
 class Journal:
-    """The file at `path`. Raises CommandError if it is something else.
+    """The file at `path`. Raises CommandError if that file is not a journal.
 
     rows: its contents, by meaning; damaged: lines that were ignored; written: points added since.
     """

@@ -53,7 +53,9 @@ def _added(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
 
 
 OPEN = 2.0**-72
-"""The relative error assumed for a correction: a millionth of a unit in the last place, far above the actual one."""
+"""The error assumed for a correction, relative to the number that it corrects: a millionth of a unit in the last place,
+far above the actual one.
+"""
 
 
 def is_exact(array: Any) -> bool:
@@ -116,7 +118,7 @@ BLOCK = 4096
 
 
 def _merged(terms: Sequence[Term]) -> list[Term]:
-    """The same sum of fewer terms: those are one that have a common denominator with which nothing is rounded."""
+    """The same sum of fewer terms: terms are merged if nothing is rounded over their common denominator."""
     found: list[Term] = []
     for name, top, below in terms:
         for k, (_, other, under) in enumerate(found):

@@ -192,7 +192,7 @@ def _steps(first: Any, lengths: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _whole(value: Polynomial, points: Points) -> Any:
-    """Rounded down, which does not change bounds of integers."""
+    """Rounded down: lower bounds are whole numbers, and an upper bound on integers does not change."""
     top, bottom = value.parts(points)
     return full(top, points) // bottom
 

@@ -1,4 +1,4 @@
-"""What of a derivation the data decide: the shares alpha with their bounds, and between what Q and I lie."""
+"""The parts of a derivation that depend on the data: the shares alpha with their bounds, and the intervals of Q and I."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roofdsl.tell.words import exact_number
 
 
 def share_lines(d: Derivation, q: Quantity, shares: Sequence[Share]) -> Iterator[str]:
-    """The shares that a traffic depends on, and between what it lies at the sizes given."""
+    """The shares that a traffic depends on, and its interval at the sizes given."""
     if not shares or q.form is None:
         return
     yield "  the data decide"
@@ -36,7 +36,7 @@ def any_cache_title(between: Between) -> str:
 
 
 def any_share_lines(d: Derivation) -> Iterator[str]:
-    """Between what Q(Z) lies, and the size from which on it is the compulsory traffic."""
+    """The interval of Q(Z), and the size from which on it is the compulsory traffic."""
     assert d.any_cache is not None and d.between is not None
     yield from share_lines(d, d.any_cache.bytes, d.between.shares)
     whole = of_quantity(d.between.whole, growth_of(d.kernel))
@@ -48,7 +48,7 @@ def any_share_lines(d: Derivation) -> Iterator[str]:
 
 
 def intensity_lines(d: Derivation) -> Iterator[str]:
-    """Between what the intensity lies."""
+    """The interval of the intensity."""
     ends = d.intensities() if d.shares_at_cache else None
     if ends is not None and d.intensity.value is None:
         unit = Rows(d.work, growth_of(d.kernel), d.values).operation

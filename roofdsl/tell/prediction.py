@@ -104,7 +104,7 @@ def _mix(p: Prediction) -> str:
         named = [(name, share) for name, share in named if share >= SMALL_SHARE]
         named.append((f"{len(small)} others", sum(small, Fraction(0))))
     shares = ", ".join(f"{show_number(100 * share, 3)} % {name}" for name, share in named)
-    if not p.fma_fraction or p.unit is not None:  # of what matrix units do, the rest's pairs say nothing
+    if not p.fma_fraction or p.unit is not None:  # pairs elsewhere say nothing of matrix units
         return shares
     of = f"{p.type} " if several else ""
     return shares + f"; {show_number(100 * p.fma_fraction, 3)} % of {of}instructions fused"

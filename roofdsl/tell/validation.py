@@ -142,8 +142,8 @@ def _by_launch(c: Comparison, several: bool) -> list[Block]:
 
 
 def of_points(checks: Sequence[PointCheck]) -> list[Block]:
-    """Time, operations and bytes of every point next to the prediction, one per line; then points without a
-    counterpart.
+    """Time, operations and bytes of every point next to the prediction, one per line; then the levels whose bytes only
+    one side has.
     """
     several = len({c.prediction.machine for c in checks}) > 1
     rows, notes = [], []

@@ -1,7 +1,7 @@
 """Running the program as people do: in a process of its own, its output captured as in a pipe.
 
-With --thorough the process is a new one. Without, it is a copy of the one that runs the tests, which has imported the
-package already: that takes most of the time of a short command.
+The process is a fork of the one that runs the tests, which has imported the package already: imports take most of the
+time of a short command.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ LIMIT_S = 120
 
 
 @pytest.fixture
-def roofdsl(request: pytest.FixtureRequest) -> Run:
+def roofdsl() -> Run:
     """`roofdsl("check", "a.roof", stdin="...")`: runs in the repository's root, never raises for an exit status.
 
-    fresh: in a new process in any case.
+    fresh: in a new process, for what depends on the memory, the modules or the threads of the one that runs the tests.
     """
 
     def run(*args: str, stdin: str = "", fresh: bool = False, **env: str) -> subprocess.CompletedProcess[str]:
         environment = {"COLUMNS": "100", **env}
-        if not (fresh or request.config.option.thorough) and hasattr(os, "fork"):
+        if not fresh and hasattr(os, "fork"):
             return _copied(args, stdin, environment)
         return subprocess.run(
             [sys.executable, "-m", "roofdsl", *args],

@@ -28,7 +28,9 @@ class Split(Exception):
 
 
 class Whole(Exception):
-    """The remainder of a coordinate modulo the elements of a line matters, so the part is cut by this remainder."""
+    """The remainder of a coordinate modulo the elements of a line matters, so the coordinate is rewritten as a block
+    and a remainder.
+    """
 
     def __init__(self, coordinate: int) -> None:
         super().__init__(coordinate)

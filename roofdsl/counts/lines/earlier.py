@@ -104,8 +104,8 @@ class Earlier:
         *,
         aside: bool,
     ) -> Iterator[Before]:
-        """The latest touch of a line by an operand that agrees with `at` in the loops outside `loop`, and has a smaller
-        variable of `loop` unless `aside`. None if there is none.
+        """Yields the latest touch of a line by an operand, among the iterations that agree with `at` in the loops
+        outside `loop` and have a smaller variable of `loop` (unless `aside`). Yields nothing if there is none.
         """
         leaf, place, operand = of
         box: list[tuple[Any, Any]] = list(leaf.box)

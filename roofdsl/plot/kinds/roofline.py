@@ -1,4 +1,6 @@
-"""The roofline: performance over intensity under the roofs of machines; points named without overlap."""
+"""The roofline: performance over intensity under the roofs of machines; the labels of points are placed so that none
+collide.
+"""
 
 from __future__ import annotations
 
