@@ -60,10 +60,10 @@ for name, count in trsv.work.by_class.items():
 # %% [markdown]
 # ## Not all operations are equal
 #
-# A processor can fuse a product with the sum that it goes into: one instruction, two operations. The number of
-# fused pairs later decides what fraction of the peak a kernel can reach. In a matrix product, all operations can be
-# fused. The same loops over (min, +) are used to find shortest paths, and there nothing fuses: there is no product,
-# and a minimum does not fuse.
+# A processor can fuse a product with the sum that it goes into: one instruction, two operations. The number of fused
+# pairs later decides what fraction of a machine's highest rate, its peak, a kernel can reach. In a matrix product, all
+# operations can be fused. The same loops over (min, +) are used to find shortest paths, and there nothing fuses: there
+# is no product, and a minimum does not fuse.
 
 # %%
 product = derive("matmul", n=100)
@@ -139,6 +139,6 @@ print("checked")
 #
 # - Write the 5-point stencil as a kernel, and predict its W before you derive it.
 # - What is W of `x**3`? Derive a loop over it, and find the reason in `docs/rules.md`.
-# - `roofdsl exercise list` has a unit on this topic: `roofdsl exercise show polynomial`.
+# - `roofdsl exercise list` has a unit on this topic; begin with `roofdsl exercise show polynomial`.
 #
 # Next: `course_2_bytes.py`.

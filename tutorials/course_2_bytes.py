@@ -28,8 +28,9 @@ for convention in ("once", "load_store", "write_allocate"):
     print(f"{convention:15} Q = {d.compulsory.bytes.expr:16}  I = {d.intensity.expr}")
 
 # %% [markdown]
-# Most CPU caches use `write_allocate`: they load a line before they write to it. Here `write_allocate` gives the
-# same Q as `load_store`, because y is read anyway. In a copy it matters:
+# Most CPU caches use `write_allocate`: they load a line (the 64 or so neighboring bytes that a cache moves together)
+# before they write to it. Here `write_allocate` gives the same Q as `load_store`, because y is read anyway. In a copy
+# it matters:
 
 # %%
 copies = {c: derive("copy", traffic=c).compulsory.bytes.expr for c in ("once", "load_store", "write_allocate")}

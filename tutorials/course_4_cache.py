@@ -131,7 +131,8 @@ print("checked")
 # - How large must a cache be for the 5-point stencil to load every point once? Guess, then run `roofdsl derive
 #   jacobi2d`.
 # - `roofdsl simulate matmul_ijk --set n=256 --cache 32KiB --line 64B --ways 8`: run it with and without `--ways 8`.
-#   What do 8 ways change here, and what at n = 260? (A column of B is a walk with a stride of 8 n bytes.)
+#   What do 8 ways change here, and what at n = 260? (A column of B is a walk with a stride of 8 n bytes; see *conflict
+#   miss* in the glossary.)
 # - `roofdsl exercise show stencil-rows`.
 #
 # Next: `course_5_blocking.py`.

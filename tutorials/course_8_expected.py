@@ -117,8 +117,8 @@ for n in (16, 19, 40):
 # %% [markdown]
 # ## Levels take turns
 #
-# On this processor, transfers between the caches do not overlap, neither with each other nor with loads into
-# registers. That is the machine's own rule (`transfers serial`), and the model built on it is called
+# On this processor, transfers between the caches do not overlap, neither with each other nor with the
+# core's loads and stores. That is the machine's own rule (`transfers serial`), and the model built on it is called
 # Execution-Cache-Memory. A stencil whose data are in memory waits for every level:
 
 # %%

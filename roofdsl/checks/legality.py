@@ -250,7 +250,7 @@ def _kind(pair: _Pair) -> str:
 def _event(placed: PlacedStatement, env: dict[str, int], use: Use, *, lines: bool) -> str:
     """Text such as: iteration (i = 0, j = 1) writes `A[i, j]` in line 7."""
     values = ", ".join(f"{loop.var} = {env[loop.var]}" for loop in placed.loops)
-    return f"iteration ({values}) {use.verb} `{use.text}`" + (f" in line {use.span.line}" if lines else "")
+    return f"iteration ({values}) {use.verb} `{use.text}`" + (f" on line {use.span.line}" if lines else "")
 
 
 def _reason(hard: tuple[str, ...]) -> str:

@@ -57,7 +57,7 @@ from roofdsl.tell.blocks import Block, Gap
     help="A named ceiling that limits the code now (repeatable).",
 )
 @click.option("--keep-rounding", is_flag=True, help="Suggest only changes that do not affect rounding.")
-@click.option("--all", "show_all", is_flag=True, help="Also show changes that gain nothing.")
+@click.option("--all", "show_all", is_flag=True, help="Also show illegal changes, and those that gain less than 1 %.")
 @click.option(
     "--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel with change number N."
 )

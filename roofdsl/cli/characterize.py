@@ -54,9 +54,9 @@ def characterize(
 ) -> None:
     """Measure this machine's peaks, bandwidths and call overhead, and write them as a machine file.
 
-    Other running programs lower the numbers. Numbers that spread, or that contradict other numbers, are measured
-    again. A peak that still spreads by more than 25 % is left out. If the machine file needs that number, no file is
-    written.
+    Other running programs lower the numbers. Numbers that spread, or that contradict other numbers, are measured again.
+    A peak that still spreads by more than 25 % is left out. If a bandwidth or the peak of fused operations spreads that
+    much, no file is written.
     """
     targets = [Path(p) for p in (output, plot, one_core) if p is not None]
     for path in targets:

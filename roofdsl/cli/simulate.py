@@ -72,7 +72,8 @@ LONG_S = 3600
     "--last-level",
     type=click.Choice(["free", "inclusive", "exclusive"]),
     default="free",
-    help="Whether the last level includes or excludes the lines of the other levels; exclusive is a victim cache.",
+    help="inclusive: the last level holds all lines of the other levels. exclusive: it holds none of them, as a victim "
+    "cache. free: neither is guaranteed.",
 )
 @click.option(
     "--histogram",

@@ -124,7 +124,7 @@ VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive",
     type=click.FloatRange(0, 1),
     default=DEFAULTS.tolerance,
     show_default=True,
-    help="The share by which performance may be below the predicted one, and a time below the expected one.",
+    help="How much slower than predicted, or faster than expected, a run may be, as a share.",
 )
 @click.option(
     "--margin",

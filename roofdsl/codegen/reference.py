@@ -248,7 +248,7 @@ class _Run(Values):
     def _flat(self, e: Element, grid: Grid) -> Numbers:
         index = [np.broadcast_to(i, grid.shape).ravel() for i in self.index(e, grid)]
         if any((i < 0).any() for i in index):
-            raise IndexError(f"{e.array.name} in line {e.span.line} is read or written outside its bounds")
+            raise IndexError(f"{e.array.name} on line {e.span.line} is read or written outside its bounds")
         return np.ravel_multi_index(index, self.memory[e.array.name].value.shape)
 
     def _apart(self, update: Assign, grid: Grid, inner: Grid) -> bool:

@@ -241,7 +241,7 @@ class Values:
     def _inside(e: Element, memory: Memory, index: tuple[Any, ...]) -> None:
         """Raise IndexError for an index below 0, which numpy would count from the end."""
         if any(np.min(i) < 0 for i in index):
-            raise IndexError(f"{e.array.name} in line {e.span.line} is read or written outside its bounds")
+            raise IndexError(f"{e.array.name} on line {e.span.line} is read or written outside its bounds")
 
     def store(self, target: Element | ScalarRef, ball: Ball, index: tuple[Any, ...]) -> None:
         memory = self.memory[target.array.name]

@@ -150,8 +150,8 @@ class _File:
             origin = (self.source.name, item.span.line)
             before = self.origin.setdefault(name.text, origin)
             if before != origin:
-                where = f"line {before[1]}" if before[0] == self.source.name else f"{before[0]}, line {before[1]}"
-                message = f"`{name.text}` is defined twice; the first time in {where}"
+                where = f"on line {before[1]}" if before[0] == self.source.name else f"in {before[0]}, line {before[1]}"
+                message = f"`{name.text}` is defined twice; the first time {where}"
                 self.report.error(
                     "name-twice", message, name.span, "kernels, machines and programs share one set of names"
                 )

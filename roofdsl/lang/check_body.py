@@ -79,7 +79,7 @@ class Body:
             return
         if symbol.intent == "in":
             message = f"`{symbol.name}` is declared `in` and cannot be written"
-            help = f"declare it `inout` or `out` in line {symbol.span.line}"
+            help = f"declare it `inout` or `out` on line {symbol.span.line}"
             self.report.error("intent-write", message, item.target.span, help)
         if item.op == "=":
             self.assigned.add(symbol.name)

@@ -45,6 +45,7 @@ class Shape(Record):
 
 UNSURE = Shape(True)
 _A_SIZE = "a size is a parameter: put it in the parentheses after the name of the kernel or program"
+_ONLY_NUMBERS = "a default consists of numbers alone, such as `2**12`"
 _INDICES = "a subscript may read arrays declared with `index(m)`, `in idx: i32[n] index(m)`"
 _COUNTED = "a count that depends on data is unknown: give its average as a parameter"
 SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_INDICES, reads=True)
@@ -133,7 +134,7 @@ class Integers:
 
     def _ref(self, ref: tree.Ref, place: Place) -> Shape:
         loop = f"name it in a loop, `for {ref.name} in range(n):`, or among the kernel's parameters"
-        help = loop if place is SUBSCRIPT else _A_SIZE
+        help = loop if place is SUBSCRIPT else _ONLY_NUMBERS if place is DEFAULT else _A_SIZE
         symbol = self.scope.find(tree.Name(ref.name, ref.span), help, ("parameter", "const", "loop"))
         if symbol is None:
             return UNSURE
@@ -160,7 +161,7 @@ class Integers:
 
     def _data(self, name: str, span: Span, place: Place, kind: str, help: str = "") -> None:
         if place is VALUE:
-            message = "`//` and `%` apply to integers known before the data, but this is a computed value"
+            message = "`//` and `%` apply only to integers that do not depend on data, but this is a computed value"
             self.report.error(
                 "integer-only", message, span, "their operands are parameters, loop variables and integers"
             )
@@ -238,7 +239,8 @@ class Integers:
     def _limited(self, node: tree.Binary, shape: Shape) -> Shape:
         if shape.degree <= MAX_EXPONENT:
             return shape
-        message = f"at most {MAX_EXPONENT} parameters and loop variables are multiplied, and these are {shape.degree}"
+        factors = f"{shape.degree} parameters and loop variables as factors"
+        message = f"this product has {factors}, and at most {MAX_EXPONENT} are allowed"
         self.report.error("exponent", message, node.span)
         return UNSURE
 

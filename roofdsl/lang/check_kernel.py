@@ -210,7 +210,7 @@ def _streams(scope: Scope, body: Body, report: Report) -> None:
             help = "leave out `stream`, or make two kernels of it and a program that runs them"
             report.error("stream-store", message, item.target.span, help)
         elif scope.indexed:
-            message = "stores that bypass the caches are not counted in a kernel with index arrays"
+            message = "`stream` is not available in a kernel with index arrays"
             report.error("stream-store", message, item.target.span, "leave out `stream`")
 
 

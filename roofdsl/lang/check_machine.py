@@ -135,7 +135,7 @@ class _Resolver:
         unit, per = quantity.unit, "OP" if kind == "op_rate" else "FLOP"
         if unit.endswith(("J/FLOP", "J/OP")) and not unit.endswith(f"J/{per}"):
             meant = f"{unit.partition('/')[0]}/{per}"
-            message = f"`{unit}` is not an energy of this type's operations, which are counted in {per}"
+            message = f"`{unit}` is not the unit of the energy of this type's operations, which are counted in {per}"
             self.report.error("unit-kind", message, quantity.span, f"write `{quantity.number} {meant}`")
 
     def _rate(self, line: tree.MachineLine, type_: tree.Name, kind: Kind) -> Fraction:

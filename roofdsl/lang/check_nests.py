@@ -96,7 +96,7 @@ class Nests:
             return
         if number % every:
             message = f"`tile` of the loop `{loop.text}` needs a multiple of its step {every}, and {number} is not one"
-            where = f"its step is given in line {step.span.line}"
+            where = f"its step is given on line {step.span.line}"
             self.report.error("tile-bounds", message, loop.span, where)
 
     def _nest(self, item: tree.Tile | tree.Order, word: str) -> Nest | None:

@@ -50,7 +50,8 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
         return otherwise
     known = sorted(set(known))[:500]
     same = next((k for k in known if k.lower() == word.lower() and k != word), None)
-    close = same or closest(word, [k for k in known if len(k) > 1 or set(word) == {k}], 0.65)
+    first = next((k for k in known if word.startswith(f"{k}_")), None)  # `warp_size` for `warp`
+    close = same or first or closest(word, [k for k in known if len(k) > 1 or set(word) == {k}], 0.65)
     return f"did you mean `{close}`?" if close else otherwise
 
 

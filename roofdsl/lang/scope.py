@@ -63,6 +63,7 @@ class Scope:
         if symbol.name in FUNCTIONS or symbol.name == "range":
             message = f"`{symbol.name}` is a function of the language and cannot be a name"
             self.report.error("name-function", message, symbol.span, "choose another name")
+            self._unknown.add(symbol.name)  # nobody is told to define the name after all
         elif other is None:
             self.symbols[symbol.name] = symbol
         elif symbol.kind in ("loop", "let"):
@@ -70,7 +71,7 @@ class Scope:
             message = f"this {what} hides `{symbol.name}`, {other.word} of line {other.span.line}"
             self.report.error("name-hidden", message, symbol.span, "choose another name")
         else:
-            message = f"`{symbol.name}` is already {other.word}, since line {other.span.line}"
+            message = f"`{symbol.name}` is already {other.word} (line {other.span.line})"
             self.report.error("name-twice", message, symbol.span, "choose another name")
 
     @contextmanager

@@ -66,6 +66,9 @@ _SHOWN: Mapping[Kind, str] = {
     "byte_energy": "pJ/B nJ/B uJ/B",
     "operation_energy": "pJ/FLOP nJ/FLOP pJ/OP nJ/OP",
 }
+_MORE = ("flop_rate", "op_rate", "frequency", "byte_energy", "operation_energy")
+"""The kinds that have more units than those shown."""
+
 _NUMBER = re.compile(r"(?:\d+(?:_\d+)*\.?(?:\d+(?:_\d+)*)?|\.\d+(?:_\d+)*)(?:[eE][+-]?\d{1,3})?")
 _QUANTITY = re.compile(rf"\s*({_NUMBER.pattern})\s*([A-Za-z]*(?:\s*/\s*[A-Za-z]+)?)\s*")
 Rational = int | Fraction
@@ -101,7 +104,7 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
 def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
     if kind == "count":
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, without the unit `{unit}`", f"write `{number}`")
-    units = f"the units are {_SHOWN[kind]}"
+    units = f"the {'usual ' if kind in _MORE else ''}units are {_SHOWN[kind]}"
     if not unit:
         return UnitError("unit-missing", f"{WORDS[kind]} needs a unit, but `{number}` has none", units)
     other = next((WORDS[k] for k, table in UNITS.items() if unit in table), None)

@@ -286,4 +286,4 @@ def _taking_turns(behind: Sequence[LevelTime], machine: Machine) -> str:
     if machine.transfer_overlap is None or machine.transfer_overlap == 1:
         return f"{' and '.join(names) or 'levels'} wait for each other"
     how = "take turns" if machine.transfer_overlap == 0 else "overlap only in part"
-    return f"transfers of {', '.join(names)} and the loads into registers {how}" if names else f"transfers {how}"
+    return f"transfers of {', '.join(names)} and the core's loads and stores {how}" if names else f"transfers {how}"

@@ -1,4 +1,4 @@
-"""The parts of a derivation that depend on the data: the shares alpha with their bounds, and the intervals of Q and I."""
+"""The parts of a derivation that depend on data: the shares alpha with their bounds, and the intervals of Q and I."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_serial_transfers_add_to_the_loads() -> None:
     assert float(found.expected.expected_s) == pytest.approx(float(DRAM_S + L2_S) + 5e-4)
     assert found.bound_s == DRAM_S
     (cause,) = found.expected.causes
-    assert cause.cause == "transfers of DRAM, L2 and the loads into registers take turns"
+    assert cause.cause == "transfers of DRAM, L2 and the core's loads and stores take turns"
 
 
 @pytest.mark.parametrize(
