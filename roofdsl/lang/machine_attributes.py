@@ -145,8 +145,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
-        "a store adds the bytes of its line over this bandwidth to the time of the load, if all lines fall into one "
-        "set of the nearer cache",
+        "a store adds the bytes of its line over this bandwidth to the time of the load, if the lines fall into "
+        "fewer than eight sets of the nearer cache (measured with one set)",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(

@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.loops.accesses import PlacedStatement, operands, statements
 from roofdsl.loops.model import Assign, Count, Element, Kernel, ScalarRef
 from roofdsl.loops.transform import apply
-from tests.checks.test_parallel import conflict
+from tests.checks.test_parallel_loops import conflict
 from tests.oracle.enumerate import run
 from tests.oracle.loading import kernel_of
 
