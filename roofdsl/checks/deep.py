@@ -1,9 +1,9 @@
 """The checks of `check --deep`, which need integer sets, for all sizes that a kernel's assumptions allow.
 
 They test that subscripts are within bounds, that `tile`, `order` and `parallel for` are legal, that stores which bypass
-the caches are next to each other, and that intents match actual use (docs/language.md, "Diagnostics"). Every error is
-confirmed by evaluating the kernel's own expressions at the sizes that the message names. Whatever the analysis cannot
-decide is a warning, never a guess.
+the caches are next to each other, and that intents match actual use (docs/language.md, "Diagnostics"). An error that
+names sizes is confirmed by evaluating the kernel's own expressions at these sizes. Whatever the analysis cannot decide
+is a warning, never a guess.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from roofdsl.loops.model import Kernel
 from roofdsl.store.memo import recall
 
 THOROUGH = 100_000_000
-"""Integer-set operations (some seconds) for one kind of check of `deep_check`."""
+"""Integer-set operations for one kind of check of `deep_check`: as many as a command's budget has time for, or about a
+minute's worth without a budget (`sets.library`).
+"""
 
 QUICK = 20_000_000
-"""Integer-set operations (a second or so) for one kind of check of `require_legal`."""
+"""Integer-set operations (about ten seconds) for one kind of check of `require_legal`."""
 
 
 def deep_check(kernel: Kernel) -> list[Diagnostic]:
@@ -67,8 +69,8 @@ def _findings(kernel: Kernel, operations: int) -> list[Diagnostic]:
 def _for_any_data(kernel: Kernel, operations: int) -> list[Diagnostic]:
     """The findings about a kernel with index arrays, whatever their data.
 
-    An element outside its array is a finding if some data that the declarations allow lead to it. Whether accesses
-    meet is another question: what they do for some data is no error for others.
+    An element outside its array is an error if some data that the declarations allow lead to it. Whether two accesses
+    meet depends on the data, so other errors become warnings. Unused intents are not reported.
     """
     affine = enclosing(kernel)
     found = []

@@ -18,7 +18,7 @@ from roofdsl.sets.instances import Encoder, decide, variable
 from roofdsl.sets.sizes import NotAffine
 
 LONGEST = 50_000
-"""Iterations walked through to confirm that an element is read before it is written."""
+"""The maximum number of iterations walked through to confirm that an element is read before it is written."""
 
 
 class _Touch(Record):
@@ -31,7 +31,8 @@ class _Touch(Record):
 def check_intents(kernel: Kernel) -> list[Diagnostic]:
     """Errors for values read before they are written and for writes to an `in`.
 
-    Warnings for an `inout` that is never read or never written, and for an `out` that is never written.
+    Warnings for an `inout` that is never read or never written, for an `out` that is never written, and where it is
+    unknown whether a write comes before a read.
     """
     touched: dict[str, list[_Touch]] = {a.name: [] for a in kernel.arrays}
     for placed in statements(kernel.body):
@@ -78,7 +79,7 @@ def _wider(array: Array, message: str, help: str) -> Diagnostic:
 
 
 def _never(kernel: Kernel, touch: _Touch) -> bool:
-    """Whether it is executed at no allowed size; False if that is unknown."""
+    """Whether the use is executed at no allowed size; False if that is unknown."""
     encoder = Encoder(kernel)
     constraints = encoder.domain(touch.placed, "x")
     dimensions = [variable("x", loop.var) for loop in touch.placed.loops]
@@ -89,7 +90,7 @@ def _never(kernel: Kernel, touch: _Touch) -> bool:
 
 
 class _Unwritten(Record):
-    """A read of a value that nothing has written, in the first execution of the kernel that has one."""
+    """The first read of a value that nothing has written, in the order of execution; `env` says where."""
 
     use: Use
     env: dict[str, int]
@@ -176,7 +177,9 @@ def _earlier(
 
 
 def _exactly(encoder: Encoder, placed: PlacedStatement) -> list[str] | None:
-    """Constraints that only executions `y` meet in which loops with steps of unknown size are at one of their steps."""
+    """Constraints that only executions `y` meet, if loops with steps of unknown size are at one of their steps. None if
+    the constraints cannot be that exact.
+    """
     strict = Encoder.like(encoder)
     constraints = strict.domain(placed, "y", steps_known=True)
     return constraints if strict.exact else None
@@ -209,7 +212,9 @@ def _range_symbols(loop: For) -> frozenset[str]:
 
 
 def _confirm(point: dict[str, int], kernel: Kernel, array: Array) -> _Unwritten | None:
-    """The first read of an element that nothing has written, by running through the kernel at the point's sizes."""
+    """The first read of an element that nothing has written, by running through the kernel at the point's sizes; None
+    if there is none, or if that takes too long.
+    """
     sizes = {p.name: point[p.name] for p in kernel.parameters}
     if not admissible(kernel, sizes):
         return None

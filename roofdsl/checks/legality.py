@@ -1,8 +1,8 @@
 """Whether dependences allow the `tile`, `order` and `parallel for` of a kernel, for all allowed sizes.
 
-Two executions depend on each other where they touch the same element or scalar and one of them writes it. A
-directive is legal where the order of each such pair stays as it was; updates keep their order too. Iterations of a
-parallel loop are independent where no such pair is in different iterations of one execution of the loop.
+Two executions depend on each other if they touch the same element or scalar and one of them writes it. A directive is
+legal if the order of each such pair stays as it was; that includes pairs of updates. Iterations of a parallel loop are
+independent if no such pair is in different iterations of one execution of the loop.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REGROUPING = "error"
 """The severity of a directive that keeps every dependence but the order of updates like `s += ...` of one element."""
 
 MOST = 1500
-"""Pairs of uses that are looked at for one kernel; the others stay undecided."""
+"""The maximum number of pairs of uses that are looked at for the directives of a kernel, or for one parallel loop."""
 
 
 class _Pair(Record):
@@ -69,6 +69,7 @@ def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]
     """Pairs of conflicting uses of the statements `among`, in both orders; reductions come last.
 
     One of the uses under the same loops and guards represents all: nothing here reverses what the text alone orders.
+    Beyond 2 * MOST pairs, the others are left out, and nothing is sorted.
     """
     surroundings: dict[object, int] = {}
     by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}
@@ -91,8 +92,8 @@ def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]
 
 
 def _distinct(pairs: list[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
-    """The first of all pairs with the same answer: in the same loops and under the same guards in all of the `orders`,
-    with the same subscripts. Of which array does not matter.
+    """One pair for each answer. Pairs have the same answer if they are in the same loops and under the same guards in
+    all of the `orders`, and have the same subscripts, of whichever array.
     """
     found: dict[object, _Pair] = {}
     for pair in pairs:
@@ -108,7 +109,8 @@ def _distinct(pairs: list[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[
 def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
     """An error at the directive that reverses a dependence; a warning if that is unknown.
 
-    lines: whether the message names the lines of the accesses, for a reader who has the source.
+    lines: whether the message names the lines of the accesses, for a reader who has the source. Raises InputError if a
+    directive fits no loops.
     """
     if not kernel.directives:
         return []
@@ -123,10 +125,11 @@ def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
 
 
 def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | None, tuple[str, ...] | None]:
-    """A dependence that the directives reverse, or else the parameters that kept a pair from being decided.
+    """A dependence that the directives reverse, or else the parameters that kept a pair from being decided; () if there
+    are too many cases.
 
-    (None, None) is a proof that every dependence keeps its order. Without `reductions`, those of reductions do not
-    count.
+    (None, None) is a proof that every dependence keeps its order. Without `reductions`, updates that commute may change
+    their order. Raises InputError if a directive fits no loops.
     """
     before = tuple(statements(kernel.body))
     after = tuple(statements(apply(kernel).body))
@@ -261,9 +264,10 @@ def _reason(hard: tuple[str, ...]) -> str:
 
 
 def check_parallel(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
-    """An error for every parallel loop whose iterations depend on each other, as written or after the directives.
+    """An error for every parallel loop whose iterations depend on each other, as written or after the directives; a
+    warning if that is unknown.
 
-    lines: as for `check_directives`.
+    lines: as for `check_directives`. Raises InputError if a directive fits no loops.
     """
     found = _parallel(kernel, None, lines=lines)
     if kernel.directives and not found and any(_parallel_loops(tuple(statements(kernel.body)))):
@@ -272,7 +276,7 @@ def check_parallel(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
 
 
 def _parallel_loops(placed: tuple[PlacedStatement, ...]) -> Iterator[tuple[int, For, list[int]]]:
-    """(loops outside it, the loop, the statements in it) for every parallel loop."""
+    """(number of loops outside it, the loop, the statements in it) for every parallel loop."""
     inside: dict[tuple[int, ...], tuple[int, For, list[int]]] = {}
     for i, p in enumerate(placed):
         for depth, loop in enumerate(p.loops):
@@ -306,8 +310,8 @@ def find_carried(
     """A dependence among the statements `members` between different iterations of their common loop at `depth`.
 
     outside: how many outer loops are in the same iteration (all `depth` of them if None). among: the arrays and scalars
-    to look at, all if None. The second value names the parameters that kept a pair from being decided; (None, None) is
-    a proof that there is no dependence.
+    to look at, all if None. The second value names the parameters that kept a pair from being decided, () if there are
+    too many cases; (None, None) is a proof that there is no dependence.
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None

@@ -21,7 +21,7 @@ from roofdsl.store.memo import recall
 
 LoopId = tuple[int, ...]
 OPERATIONS = 20_000_000
-"""Integer-set operations (a second or so) for one loop."""
+"""Integer-set operations (about ten seconds) for one loop."""
 
 
 def parallel_loops(kernel: Kernel, sizes: Mapping[str, int] | None = None) -> dict[LoopId, int]:
@@ -64,10 +64,10 @@ def members_of_loops(placed: tuple[PlacedStatement, ...]) -> dict[LoopId, list[i
 
 
 def outside_of(loop: LoopId, members: Mapping[LoopId, list[int]], independent: Callable[[int], bool]) -> int | None:
-    """The least depth d for which the iterations of a loop are independent where the d outermost loops agree; None if
-    they are not even independent within one execution of it.
+    """The least depth d, from that of `outermost` on, for which the iterations of a loop are independent if the d
+    outermost loops agree; None if they are not even independent within one execution of the loop.
 
-    independent: whether they are, of a depth.
+    independent(d): whether they are if the d outermost loops agree.
     """
     depth = len(loop) - 1
     if not independent(depth):

@@ -11,8 +11,8 @@ With a row S for each i, the iterations are independent.
 
 A value is made by the last write before the read. For fixed iterations of the loops around it, one iteration of a loop
 is one contiguous interval of the execution. So the last write is in the same iteration if and only if that iteration
-writes the element at all before the read (`_is_covered`). No value may leave the loop either (`_stays_inside`): its
-contents end with it.
+writes the element at all before the read (`_is_covered`). No value may leave the loop either (`_stays_inside`), since
+no copy outlives it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from roofdsl.sets.sizes import NotAffine
 from roofdsl.store.memo import recall
 
 OPERATIONS = 20_000_000
-"""Integer-set operations (a second or so) for one array in one loop."""
+"""Integer-set operations (about ten seconds) for one array in one loop."""
 
 
 def private_loops(kernel: Kernel) -> dict[LoopId, PrivateLoop]:
-    """The loops of the kernel, with its directives applied, that copies make independent or more so, for all sizes.
+    """The loops of the kernel, with its directives applied, that copies make independent, or at a smaller depth than
+    without (`parallel_loops`), for all sizes.
 
-    A copy is one that the loop needs: without it, its iterations depend on each other.
+    Only the copies that a loop needs are given: without any one of them, its iterations are not proven independent.
     """
     if is_indirect(kernel) or not any(a.intent == "temp" for a in kernel.arrays):
         return {}
@@ -140,8 +141,8 @@ class _Temp:
         )
 
     def is_enough(self, loop: LoopId, kept: tuple[int, ...]) -> bool:
-        """Whether an iteration still reads what it would if elements that agree in the subscripts `kept` were one: an
-        element that is read was written after any other of the same place.
+        """Whether an iteration still reads the same values if elements that agree in the subscripts `kept` share one
+        place: an element that is read was written after all others of that place.
         """
         writes = [a for a in self.writes if _is_in(a, loop)]
         dropped = [d for d in range(len(self.writes[0].use.subscripts)) if d not in kept]

@@ -1,4 +1,4 @@
-"""Whether stores that bypass the caches fill whole lines: only then does the memory get each of them at once."""
+"""Whether stores that bypass the caches fill whole lines: only then does the memory get each line at once."""
 
 from __future__ import annotations
 

@@ -37,13 +37,15 @@ class _Outside(Record):
 
 
 def check_bounds(kernel: Kernel) -> list[Diagnostic]:
-    """An error for every element outside its array, with the smallest sizes at which that happens."""
+    """An error for every element outside its array, with small sizes at which that happens, and warnings for what is
+    unknown; MOST findings at most.
+    """
     found: list[Diagnostic] = []
     for group in _groups(kernel):
         whole = _ask(kernel, group.placed, group.uses)
         if whole.proven:
             continue
-        undecided: dict[tuple[str, ...], list[Use]] = {}  # by what makes them hard: one warning says it of them all
+        undecided: dict[tuple[str, ...], list[Use]] = {}  # by what makes them hard; these share one warning
         for use in group.uses:
             answer = _ask(kernel, group.placed, (use,))
             if answer.found is not None:
@@ -115,7 +117,9 @@ def _error(kernel: Kernel, placed: PlacedStatement, outside: _Outside) -> Diagno
 
 
 def _help(subscript: IntExpr, extent: IntExpr, placed: PlacedStatement, below: bool) -> str:
-    """What to write: another range if the subscript is one loop's variable plus a constant, otherwise a condition."""
+    """What to write: an assumption if the subscript has no loop variables, another range if it is the variable of the
+    innermost of its loops plus what is known outside that loop, otherwise a condition.
+    """
     form = affine(subscript)
     loops = {loop.var: loop for loop in placed.loops}
     inside = [v for v in form.coefficients() if v in loops] + [v for v in form.hidden() if v in loops]
@@ -135,7 +139,7 @@ def _help(subscript: IntExpr, extent: IntExpr, placed: PlacedStatement, below: b
 
 
 def _range(loop: For, end: Literal["start", "stop"], limit: IntExpr) -> str:
-    """`range(...)` with an end that does not exceed `limit`."""
+    """`range(...)` with its `end` moved so that it respects `limit`."""
     old: IntExpr = getattr(loop, end)
     if affine(sub(old, limit)).terms:
         limit = maximum(old, limit) if end == "start" else minimum(old, limit)

@@ -65,10 +65,12 @@ def block_bytes(kernel: Kernel, values: Mapping[str, int], sector_bytes: int, sh
     """Loads and stores behind a cache that holds what any one block touches, in sectors of `sector_bytes`.
 
     shapes: (number of shapes, number of `parallel for` loops that the kernel begins with), whole numbers of at least 1,
-    outermost first. What a block writes before it reads is not loaded (convention `load_store`).
+    outermost first. If the first access to an array is a write, what this access writes is not loaded; everything else
+    is (convention `load_store`).
 
-    Raises NoAnswer for conditions, bounds that depend on other loops, steps other than 1, subscripts other than a loop
-    plus a number, arrays that are accessed along different loops, and rows that are no whole number of sectors.
+    Raises NoAnswer for conditions and counters, bounds that depend on other loops, steps other than 1, subscripts other
+    than a loop plus a number, two subscripts that depend on one loop, arrays that are accessed along different loops,
+    rows that are not a whole number of sectors, and shapes of another number of dimensions.
     """
     import numpy as np
 
@@ -85,7 +87,7 @@ def block_bytes(kernel: Kernel, values: Mapping[str, int], sector_bytes: int, sh
         own = found[array.name]
         every = _units(array, own, loops, sector_bytes)
         written = [a for a in own if a.is_write]
-        first = own[:1] if own[0].is_write else []  # what is touched before a write is taken to be read
+        first = own[:1] if own[0].is_write else []  # whatever else is written is taken to be read before
         loads += every - (_units(array, first, loops, sector_bytes) if first else 0)
         stores += _units(array, written, loops, sector_bytes) if written else 0
     return BlockBytes(loads * sector_bytes, stores * sector_bytes)
@@ -210,7 +212,7 @@ def _blocks(loop: _Loop, of_length: Any) -> Any:
 
 
 def _windows(here: Sequence[int], a: int, e: int, length: Any) -> Any:
-    """Positions that the windows of the offsets a to e cover, and no others."""
+    """The number of positions that the windows of the offsets a to e all cover, and no other window."""
     import numpy as np
 
     upper = here[a] + length if e + 1 == len(here) else np.minimum(here[e + 1], here[a] + length)
@@ -219,7 +221,7 @@ def _windows(here: Sequence[int], a: int, e: int, length: Any) -> Any:
 
 
 def _of_rows(here: Sequence[int], loop: _Loop, sectors: _Sectors) -> Any:
-    """Sectors of a row of elements: those of each block begin anywhere in a sector."""
+    """Sectors of a row of elements, summed over the blocks along it, which may begin anywhere in a sector."""
     import numpy as np
 
     per = sectors.elements
@@ -233,7 +235,9 @@ def _of_rows(here: Sequence[int], loop: _Loop, sectors: _Sectors) -> Any:
 
 
 def _in_row(here: Sequence[int], first: Any, length: Any, per: int) -> Any:
-    """Distinct sectors of `per` elements that windows from `first` + offset on touch; the offsets are sorted."""
+    """The number of distinct sectors of `per` elements that windows from `first` + offset on touch; the offsets are
+    sorted.
+    """
     import numpy as np
 
     total: Any = 0

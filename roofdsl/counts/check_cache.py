@@ -7,7 +7,9 @@ from roofdsl.loops.model import Kernel
 
 
 def check_cache(kernel: Kernel, cache_bytes: int | None, line_bytes: int | None) -> None:
-    """Raises CommandError for a line or cache that docs/rules.md, rule 10 forbids."""
+    """Raises CommandError for a line that does not hold a whole number of elements of every array, and for a cache
+    smaller than the largest line (docs/rules.md, rule 10).
+    """
     arrays = [a for a in kernel.arrays if not a.is_scalar]
     for a in arrays:
         if line_bytes is not None and (line_bytes < a.type.bytes or line_bytes % a.type.bytes):

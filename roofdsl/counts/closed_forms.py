@@ -186,7 +186,7 @@ class ClosedForms(KernelSets):
         def total() -> Bytes:
             import islpy as isl
 
-            # `large` collects, while it is counted, from which sizes on a piece of no affine condition misses as a
+            # `large` collects during the count from which sizes on a piece whose condition is not affine misses as a
             # whole; `fresh` names products of sizes. Both are known only when all arrays are counted, and then narrow
             # the sizes.
             fresh = Fresh()
@@ -215,7 +215,8 @@ class ClosedForms(KernelSets):
     def plateaus(self, convention: Traffic) -> Plateaus:
         """The object that finds the plateaus.
 
-        Raises NoClosedForm. Its methods raise CannotCount, and what counting raises.
+        Raises NoClosedForm, and CannotCount as `sets.plateaus.check_large`. Its methods raise CannotCount, and what
+        counting raises.
         """
         if convention not in self._plateaus:
             self._plateaus[convention] = Plateaus(self, convention)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 WORK, COMPULSORY = "the closed form of W", "the closed form of the compulsory traffic"
 AT_CACHE, PLATEAUS = "the closed form of Q(Z)", "the plateaus of Q(Z)"
-"""The name of the computed quantity, as messages use it."""
+"""The names of the computed quantities, as messages use them."""
 
 
 class NoClosedForm(Exception):
@@ -24,7 +24,7 @@ class NoClosedForm(Exception):
 def form_within(compute: Callable[[], T], what: str, operations: int) -> T:
     """The result of `compute`, within `operations` integer-set operations and the command's budget.
 
-    Raises NoClosedForm, which names `what`.
+    Raises NoClosedForm with the reason, which names `what` if a limit was exceeded.
     """
     try:
         with limited(what, operations):

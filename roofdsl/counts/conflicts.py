@@ -25,7 +25,9 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import Sized, sized
 
 MOST_POINTS = 1_000_000
-"""The maximum number of points of a reference that are enumerated; a larger window is assumed to fit in no cache."""
+"""The maximum number of points of a reference that are enumerated; larger windows are left out, since they are assumed
+to fit in no cache.
+"""
 
 SAMPLES = 8
 """Small windows are averaged over this many in a row, since some cross into another line; large ones over two."""
@@ -200,7 +202,9 @@ class _Windows:
     # ---- enumerating lines ----
 
     def lines(self, body: Sequence[Node], env: Mapping[str, int]) -> Any:
-        """The distinct lines that `body` touches, ascending; None if a reference has too many points."""
+        """The distinct lines that `body` touches, ascending; None if a reference has too many points, or a place beyond
+        64 bits.
+        """
         key = tuple(body), tuple(env.items())
         if key not in self.known:
             self.known[key] = self._lines(body, env)
@@ -326,5 +330,5 @@ def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets:
 
 
 def is_flagged(windows: Sequence[Window], accesses: int) -> bool:
-    """Whether the sets change at least a thousandth of the accesses, so that a prediction needs a warning."""
+    """Whether the sets change more than a thousandth of the accesses, so that a prediction needs a warning."""
     return sum(w.differs for w in windows) > FLAGGED * accesses

@@ -19,7 +19,7 @@ from roofdsl.loops.sized import Sized
 
 
 class _Executed(Record):
-    """How often a statement runs, or what the bounds of a loop read (`is_bound`), and what it accesses each time."""
+    """How often a statement runs, or the bounds of a loop are read (`is_bound`), and what is accessed each time."""
 
     times: int
     accesses: Sequence[Access]

@@ -15,7 +15,8 @@ from roofdsl.loops.sized import Sized
 
 
 class Limits(Record):
-    """The caches of one line that a pass counts, by their numbers of lines in rising order, and the pages of a TLB.
+    """The caches that a pass counts, all with lines of `line_bytes`, by their numbers of lines in rising order, and the
+    pages of a TLB.
 
     pages: 0 counts no pages.
     """

@@ -49,7 +49,8 @@ def derive(
     """Derive W, Q, Q(Z) and I of `kernel` symbolically, with values if `values` has all parameters.
 
     traffic: the convention, by default the kernel's own, otherwise load_store. cache_bytes: Z (None: compulsory).
-    steps: also derive the argument, as facts. any_cache: also derive Q(Z) with a symbolic Z.
+    plateaus: also find those of Q(Z). steps: also derive the argument, as facts. any_cache: also derive Q(Z) with a
+    symbolic Z.
 
     Raises InputError if the kernel is illegal at some sizes, and CommandError for impossible sizes, caches or lines.
     Results that took long are kept on disk (`roofdsl.store`).

@@ -24,8 +24,8 @@ AS_TERMS = "a sum of conditional terms"
 class Quantity(Shown):
     """A derived quantity: its closed form and its exact value.
 
-    form: None if no closed form is found; `note` then says why. value: None unless all parameters have numbers. terms:
-    the closed form if it is a sum of conditional terms; `form` is then None.
+    form: None if no closed form is found. value: None if sizes are missing, or if it takes too long. note: why the form
+    or the value is missing. terms: the closed form if it is a sum of conditional terms; `form` is then None.
     """
 
     form: Cases | None
@@ -45,7 +45,7 @@ class Quantity(Shown):
         return None if self.form is None else form_text(self.form)
 
     def sympy(self) -> Any:
-        """The closed form as a sympy expression; None if there is none."""
+        """The closed form as a sympy expression; None as for `expr`."""
         from roofdsl.formulas.sympy_forms import expression
 
         return None if self.form is None else expression(self.form)
@@ -54,7 +54,8 @@ class Quantity(Shown):
 class Ratio(Shown):
     """numerator / denominator, both derived.
 
-    The value is None if the value of either is None, or if the denominator is 0.
+    The value is None if the value of either is None, or if there is no ratio: the denominator is 0, or a numerator W
+    is.
     """
 
     numerator: Quantity
@@ -85,12 +86,12 @@ class Ratio(Shown):
 
     @property
     def expr(self) -> str | None:
-        """The ratio in lowest terms, as text that sympy reads; None if a form is missing or nothing is divided."""
+        """The ratio in lowest terms, as text that sympy reads; None if a form is missing or there is no ratio."""
         rows = self.cases()
         return ratio_text(rows, otherwise="nan") if rows else None
 
     def sympy(self) -> Any:
-        """The ratio as a sympy expression in lowest terms; None if a form is missing or nothing is divided."""
+        """The ratio as a sympy expression in lowest terms; None if a form is missing or there is no ratio."""
         from roofdsl.formulas.sympy_forms import ratio
 
         rows = self.cases()
@@ -184,8 +185,8 @@ Access = Literal["read", "written", "read, then written", "written, then read", 
 class ArrayStep(Record):
     """One array: its references, the number of distinct elements (or lines) they touch, and the resulting traffic.
 
-    unit_bytes: the size of an element, or of a line if `in_lines`. loaded, stored: bytes, None under `once`. first:
-    what happens first to each element; "mixed" if elements differ.
+    unit_bytes: the size of an element, or of a line if `in_lines`. loaded, stored: bytes, None under `once`. first: how
+    each element is accessed, the first kind of access first; "mixed" if elements differ.
     """
 
     name: str
@@ -249,10 +250,11 @@ class Steps(Record):
 class Share(Record):
     """How much of what an array could move it does move, where that depends on data: alpha, between two bounds.
 
-    alpha: the bytes that move when the array is accessed, by the accesses and the bytes of an element (Kreutzer et al.,
-    SIAM J. Sci. Comput. 36(5), 2014). name: its symbol in forms. accesses: their number; a read and a write of one
-    element by one statement are one. least, most: bounds of alpha. stated: what the kernel assumes. value: for the data
-    given.
+    alpha: the bytes that move when the array is accessed, divided by the number of accesses and by the bytes of an
+    element (Kreutzer et al., SIAM J. Sci. Comput. 36(5), 2014). name: its symbol in forms. accesses: their number; a
+    read and a write of one element by one statement are one. least, most: lower bounds of alpha, and upper ones; all of
+    them hold. loads, stores: whether this share is loaded (in `load_store`), and stored. stated: what the kernel
+    assumes. value: for the data given.
     """
 
     name: str
@@ -269,14 +271,14 @@ class Share(Record):
 
     @property
     def low(self) -> Fraction | None:
-        """The lower bound at the sizes given; None if sizes are missing."""
+        """The value if it is known, otherwise the lower bound at the sizes given; None if sizes are missing."""
         if self.value is not None or self.stated is not None:
             return self.value if self.value is not None else self.stated
         return _extreme(max, self.least)
 
     @property
     def high(self) -> Fraction | None:
-        """The upper bound at the sizes given; None if sizes are missing."""
+        """The value if it is known, otherwise the upper bound at the sizes given; None if sizes are missing."""
         if self.value is not None or self.stated is not None:
             return self.value if self.value is not None else self.stated
         return _extreme(min, self.most)
@@ -346,7 +348,7 @@ class Derivation(Shown):
         return ends[0], ends[1]
 
     def intensities(self) -> tuple[Fraction, Fraction] | None:
-        """The least and the most that I can be; None if sizes or forms are missing."""
+        """The least and the most that I can be; None if sizes or forms are missing, or if nothing may move."""
         found, work = self.interval(self.at_cache.bytes, self.shares_at_cache), self.work.total.value
         if found is None or work is None or not all(found):
             return None
@@ -363,7 +365,7 @@ class Derivation(Shown):
 
 
 def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
-    """a + factor * b, if both forms are single polynomials."""
+    """a + factor * b, if both forms are single polynomials or have the same cases; otherwise only its value."""
     value = a.value + factor * b.value if a.value is not None and b.value is not None else None
     if a.form is None or b.form is None:
         return Quantity(None, value, a.note or b.note)

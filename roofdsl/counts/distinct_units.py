@@ -23,7 +23,7 @@ Box = tuple[Interval, ...]
 Amount = int | Fraction
 
 KEPT = 8192
-"""Counts that are kept for boxes of the same shape elsewhere."""
+"""The maximum number of counts that are kept, for boxes of the same shape in other places."""
 
 
 def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int, unit_bytes: int) -> Amount:
@@ -48,8 +48,8 @@ def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int
 
 
 def _to_the_origin(boxes: list[Box], whole: int) -> tuple[Box, ...]:
-    """The boxes moved together as near to 0 as leaves their number of units: by whole units of `whole` elements in a
-    row, and by any number of rows.
+    """The boxes moved together towards 0, which keeps their number of units: within a row by multiples of `whole`
+    elements, which fill whole units, and by any number of rows.
     """
     if len(boxes) == 1:
         ((*leading, (low, high)),) = boxes
@@ -94,7 +94,7 @@ def _of_rows(boxes: list[Box], dimension: int, rows: _Rows, known: dict[tuple[in
 
 
 def _merged(intervals: list[Interval]) -> list[Interval]:
-    """The union, in order, of intervals that overlap or touch."""
+    """The union of intervals, in order; those that overlap or touch are joined."""
     found: list[Interval] = []
     for low, high in sorted(intervals):
         if found and low <= found[-1][1] + 1:

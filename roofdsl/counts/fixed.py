@@ -29,8 +29,9 @@ from roofdsl.sets.sizes import Sizes
 class FixedForms(ClosedForms):
     """Q(Z) of a kernel with numbers for some parameters that are symbols in `base`.
 
-    Compulsory traffic, W and counters are those of `base`, in symbols. The first quantity raises NoClosedForm if the
-    numbers are smaller than the sizes from which the forms of `base` hold.
+    Compulsory traffic, W and counters are those of `base`, in symbols. Q(Z) raises NoClosedForm if the numbers are
+    smaller than the sizes from which the forms of `base` hold, or if one of them is for a size that is known to be a
+    multiple of a number.
     """
 
     def __init__(self, base: ClosedForms, fixed: Mapping[str, int]) -> None:

@@ -26,7 +26,7 @@ def growth_of(kernel: Kernel) -> Growth:
 
 
 def tile_names(kernel: Kernel) -> frozenset[str]:
-    """The tile sizes: parameters that are loop steps, tile extents, or divisors of extents."""
+    """The tile sizes: parameters that are loop steps, sizes of a `tile`, or divisors in assumptions."""
     found = {s.name for d in kernel.directives if isinstance(d, Tile) for s in d.sizes if isinstance(s, Sym)}
     for placed in statements(apply(kernel).body):
         found |= {loop.step.name for loop in placed.loops if isinstance(loop.step, Sym)}
@@ -55,7 +55,7 @@ def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
 
 
 def value_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
-    """The polynomial of a form for large sizes, for the remainders of the sizes `at` that meet `where`.
+    """The polynomial of a form for large sizes that have the remainders of the sizes `at` and meet `where`.
 
     None if the polynomial depends on remainders that `at` and `where` do not fix.
     """
@@ -81,9 +81,10 @@ MOST_CLASSES = 4096
 
 
 def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = None) -> list[Class]:
-    """The residue classes in which each case of `form` is a polynomial, for sizes that agree with `at` and `where`.
+    """The residue classes in which each case of `form` is a polynomial, for sizes with the remainders of `at` that meet
+    `where`.
 
-    If there are very many, only the class of the multiples of all periods.
+    If there are very many, only one: sizes that `at` does not give are taken as multiples of their periods.
     """
     values = [v for c in form.cases for v in (c.value, *(v for a in c.alternatives for v, _ in a))]
     period = joined(periods(values), {} if where is None else _periods_of_condition(where))
@@ -95,7 +96,8 @@ def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = Non
 
 
 def far_sizes(form: Cases, order: Growth, rests: Class) -> dict[str, int]:
-    """Large sizes of a residue class, as close to each other as the class allows."""
+    """Large sizes of a residue class, as close to each other as the class allows, with tile sizes far below the others.
+    """
     return next(_far_points(_names(form), order, rests))
 
 
@@ -107,7 +109,9 @@ def _names(form: Cases) -> list[str]:
 
 
 def _far_points(names: list[str], order: Growth, rests: Class = ()) -> Iterator[dict[str, int]]:
-    """Large sizes of a residue class: all equal, or nearly so, then each name in turn the largest."""
+    """Large sizes of a residue class: all equal, or nearly so, except that tile sizes are far smaller; then each name
+    in turn is the largest.
+    """
 
     def inside(sizes: dict[str, int]) -> dict[str, int]:
         return sizes | {r.name: r.nearest(sizes[r.name]) for r in rests if r.name in sizes}

@@ -37,9 +37,10 @@ def derive_indirect(
     *,
     any_cache: bool = False,
 ) -> Derivation:
-    """W, Q and I of a kernel with index arrays; exact values if these have values.
+    """W, Q and I of a kernel with index arrays; exact values if the index arrays have values.
 
-    any_cache: also between what Q(Z) lies for every Z. Raises CommandError where its trips in sum are not known.
+    any_cache: also the bounds of Q(Z), for every Z from a small one on. Raises CommandError if the total number of
+    iterations of a loop is not known.
     """
     given = numbers(kernel, values, complete=False)
     counted = Counted(kernel, given, line_bytes)
@@ -69,10 +70,10 @@ def derive_indirect(
 
 
 def _any_cache(counted: Counted, convention: Traffic) -> dict[str, Any]:
-    """Q(Z) for every Z that holds a line for each access of an iteration: the bounds of alpha in the smallest one.
+    """Q(Z) for every Z that holds a line for each access of the text: the bounds of alpha in the smallest such cache.
 
-    A larger LRU cache of whole lines misses nowhere else (Mattson et al., 1970), so what is the most there is the most
-    in all of them. The least is moved once, whatever the cache.
+    A larger LRU cache of whole lines has no further misses (Mattson et al., 1970), so the upper bound of the smallest
+    one holds in all of them. The lower bound is what moves once, in any cache.
     """
     smallest = sum(len(nest.accesses()) for nest in counted.nests) * _longest_line(counted)
     unknown = ExactTraffic(replace(counted.kernel, data=None), counted.given, counted.line_bytes)
@@ -183,7 +184,9 @@ def _begun(counted: Counted, group: Group, share: Share | None) -> Quantity:
 
 
 def _in_order(group: Group) -> Some:
-    """The accesses at places in the loops, what comes first at a place first. Raises NoClosedForm."""
+    """The accesses at elements that the loops determine, in the order in which each element meets them. Raises
+    NoClosedForm.
+    """
     if len(group.known) == 1 or not (group.is_read and group.is_written) or all_written(group.known):
         return group.known
     if group.array.intent == "inout":

@@ -94,7 +94,7 @@ class Counted:
     # ---- numbers ----
 
     def accesses(self, of: Some) -> Quantity:
-        """How often a place is accessed; a statement that reads and writes one accesses it once."""
+        """How often the places are accessed, in total; a statement that reads and writes one accesses it once."""
         weights = dict.fromkeys(map(id, self.nests), 0)
         for nest, some in of:
             weights[id(nest)] += len(places(some))
@@ -106,7 +106,7 @@ class Counted:
         return quantity(lambda: forms.weighted([1]), self.given)
 
     def in_lines(self, q: Quantity) -> Quantity:
-        """The bytes of the fewest lines that hold so many bytes; of elements, the bytes themselves."""
+        """The bytes of the fewest lines that hold so many bytes; without a line size, the bytes themselves."""
         form, line = q.form, self.line_bytes
         if form is None or line is None:
             return q
@@ -148,7 +148,7 @@ class Counted:
         return quantity(lambda: forms.by_array()[array.name], self.given)
 
     def number(self, value: int) -> Quantity:
-        """A number that no size changes."""
+        """A quantity that does not depend on the sizes."""
         return quantity(lambda: constant(value) if value else Cases(()), self.given)
 
     def times(self, q: Quantity, factor: Quasi | int | Fraction) -> Quantity:
@@ -161,7 +161,7 @@ class Counted:
 
 
 def smallest(of: Sequence[Quantity]) -> tuple[Quantity, ...]:
-    """The quantities that can be the smallest: one that is another times sizes and a number is left out."""
+    """The quantities that can be the smallest; one that is seen to be at least another one is left out."""
     kept: list[Quantity] = []
     for q in of:
         if not any(_is_multiple(q, other) for other in kept):
@@ -170,7 +170,7 @@ def smallest(of: Sequence[Quantity]) -> tuple[Quantity, ...]:
 
 
 def _is_multiple(q: Quantity, of: Quantity) -> bool:
-    """Whether `q` is seen to be at least `of`, as a product of it and of sizes."""
+    """Whether `q` is seen to be at least `of`, as a product of `of`, sizes and a number of at least 1."""
     value, least = (None if x.form is None else x.form.single for x in (q, of))
     if value is None or least is None or len(value.terms) != 1 or len(least.terms) != 1:
         return False

@@ -19,7 +19,7 @@ ALPHA = "alpha_"
 def share_of(counted: Counted, group: Group, convention: Traffic, cache_bytes: int | None) -> Share | None:
     """What decides the traffic of an array through a cache (None: one that holds everything) besides the sizes.
 
-    None where nothing else does. Raises NoClosedForm for arrays whose traffic no single share describes.
+    None if nothing else does. Raises NoClosedForm for arrays whose traffic no single share describes.
     """
     array = group.array
     if cache_bytes is None and is_settled(counted, group):
@@ -114,9 +114,10 @@ def _chosen(counted: Counted, group: Group, accesses: Quantity) -> tuple[tuple[Q
 
 
 def _values_taken(counted: Counted, group: Group) -> Quasi | None:
-    """How many places the data choose in one dimension, where the kernel states it: `assume col takes m values`.
+    """How many places the data choose in one dimension, if the kernel states it: `assume col takes m values`.
 
-    The whole index array is read, and the other subscripts take all of their values with each of its elements.
+    None otherwise, and unless the whole index array is read, and the other subscripts take all of their values with
+    each of its elements.
     """
     from roofdsl.counts.readable_forms import quasi_of
 

@@ -29,14 +29,12 @@ from roofdsl.loops.integers import (
 
 
 def holds(condition: Condition, columns: Mapping[str, Any]) -> Any:
-    """Whether a condition over parameters holds, element by element; `columns` are int64 arrays or numbers. Raises
-    OverflowError.
-    """
+    """Whether a condition holds, point by point; `columns` are int64 arrays or numbers. Raises OverflowError."""
     return fold(condition, _rows(columns))
 
 
 def value_of(expression: IntExpr, columns: Mapping[str, Any]) -> Any:
-    """An integer expression at many points, in Python integers if int64 might overflow."""
+    """An integer expression at many points, in Python integers if int64 might overflow. Raises OverflowError."""
     return fold(expression, _rows(columns))
 
 

@@ -25,8 +25,10 @@ FOR_CASES, FOR_TERMS = 2_500_000, 12_000_000
 """Limits of integer-set operations: for Q(Z) by cases if a sum of terms may be found instead, and for that sum."""
 
 QUICKLY, SOON = 60_000, 1_000_000
-"""Integer-set operations (30 ms, half a second) for a form that holds for all remainders of the sizes, where stack
-distances have one for some of them: with sizes given, which say what remainders matter, and without."""
+"""Integer-set operations (30 ms, half a second) for a form that holds for all remainders of the sizes, if there is one
+by stack distances, which holds for some remainders only. The first limit is for sizes that are all given, so that only
+their remainders matter; the second is for others.
+"""
 
 
 MOST_QUICK = 10
@@ -34,7 +36,7 @@ MOST_QUICK = 10
 
 
 class Forms:
-    """Closed forms in all parameters. A step without one uses numbers for as few parameters as possible."""
+    """Closed forms in all parameters. If there is none, numbers stand for as few parameters as possible."""
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int | None) -> None:
         self.kernel, self.given, self.line_bytes = kernel, given, line_bytes
@@ -137,7 +139,9 @@ class Forms:
 
     @cached_property
     def _mirrored(self) -> MirroredForms | None:
-        """The forms for whole lines of a kernel that goes through an array backwards; None for lines of one element."""
+        """The forms for whole lines of a kernel that goes through an array backwards; None for other kernels, and for
+        lines of one element.
+        """
         if self.line_bytes is None:
             return None
         where = mirrored(self.kernel, self.closed.given, self.line_bytes)
@@ -145,8 +149,8 @@ class Forms:
 
     @cached_property
     def _limit(self) -> int:
-        """The integer-set operations for forms that are tried before stack distances; none for stencils, for whose
-        lines integer sets have no forms.
+        """The integer-set operations for forms that are tried before stack distances: 0 for stencils, for whose lines
+        integer sets have no forms, for kernels with many accesses, and without stack distances.
         """
         try:
             if not self.distances.any_order:
@@ -202,7 +206,9 @@ class Forms:
 
 
 def first_form(tries: Sequence[Callable[[], Bytes | TermBytes]]) -> Bytes | TermBytes:
-    """The first closed form that one of `tries` finds. Raises the NoClosedForm of the last one."""
+    """The first closed form that one of `tries` finds. Raises Crossed at once, and otherwise the NoClosedForm of the
+    last one.
+    """
     for way in tries[:-1]:
         try:
             return way()

@@ -27,14 +27,16 @@ from roofdsl.sets.reuse import ArrayReuse, reuse
 T = TypeVar("T")
 
 LEAST = 4
-"""Closed forms of Q(Z) are stated for symbolic sizes of at least this; more if offsets are larger."""
+"""Closed forms of Q(Z) are stated for symbolic sizes of at least this; more if loop bounds contain numbers other than
+0.
+"""
 
 
 class KernelSets:
     """The sets of `kernel` (with its directives not yet applied), with some parameters given as numbers.
 
-    `operations` limits the integer-set operations of each quantity. Raises what `numbers` and `check_cache` raise.
-    Properties raise NoClosedForm, also when they exceed the operation limit.
+    `operations` limits the integer-set operations of each quantity. Raises what `numbers`, `check_cache` and `apply`
+    raise. Properties raise NoClosedForm, also when they exceed the operation limit.
     """
 
     def __init__(
@@ -84,7 +86,7 @@ class KernelSets:
     def _without_tiles(self, line_bytes: int | None, error: NoClosedForm) -> AccessSets:
         """The accesses in the order without tile loops, if that is another legal order; raises `error` if not.
 
-        W and the compulsory traffic are the same in all of them.
+        W and the compulsory traffic are the same in both orders.
         """
         from roofdsl.checks.untile import untiled
 
@@ -100,7 +102,7 @@ class KernelSets:
 
     @cached_property
     def least(self) -> int:
-        """The sizes from which Q(Z) is stated."""
+        """The size from which on Q(Z) is stated."""
         loops = [loop for placed in statements(self.kernel.body) for loop in placed.loops]
         nodes = (node for loop in loops for bound in (loop.start, loop.stop) for node in bound.walk())
         largest = max((abs(node.value) for node in nodes if isinstance(node, Const)), default=0)
@@ -145,5 +147,5 @@ class KernelSets:
         return tuple(out)
 
     def guard(self, compute: Callable[[], T], what: str, operations: int | None = None) -> T:
-        """The result of `compute` within the limit. Raises NoClosedForm, which names `what`."""
+        """The result of `compute` within the limit. Raises NoClosedForm, as `form_within`."""
         return form_within(compute, f"{what} of kernel {self.kernel.name}", min(self._limit, operations or self._limit))

@@ -28,7 +28,9 @@ Env = Mapping[str, Values]
 
 
 class Form(NamedTuple):
-    """An affine form. terms: each with its symbols, and its name if it is one; steps: the factor of each symbol."""
+    """An affine form. terms: each with its symbols, its name if it is a single symbol, and its factor; steps: the
+    factor of each symbol that is a term.
+    """
 
     expression: IntExpr
     constant: int
@@ -50,7 +52,7 @@ class Form(NamedTuple):
         return Form(expression, constant, tuple(terms), steps, tuple(sorted(expression.symbols())))
 
     def interval(self, env: Env) -> Interval:
-        """The least and the greatest value. Raises NoAnswer if the loops move it otherwise than linearly."""
+        """The least and the greatest value. Raises NoAnswer if the form is not affine in the loops that move it."""
         low = high = self.constant
         for term, symbols, name, factor in self.terms:
             if name is not None and name in env:
@@ -65,7 +67,9 @@ class Form(NamedTuple):
         return low, high
 
     def intervals(self, env: Env, gap: int) -> list[Interval]:
-        """Intervals of values with gaps of at most `gap` inside. Raises NoAnswer for too many."""
+        """Intervals that contain all values; inside them, neighboring values differ by at most `gap`. Raises NoAnswer
+        if there are too many.
+        """
         low, high = self.interval(env)
         if low == high:
             return [(low, low)]
@@ -96,13 +100,14 @@ class Bounds(NamedTuple):
     needed: tuple[str, ...]
 
     def ends(self, env: Env) -> Interval:
-        """The first value, and the one before which the loop ends."""
+        """The least first value, and the greatest value before which the loop ends, over the values of the outer loops.
+        """
         start = max(form.interval(env)[0] for form in self.starts)
         return start, min(form.interval(env)[1] for form in self.stops)
 
 
 class LoopIntervals:
-    """What loops and expressions of one kernel look like."""
+    """The loops and expressions of one kernel, prepared."""
 
     def __init__(self, subscripted: set[str]) -> None:
         """subscripted: the variables that occur in subscripts."""
@@ -141,7 +146,10 @@ class LoopIntervals:
         return range(*bounds.ends(env), bounds.step)
 
     def hull(self, loop: For, env: Env) -> Values | None:
-        """All values of the variable; for a loop over a chunk that an outer loop moves, the values in all chunks."""
+        """All values of the variable; for a loop over a chunk that an outer loop moves, the values in all chunks.
+
+        None if there are none. Raises NoAnswer if variables that move the bounds also occur in subscripts.
+        """
         bounds = self.bounds(loop)
         moving = [name for name in bounds.needed if env[name][0] != env[name][1]]
         if any(name in self._subscripted for name in moving):

@@ -20,7 +20,7 @@ from roofdsl.sets.facts import Remainders
 
 
 class MirroredForms:
-    """The closed forms of `kernel` for sizes that are `where`."""
+    """The closed forms of `kernel` for sizes that meet `where`."""
 
     def __init__(self, kernel: Kernel, given: Mapping[str, int], line_bytes: int, where: Condition) -> None:
         self.where = where
@@ -40,7 +40,9 @@ class MirroredForms:
 
 
 def mirrored(kernel: Kernel, given: Mapping[str, int], line_bytes: int) -> Condition | None:
-    """The sizes from which a reference is counted backwards, as multiples of two lines; None if there is none."""
+    """The condition that sizes from which a reference is counted backwards are multiples of two lines; None if there
+    are none.
+    """
     largest: dict[str, int] = {}
     for placed in statements(apply(kernel).body):
         if isinstance(placed.statement, Count):

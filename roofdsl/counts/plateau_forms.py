@@ -91,7 +91,7 @@ class Plateaus:
     def plateau_forms(self, given: Mapping[str, int]) -> tuple[PlateauBytes, ...]:
         """The plateaus from the smallest cache to an unbounded one, one group of classes after the other.
 
-        If sizes are `given`: the plateaus of their group.
+        If sizes are `given`, only the groups with classes that agree with them.
         """
         rows, every = self._by_class(given)
         groups: dict[object, list[Class]] = {}
@@ -246,7 +246,7 @@ class Plateaus:
         if (hits, residues) not in self._leads:
             self._leads[hits, residues] = self._leading(self._total(hits), residues)
         leading = self._leads[hits, residues]
-        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order, or it were a step.
+        # Pieces that straddle this plateau begin to hit somewhere on it. They are of lower order: others form a step.
         lows = [r.low for r in self._in_class(residues) if step is not None and r.piece in step.across]
         begun = min(lows, key=self.order.key, default=None)
         blurred = begun is not None and self.order.key(begun) <= self.order.key(start)

@@ -25,7 +25,7 @@ NOTHING = Quantity(constant(0), Fraction(0))
 
 
 MOST_CASES = 24
-"""Cases that a sum of forms may have."""
+"""The maximum number of cases of a sum of forms."""
 
 
 class ProgramPart(Record):
@@ -94,9 +94,9 @@ def derive_program(
 ) -> ProgramDerivation:
     """Derive W, Q and I of program `name` symbolically, with values if `values` has all its parameters.
 
-    Every launch begins with empty caches, so Q is a sum over launches at any cache size. The arguments are those of
-    `derive`. Raises CommandError for an unknown parameter, for sizes that violate a kernel's assumption or make an
-    argument less than 1, and what `derive` raises for one of the kernels.
+    Every launch begins with empty caches, so Q is a sum over launches at any cache size. The other arguments mean what
+    they mean in `derive`. Raises CommandError for an unknown parameter, for a program that launches nothing, for sizes
+    that violate a kernel's assumption or make an argument less than 1, and what `derive` raises for one of the kernels.
     """
     given = dict(values or {})
     names = checked.programs[name].names
@@ -195,7 +195,7 @@ class _Sums:
         return self.known[key]
 
     def number(self, e: IntExpr, what: str) -> int | None:
-        """The value of an argument; None if a parameter has none."""
+        """The value of an argument; None if a parameter has none. Raises CommandError if it is less than 1."""
         if not e.symbols() <= self.given.keys():
             return None
         value = e.evaluate(self.given)
@@ -279,7 +279,7 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
 
 
 def _in_program(fact: Fact, known: Mapping[str, Quasi]) -> Fact | None:
-    """The assumptions of a kernel's form in the program's parameters; None if its numbers show that they hold."""
+    """An assumption of a kernel's form in the program's parameters; None if numbers show that it holds."""
     match fact:
         case Compared():
             here = fact.substitute(known)
@@ -302,7 +302,7 @@ def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> t
 
 
 def _times(times: Quantity, q: Quantity) -> Quantity:
-    """times * q, if q has a single case."""
+    """times * q, case by case; `times` is a single polynomial."""
     value = None if times.value is None or q.value is None else times.value * q.value
     if times.form is None or q.form is None:
         return Quantity(None, value, times.note if times.form is None else q.note)

@@ -11,9 +11,10 @@ from roofdsl.sets.cases import Cases, constant
 
 
 def quantity(form: Callable[[], Cases], given: Mapping[str, int], value: Fraction | int | None = None) -> Quantity:
-    """The result of `form`, with its value if `given` has all parameters, or a note if there is no closed form.
+    """The result of `form`, or a note if there is no closed form.
 
-    A KeyError (an array that is never touched) means 0.
+    Its value is `value`, or else that of the form if `given` has all parameters and the form makes no further
+    assumptions. A KeyError (an array that is never touched) means 0.
     """
     exact = None if value is None else Fraction(value)
     try:

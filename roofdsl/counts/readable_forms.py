@@ -88,7 +88,8 @@ def _main_row(rows: Sequence[RatioCase], order: Growth, at: Mapping[str, int] | 
 def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
     """Whether the closed form has the given value at the sizes `at`, so that the two may be shown as equal.
 
-    A form that holds under a condition (rows aligned, n >= 4, one case of several) may differ at the given sizes.
+    True if there is no form, or if sizes are missing. A form that holds under a condition (rows aligned, n >= 4, one
+    case of several) may differ at the given sizes.
     """
     try:
         if isinstance(q, Quantity):
@@ -164,7 +165,9 @@ def _extents(kernel: Kernel) -> Iterator[IntExpr]:
 
 
 def quasi_of(e: IntExpr) -> Quasi:
-    """An expression of parameters as a quasi-polynomial. Raises ValueError for minima, maxima and symbolic divisors."""
+    """An expression of parameters as a quasi-polynomial. Raises ValueError for anything else, such as minima, maxima,
+    `%` and symbolic divisors.
+    """
     match e:
         case Const(value):
             return Quasi.constant(value)
@@ -186,7 +189,7 @@ def quasi_of(e: IntExpr) -> Quasi:
 
 
 def covers(form: Form) -> bool:
-    """Whether the cases visibly hold for all sizes: none has a condition, or together they bound one parameter without
+    """Whether the cases visibly hold for all sizes: one has no condition, or together they bound one parameter without
     gaps.
     """
     if any(not b.where for b in form.branches):

@@ -124,7 +124,9 @@ def _groups(uses: Sequence[_Use]) -> list[list[_Use]]:
 
 
 def _shared(group: list[_Use], others: Sequence[_Use]) -> list[list[_Use]]:
-    """The group as one register, or each use alone if a statement in between may change the element."""
+    """The group as one register, or each use alone if another access in the same iteration may touch the element and
+    one of the accesses writes.
+    """
     disturbed = _disturbed(group[0], any(u.writes for u in group), others, len(group[0].placed.loops))
     return [[use] for use in group] if len(group) > 1 and disturbed else [group]
 

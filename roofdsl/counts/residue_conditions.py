@@ -59,7 +59,9 @@ def _is(name: str, period: int, rest: int, sizes: Sizes, relation: str = "==") -
 
 
 def _meaning(name: str, sizes: Sizes) -> tuple[IntExpr, int]:
-    """The parameter that an isl parameter is a part of, and the part: n and c for n = c*Q."""
+    """(value, c): what c times an isl parameter is in the kernel's parameters, such as n and c for n = c*Q, or n//b and
+    1 for a number of tiles.
+    """
     for n in sizes.symbols:
         if sizes.symbol_text(n) == name:
             return (_multiple(n, sizes), sizes.divided[n]) if n in sizes.divided else (Sym(n), 1)

@@ -50,11 +50,11 @@ class ReuseFacts:
         return self.closed.guard(compute, "the steps")
 
     def reuses(self) -> tuple[ReuseStep, ...]:
-        """Every reuse for large sizes, by step of Q(Z), array, and the loop that carries it."""
+        """Every reuse for large sizes, one for each step of Q(Z), array, and loop that carries it."""
         return self._guarded(self._reuses)  # type: ignore[no-any-return]
 
     def matters(self, reuse: ReuseStep, moved: Iterable[Quantity]) -> bool:
-        """Whether, to leading order, `reuse` saves at least as much as each array still moves on its plateau."""
+        """Whether what `reuse` saves is of at least the order of what each array still moves on its plateau."""
         saved = _leading_weight(self.order, reuse.times)
         return all(saved >= _leading_weight(self.order, q) for q in moved)
 
@@ -137,7 +137,9 @@ class ReuseFacts:
     def plateaus(
         self, convention: Traffic, plateaus: tuple[Plateau, ...], reuses: tuple[ReuseStep, ...]
     ) -> tuple[PlateauStep, ...]:
-        """For each plateau, the reuse that it newly holds and the traffic of its arrays."""
+        """For each plateau that holds for the same sizes as the first, the reuse that it newly holds and the traffic of
+        its arrays.
+        """
         return self._guarded(lambda: self._plateaus(convention, plateaus, reuses))  # type: ignore[no-any-return]
 
     def _plateaus(

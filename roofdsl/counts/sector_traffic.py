@@ -93,9 +93,9 @@ def transfers_at(
 ) -> TrafficAt:
     """The exact loads, stores and bytes across the boundary behind the cache `where`.
 
-    A cache that holds every touched line has the compulsory traffic, which needs no reuse distances. Executions of more
-    than `longest` accesses are not simulated. Raises CommandError as `traffic_at` does, for a sector that is not part
-    of the line, and if no method is fast enough.
+    A cache that holds every touched line has the compulsory traffic, which needs no reuse distances. Without index
+    arrays, executions of more than `longest` accesses are not simulated from end to end. Raises CommandError as
+    `traffic_at` does, for a sector that is not part of the line, and if no method is fast enough.
     """
     asked = dict(params), where, convention, longest
     return recall("transfers_at", kernel, asked, lambda: _transfers_at(kernel, *asked))

@@ -43,7 +43,7 @@ def steps_of(
     *,
     tell_reuse: bool = True,
 ) -> Steps:
-    """The facts behind the closed forms of `closed_forms`, with values at `values` if those have all parameters."""
+    """The facts behind the closed forms of `closed`, with values at `values` if those have all parameters."""
     loaded, stored = scalar_bytes(closed.kernel)
     reuses: tuple[ReuseStep, ...] = ()
     rows: tuple[PlateauStep, ...] = ()

@@ -1,6 +1,6 @@
 """The bytes of stores that bypass the caches (`stream A[i] = e`): each executed one moves its element to the memory.
 
-They are the same for every cache and every convention, like the bytes of scalars, but they depend on the sizes.
+They are the same for every cache and every convention, like the stored bytes of scalars, but depend on the sizes.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def line_ways(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> Way
 
 
 _hard_for_sets: set[tuple[Hashable, ...]] = set()
-"""What integer sets did not find in this process within a number of operations, which comes first."""
+"""What integer sets did not find in this process within a number of operations; each entry begins with this number."""
 
 
 class Ways(Generic[T]):

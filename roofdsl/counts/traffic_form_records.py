@@ -43,7 +43,7 @@ class PlateauBytes(Record):
     all_bytes: the traffic with every access of the plateau counted exactly, including lower-order terms; None if these
     change all along the plateau. until_bytes: where the plateau ends, if that is before the next one begins; in
     between, Q(Z) falls gradually. where: the sizes for which all this holds, by their remainders (None: all sizes).
-    end_bytes: where `all_bytes` ends, at or before `until_bytes`; None on the last plateau.
+    end_bytes: where `all_bytes` ends, at or before `until_bytes`; None if it holds from here on.
     """
 
     from_bytes: Quasi

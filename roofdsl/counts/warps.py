@@ -61,7 +61,7 @@ def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) ->
 
 
 def _lanes(placed: PlacedStatement) -> int:
-    """The loop around a statement along which its warps run."""
+    """The loop around a statement along which its warps run, by its place; -1 without loops."""
     parallel = [d for d, loop in enumerate(placed.loops) if loop.parallel]
     if parallel or not placed.loops:
         return max(parallel, default=-1)

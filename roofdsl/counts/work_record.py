@@ -68,7 +68,7 @@ class StatementOperations(Record):
 
 
 def weighed(operations: Sequence[StatementOperations], executions: Sequence[int]) -> WorkAt:
-    """The total if statement k runs `executions[k]` times; statements that never run are omitted.
+    """The total if statement k runs `executions[k]` times; numbers that come to 0 are omitted from the mappings.
 
     Raises ValueError if the lengths differ.
     """

@@ -32,7 +32,7 @@ HEAD = 4
 
 
 class Touched(NamedTuple):
-    """Boxes of one array: all, those written, and those whose first access is a write."""
+    """Boxes of one array: all, those written, and those that the first access to the array writes."""
 
     every: tuple[Box, ...]
     written: tuple[Box, ...]
@@ -62,8 +62,8 @@ def lines_by_working_sets(
 ) -> tuple[ArrayLines, ...]:
     """The sectors that a cache moves; iterations of the `cold` outermost loops find nothing of each other's.
 
-    Raises NoAnswer for conditions, for bounds that depend on loops whose variables are subscripts, and for subscripts
-    that leave gaps of more than a sector.
+    Raises NoAnswer for conditions, bounds that depend on loops whose variables are in subscripts, subscripts that are
+    not affine or leave too many gaps, two subscripts that depend on one loop, and stores to `temp` arrays.
     """
     asked = tuple(at.values.items()), cache_bytes, line_bytes, sector_bytes, cold
     found = recall("lines_by_working_sets", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))
@@ -261,7 +261,9 @@ class _WorkingSets:
 
 
 def _joined(before: Sets, after: Sets) -> Sets:
-    """The sets of two parts in sequence: elements that the first touches are not written first by the second."""
+    """The sets of two parts in sequence: what the second writes first counts only for arrays that the first does not
+    touch.
+    """
     found = dict(before)
     for name, touched in after.items():
         if name not in found:

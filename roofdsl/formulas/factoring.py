@@ -1,8 +1,8 @@
 """Polynomials as products: 2*k**2*(h - k + 1)*(w - k + 1) instead of nine terms.
 
-This is plain Python with a limit on its work, so a report needs no sympy and its time does not depend on the formulas.
-If no factors are found within the limit, the polynomial stays a sum. Floors count as symbols, so every form is equal
-for all sizes.
+This is plain Python with a limit on its work, so it needs no sympy, and its time is limited for any formula. If no
+factors are found within the limit, the polynomial stays a sum. Floors count as symbols, so every form is equal for all
+sizes.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MOST_TERMS = 60
 """The maximum number of terms of a polynomial that is factored."""
 
 MOST_WORK = 3_000
-"""The maximum number of products of two terms for one polynomial: some milliseconds."""
+"""The maximum number of products of two terms for one polynomial: a few milliseconds."""
 
 
 class Product(Record):
-    """constant * monomial * the factors to their powers; the factors have as few negative terms as possible."""
+    """constant * monomial * the factors to their powers; the factors have few negative terms."""
 
     constant: Fraction
     monomial: Monomial
@@ -55,7 +55,9 @@ def product_of(value: Quasi) -> Product:
 
 
 def products_of(value: Quasi) -> list[Product]:
-    """Products whose sum is `value`, the largest groups of terms first; a single one if `value` is a product."""
+    """Products whose sum is `value`, the largest groups of terms first; a single one if `value` is a product, or if no
+    group of its terms is one.
+    """
     ring = _Ring(value)
     whole = _product(value, ring)
     if _is_product(whole) or not 4 <= len(value.terms) <= MOST_TERMS // 2:
@@ -148,7 +150,8 @@ def _product(value: Quasi, ring: _Ring) -> Product:
 
 
 def _with_signs(p: Product) -> Product:
-    """Signs moved so that factors begin with a positive term and have few negative ones, and the constant is positive.
+    """Signs moved so that factors begin with a positive term and have few negative ones, and the constant is positive
+    if possible.
 
     If n - k is as good as k - n, a name that occurs in several such factors is subtracted: (h - r)*(w - r).
     """
@@ -177,7 +180,7 @@ def _begins_well(factor: Quasi) -> bool:
 
 
 def _sign(factor: Quasi) -> int:
-    """1 if the factor reads well as it is, -1 if its negative does, 0 if both do."""
+    """1 if the factor reads better as it is, -1 if its negative does, 0 if neither does."""
     if _begins_well(factor) != _begins_well(-factor):
         return 1 if _begins_well(factor) else -1
     total = sum(1 if c > 0 else -1 for _, c in factor)
@@ -209,8 +212,8 @@ class _Ring:
     # ---- factors ----
 
     def factors(self, p: Poly) -> list[Poly]:
-        """The factors of a primitive polynomial; one that is not linear in any variable is tried as a power and as a
-        quadratic.
+        """The factors of a primitive polynomial. If it is not linear in any variable, repeated factors, rational roots
+        (of one variable) and the factors of a quadratic are tried.
         """
         if not _variables(p):
             return []
@@ -250,7 +253,7 @@ class _Ring:
         return self.gcd(p, _minus(_plus(linear, b), root))
 
     def _root(self, p: Poly) -> Poly | None:
-        """The square root of a polynomial that is a square."""
+        """The square root of a polynomial that is a square; None for others."""
         root: Poly = {}
         rest = p
         while rest:

@@ -1,7 +1,8 @@
 """Closed forms as quotients in lowest terms, and ratios of them case by case.
 
-This is plain Python, so a report needs no sympy. `roofdsl.formulas.sympy_forms` turns the results into sympy
-expressions, and `roofdsl.formulas.writing` into text and LaTeX.
+This is plain Python. Only common divisors that take much work are left to sympy (`roofdsl.formulas.cancel`).
+`roofdsl.formulas.sympy_forms` turns the results into sympy expressions, and `roofdsl.formulas.writing` into text and
+LaTeX.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ class Quotient(Record):
         return self.top.names() | self.bottom.names()
 
     def constant(self) -> Fraction | None:
-        """The value of a constant."""
+        """The value of a constant; None for others."""
         if self.top.is_constant() and self.bottom.is_constant():
             return self.top.constant_value() / self.bottom.constant_value()
         return None
 
     def replaced(self, replace: Callable[[Quasi], Quasi]) -> Quotient:
-        """The quotient with both parts rewritten, again in lowest terms."""
+        """The quotient with both parts rewritten, again in lowest terms; unchanged if the new bottom is 0."""
         return quotient(replace(self.top), replace(self.bottom)) or self
 
 

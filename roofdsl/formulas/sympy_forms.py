@@ -36,7 +36,9 @@ def fraction(value: Quotient) -> Any:
 
 
 def condition(alternatives: Alternatives) -> Any:
-    """A disjunction of conjunctions of constraints as a sympy boolean."""
+    """A disjunction of conjunctions of constraints as a sympy boolean; without alternatives, which stand for "always",
+    it would be false.
+    """
     return sympy.Or(*(sympy.And(*(_relation(v, zero) for v, zero in each)) for each in alternatives))
 
 
@@ -55,7 +57,7 @@ def _relation(value: Quasi, zero: bool) -> Any:
 
 
 def expression(form: Cases) -> Any:
-    """A closed form as a sympy expression; a Piecewise if there are several cases."""
+    """A closed form as a sympy expression; a Piecewise if it has conditions."""
     single = form.single
     if single is not None:
         return polynomial(single)

@@ -30,7 +30,7 @@ def _written(value: Quasi, style: Style, *, leading: bool = False) -> str:
 def _terms(value: Quasi, style: Style, *, leading: bool) -> list[tuple[bool, str]]:
     """(whether it is negative, the term without its sign) for each term; leading: in reading order, the greatest first.
 
-    n**3/b comes before n**2, and among terms of one degree positive ones come first: h*w - k*w.
+    n**3/b comes before n**2, and the first term is positive if any of its degree is: h*w - k*w.
     """
     terms = ordered(value)
     if leading and terms:
@@ -64,7 +64,7 @@ def _factors(monomial: Monomial, c: Fraction, style: Style) -> tuple[list[str], 
 
 @lru_cache(maxsize=4096)
 def _neat(value: Quasi, style: Style) -> str:
-    """As `_written`, or with the factors that a textbook would show if that is shorter: 5*m*(n - 2)**2."""
+    """As `_written`, or with the factors that a textbook would show if that is not longer: 5*m*(n - 2)**2."""
     plain = _written(value, style, leading=True)
     if len(value.terms) < 2:
         return plain
@@ -104,7 +104,7 @@ def _count(value: Quotient) -> int:
 
 
 def _put(value: Quasi, old: Floor, new: Quasi) -> Quasi:
-    """`value` with `new` for every `old` that is not part of another floor and not in a denominator."""
+    """`value` with `new` for every `old` that is not part of another floor; unchanged if one is in a denominator."""
     total = Quasi.constant(0)
     for monomial, c in value:
         power = dict(monomial).get(old, 0)
@@ -116,12 +116,12 @@ def _put(value: Quasi, old: Floor, new: Quasi) -> Quasi:
 
 
 MUCH_SHORTER = Fraction(4, 5)
-"""The maximum lengths of sums of products, and of products in one variable, relative to the sum with the leading term.
-"""
+"""The maximum length of a sum of products, relative to the sum with the leading term first."""
 
 
 def _worth_it(value: Quasi, product: Product) -> bool:
-    """Whether a product shows more than its sum: several sums in it, or a factor that occurs nowhere else.
+    """Whether a product shows more than its sum: several sums in it, or a factor that occurs nowhere else; in one
+    variable, only a power of one sum.
 
     8*n**2 + 16*n stays as it is, since its leading term is read first.
     """
@@ -196,7 +196,7 @@ def whole(atom: Floor) -> Quotient:
 
 
 def _rounded(atom: Floor) -> tuple[bool, Quotient]:
-    """(whether it is rounded up, the rounded value): n/8 rounded up for floor((n + 7)/8), since sizes are integers."""
+    """(whether it is rounded up, what is rounded): n/8 rounded up for floor((n + 7)/8), since sizes are integers."""
     inside = whole(atom)
     denominator = inside.bottom.constant_value()
     if inside.top.constant_value() == denominator - 1 and all(e > 0 for m, _ in inside.top for _, e in m):
@@ -300,7 +300,9 @@ def residue(value: Quasi) -> tuple[Quasi, int, int] | None:
 
 
 def _cleared(value: Quasi) -> Quasi:
-    """`value` times the factor that makes its coefficients and exponents positive integers; parameters are positive."""
+    """`value` times the factor that makes its coefficients integers and the powers of its names nonnegative. Names
+    stand for positive numbers, so the sign stays.
+    """
     factor = Quasi.constant(lcm(*(c.denominator for _, c in value)) if value else 1)
     lowest: dict[str, int] = {}
     for monomial, _ in value:

@@ -73,14 +73,14 @@ class Cell:
     # ---- what is decided ----
 
     def negative(self, form: Any) -> bool:
-        """Whether a form is negative on the whole part. Raises Split if it is negative in only some of it."""
+        """Whether a form is negative on the whole part. Raises Split if that is not known."""
         known = self.known_negative(form)
         if known is None:
             raise Split(form)
         return known
 
     def known_negative(self, form: Any) -> bool | None:
-        """Whether a form is negative on the whole part; None if that differs within the part."""
+        """Whether a form is negative on the whole part; None if that differs within the part, or is not shown."""
         if isinstance(form, int):
             return form < 0
         key = form.constant, *form.terms.items()
@@ -106,7 +106,7 @@ class Cell:
         return None
 
     def zero(self, form: Any) -> bool:
-        """Whether a form is 0 on the whole part. Raises Split."""
+        """Whether a form is 0 on the whole part. Raises Split if that is not known."""
         if isinstance(form, int):
             return form == 0
         return not self.negative(form) and not self.negative(-form)
@@ -241,6 +241,8 @@ class Cell:
         most = max(map(abs, linear.values()))
         small: dict[Monomial, int] = {(u,): c for u, c in linear.items() if abs(c) < most}
         if small:
+            # form = base + most * big + rest: up to `below`, `big` makes it negative whatever the rest is, and from
+            # `above` on it makes it nonnegative. Only between these two does the rest decide.
             big = Growing(self.sizes, {(u,): c // most for u, c in linear.items() if abs(c) == most}, 0)
             rest = Growing(self.sizes, small, 0)
             low, high = self.range(rest)

@@ -23,7 +23,8 @@ class Distances(Record):
     """The visits to the lines of one array, by kind: first visits, and the others by their distance.
 
     cold[kind]: first visits. rest[kind]: (distance in bytes, its steps) -> weight. There are `weight` visits at this
-    distance, and at each distance that the steps add to it; a step (step, count) is taken 0 to count - 1 times.
+    distance, and at each distance that the steps add to it; a step (step, count) is taken 0 to count - 1 times. tied:
+    visits whose distances are linear in coordinates that depend on each other.
     """
 
     name: str

@@ -21,9 +21,9 @@ OWN = -1
 class Before(NamedTuple):
     """The previous access: operand `place` of `leaf` at loop variables `at`.
 
-    loop: the outermost loop whose variable is smaller there, while those of all outer loops are equal. If there is no
-    such loop, `loop` is the number of loops that the two accesses share, and `aside` is set: the statements of the one
-    come before those of the other.
+    loop: the outermost loop whose variable is smaller there, while those of all outer loops are equal. It is OWN for an
+    access of the same iteration. If there is no such loop, `loop` is the number of loops that the two accesses share,
+    and `aside` is set: the statements of the one come before those of the other.
     """
 
     leaf: Leaf
@@ -73,6 +73,8 @@ class Earlier:
             if other is leaf and k < place and _touches(self.program, operand, line, at, cell):
                 return Before(leaf, k, at, OWN, False)
         depth = len(leaf.loops)
+        # from the latest on: earlier statements in the same iteration of `level` loops, then earlier iterations of the
+        # innermost of these
         for level in range(depth, -1, -1):
             aside = [
                 found

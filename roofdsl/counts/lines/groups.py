@@ -94,7 +94,7 @@ class Rows:
 
     ends: where rows of iterations begin and end in data rows; reach: the number of elements beside an end within which
     it matters; step[a]: the number of lines of array a after which all lines are as before, for arrays of several
-    element sizes.
+    element sizes; least_bytes: a smaller cache may lose a line within a row of iterations.
     """
 
     def __init__(self, program: Uniform, found: tuple[tuple[Group, ...], ...], real: int) -> None:

@@ -1,4 +1,5 @@
-"""Q(Z) of uniform nests in cache lines as closed forms: the histogram of stack distances for symbolic sizes.
+"""Q(Z) in cache lines as closed forms, by both methods of `counts.lines`: the histogram of stack distances for symbolic
+sizes.
 
 Rows of arrays begin on lines, and sizes that count elements along a row belong to one residue class. The results hold
 for all sizes from some least ones on (`symbolic`).

@@ -51,6 +51,7 @@ def stretches(program: Nests, before: Before, leaf: Leaf, place: int, at: Sequen
             if f.shared(leaf) > loop:
                 yield Stretch(f, _fixed(at[:loop], f, (x[loop] + 1, at[loop] - 1)), loop)
         inner = loop + 1
+    # loop by loop: what follows `before` in its iteration of the loops outside, and what comes before `at` in its own
     for e in range(inner, max(depth, x_depth) + 1):
         if e < x_depth:
             for f in program.leaves:
