@@ -32,5 +32,6 @@ def unload_ipython_extension(shell: object) -> None:
 
 
 def _extension() -> Any:
-    """Imported by name: IPython looks for its functions here, and the package itself stands on no part of it."""
+    """The module that implements these functions. It is imported by name: the package itself depends on no part of it.
+    """
     return import_module("roofdsl.notebook.extension")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found]  # an interrupt while `signal` is imported is a traceback
+import _signal as signal  # type: ignore[import-not-found]  # interrupting the import of `signal` prints a traceback
 import os
 
 
@@ -13,7 +13,7 @@ def _leave(number: int, frame: object) -> None:
 
 def main() -> None:
     """Runs the command line. An interrupt from the keyboard while it is imported leaves no traceback."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # who ignores it (nohup) goes on ignoring it
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # if it is ignored (`&` in a script), it stays so
         signal.signal(signal.SIGINT, _leave)
     from roofdsl.cli.main import main as command_line
 

@@ -1,4 +1,4 @@
-"""Types in annotations of Python functions: `A: f64["n", "m"]` is an array, `alpha: f64` a number of numpy's type."""
+"""Types in annotations of Python functions: `A: f64["n", "m"]` is an array, `alpha: f64` a scalar of numpy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMES = ("f64", "f32", "tf32", "f16", "bf16", "f8", "i64", "i32", "i16", "i8", "
 
 
 class Array:
-    """An element type, with the sizes of an array: names, numbers and sums of them."""
+    """An element type, with the sizes of an array: numbers, and texts such as "n", "2*m + 1" or "n, m"."""
 
     def __init__(self, type_: str, sizes: tuple[Any, ...] = ()) -> None:
         self.type, self.sizes = type_, sizes

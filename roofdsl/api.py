@@ -367,7 +367,7 @@ def explore(
     return page
 
 
-# ---- what is spoken of ----
+# ---- what the arguments refer to ----
 
 
 def _program_of(source: ProgramLike) -> ProgramOf:
@@ -387,7 +387,7 @@ def _options(
 
 
 def _with_code(options: Options) -> Options:
-    """The options of a prediction that also has an expected time, by default of the code that `measure` runs here."""
+    """The options with the code whose expected time is wanted: if none is given, the code that `measure` runs here."""
     return options if options.code is not None else replace(options, code=Code())
 
 

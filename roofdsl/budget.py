@@ -26,8 +26,8 @@ TICK_S, SOON_S = 0.2, 0.001
 """Processor time between two looks at what is left, and until the next look if an interrupt would do harm now."""
 
 GRACE, LEAST_GRACE_S = 0.25, 5.0
-"""Time beyond the budget to report what was found, as a share of the budget and at least in seconds. Then the command
-is stopped.
+"""Time beyond the budget to report what was found: a share of the budget, but at least LEAST_GRACE_S seconds. Then the
+command is stopped.
 """
 
 WATCHED_FROM_S, OVERTIME_S = 0.3, 2.0
@@ -77,7 +77,7 @@ class Budget:
 
     @contextmanager
     def region(self, what: str, on_tick: Callable[[], None] | None) -> Iterator[None]:
-        """The work in here is ended by Spent when the budget is."""
+        """The work in here is interrupted by Spent once the budget is spent."""
         outermost = not self.doing
         if outermost and not self.whole:
             self._uncounted += processor_s() - self._left_region
@@ -151,8 +151,8 @@ class Budget:
             raise Spent
 
     def _tell_watcher(self) -> None:
-        """Tells the watcher by when this method runs again, or that it need not: native code that runs past that time
-        is killed with the process.
+        """Tells the watcher when to kill the process: OVERTIME_S after `_tick` should have stopped it, which it cannot
+        do while native code runs. While work does not count, it is never killed.
         """
         if self._watcher is not None:
             self._watcher.end_at(inf if self._paused else self._uncounted + self._stop_at + OVERTIME_S)
@@ -163,7 +163,9 @@ _now: list[Budget] = []
 
 @contextmanager
 def beginning(seconds: float, memory_bytes: int, *, whole: bool) -> Iterator[Budget]:
-    """Begins the budget of a command; without limits if the system has no timers of processor time."""
+    """Begins the budget of a command; without limits outside the main thread, or if the system has no timers of
+    processor time.
+    """
     budget = Budget(seconds, memory_bytes, whole=whole)
     if not _in_main_thread() or not hasattr(signal, "SIGPROF"):
         yield budget
@@ -178,12 +180,13 @@ def beginning(seconds: float, memory_bytes: int, *, whole: bool) -> Iterator[Bud
 
 
 def current() -> Budget | None:
-    """The budget of this thread."""
+    """The budget of this thread; None if there is none, and in all threads but the main one."""
     return _now[-1] if _now and _in_main_thread() else None
 
 
 def forked(seconds: float) -> None:
-    """In a forked copy of this process, which is stopped by other means: a budget of so many seconds."""
+    """In a forked copy of this process, which is stopped by other means: a budget of `seconds`, if the process had one.
+    """
     if _now:
         _now[:] = [Budget(seconds, _now[-1].memory_bytes, whole=True)]
 
@@ -217,7 +220,7 @@ def region(what: str, on_tick: Callable[[], None] | None = None) -> Iterator[Non
 
 @contextmanager
 def uncounted() -> Iterator[None]:
-    """The work in here is done once on this computer, such as compiling: it does not count, and is not interrupted."""
+    """For work that is done only once on a computer, such as compiling: it does not count, and is not interrupted."""
     budget = current()
     if budget is None:
         yield
@@ -228,8 +231,8 @@ def uncounted() -> Iterator[None]:
 
 @contextmanager
 def part(of: int) -> Iterator[None]:
-    """One of so many parts that share what is left: none takes more than its share, and its unused rest goes to the
-    next.
+    """One of `of` parts that share what is left: it takes no more than its share, and what it does not need goes to the
+    next parts.
     """
     budget = current()
     if budget is None or of <= 1:
@@ -245,7 +248,7 @@ def part(of: int) -> Iterator[None]:
 
 @contextmanager
 def anew(seconds: float) -> Iterator[None]:
-    """The work in here has so many seconds of its own, whatever was spent before."""
+    """The work in here has `seconds` of its own, whatever was spent before."""
     budget = current()
     if budget is None:
         yield
@@ -303,7 +306,7 @@ def shown(budget: Budget) -> str:
 
 
 def longer(budget: Budget) -> str:
-    """A longer budget, as the option is written."""
+    """A larger budget, as the option is written: four times the memory if that is spent, otherwise more time."""
     if resident_bytes() > budget.memory_bytes:
         return f"{budget.seconds:g}s,{budget.memory_bytes * 4 / 2**30:g}GiB"
     return next((text for seconds, text in _LONGER if seconds > budget.seconds), f"{budget.seconds * 6:g}s")
@@ -325,7 +328,8 @@ def resident_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """The memory that this process may still take: what is left of its budget, and what the system has."""
+    """The memory that this process may still take: the smaller of what is left of its budget and what the system has.
+    """
     budget = current()
     left = sys.maxsize if budget is None else budget.memory_bytes - resident_bytes()
     try:

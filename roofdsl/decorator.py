@@ -11,8 +11,8 @@
     gemv.derive()                     # W, Q and I in closed form
     gemv.predict("v100", n=4096, m=4096)
 
-The function's text is parsed where it stands. Code that cannot be read raises InputError only in these methods, so the
-function itself can always be called.
+The text of the function is read from its file or notebook cell. Code that cannot be read raises InputError only in
+these methods, so the function itself can always be called.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ class PythonKernel:
     # ---- what it is read as ----
 
     def reading(self, *examples: Any) -> Reading:
-        """The translation of the function. Raises InputError for unsupported code."""
+        """The translation of the function. Raises InputError for unsupported code, CommandError if the text of the
+        function is unknown or the examples do not fit.
+        """
         shapes = dict(self.shapes) | {n: given_like(v) for n, v in self._named(examples).items()}
         key = tuple(sorted(shapes.items(), key=lambda item: item[0]))
         if key not in self._readings:
@@ -166,7 +168,7 @@ def _without(module: Module, names: Sequence[str]) -> Module:
 
 
 def _with_globals(module: Module, node: ast.FunctionDef, names: Mapping[str, Any]) -> Module:
-    """The module with modules and numbers that other cells of a notebook have defined."""
+    """The module with the modules, numbers and numpy functions that other cells of a notebook have defined."""
     used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     used -= {*module.functions, *module.imported, *module.constants}
     imported, constants = dict(module.imported), dict(module.constants)

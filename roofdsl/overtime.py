@@ -1,7 +1,7 @@
 """Ends this process when its time is over, even inside native code, where Python handles no signals for minutes.
 
 A small copy of the process sleeps beside it and checks its processor time every half second, on systems that report it
-in /proc. `budget` says when its time is over, and moves that time on while it can.
+in /proc. `budget` says at which time the process is to end, and can postpone that as long as it runs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Watcher:
     def _watch(self, last_words: bytes) -> None:
         for number in (signal.SIGINT, signal.SIGPROF):
             signal.signal(number, signal.SIG_IGN)
-        # Who reads our output, or from a pipe to another child, waits for the end of it in all processes.
+        # Readers of our output, or of a pipe to another child, see its end only once every process has closed it.
         os.closerange(0, 2)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))
         while os.getppid() == self._parent:
@@ -96,7 +96,7 @@ class Watcher:
 
 
 def _processor_s(process: int) -> float:
-    """Of a process and its children that have ended; source: proc(5), fields 14 to 17 of stat."""
+    """Processor time of a process and its children that have ended; source: proc(5), fields 14 to 17 of stat."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

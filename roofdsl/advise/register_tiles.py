@@ -147,7 +147,9 @@ def blocked(kernel: tree.Kernel, nest: Nest, how: Blocking) -> tree.Kernel:
 
 
 def _divisors(how: Blocking) -> dict[str, int]:
-    """The number that must divide the extent of each variable. Factors divide the tiles, so they follow from these."""
+    """The number that must divide the extent of each variable: the size of its tile, which its factor divides, or else
+    its factor.
+    """
     found = {v: f for v, f in how.factors if f > 1}
     return found | dict(how.tiles)
 

@@ -13,7 +13,7 @@ Sizes = dict[str, int]
 """The tile size of each loop that is tiled."""
 
 Cost = tuple[Fraction, Fraction]
-"""The bound on the time, and the time without overlap as the tie-breaker."""
+"""The longest of the levels' times, and their sum as the tie-breaker."""
 
 SQUARES = (16, 32, 64, 128, 256)
 MOST_TRIED = 40
@@ -32,7 +32,8 @@ def extents(nest: Sequence[For], values: Mapping[str, int]) -> Sizes:
 
 
 def choices(extent: int, multiple_of: int = 1, dividing: bool = False) -> list[int]:
-    """Sizes worth trying for a loop of `extent` iterations: powers of two and divisors below the extent.
+    """Sizes worth trying for a loop of `extent` iterations: powers of two, and divisors that are multiples of 4, below
+    the extent.
 
     `dividing`: divisors only.
     """

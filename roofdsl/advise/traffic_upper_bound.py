@@ -27,7 +27,7 @@ from roofdsl.loops.transform import apply
 
 
 class NoBound(Exception):
-    """Raised where the arithmetic does not apply: a subscript or bound is not affine, or a loop may be empty."""
+    """Raised where the arithmetic does not apply: a subscript or bound is not affine, or the cache is unbounded."""
 
 
 class AtMost(Record):
@@ -306,7 +306,7 @@ def _relative(form: _Linear, inner: Inner) -> tuple[Any, Interval]:
 
 
 def _same(body: Sequence[Node], array: str, moving: set[str], ranges: Ranges) -> bool:
-    """Whether the body touches the same elements of an array, whatever values the variables `moving` have."""
+    """Whether the body certainly touches the same elements of an array, whatever values the variables `moving` have."""
     for node in body:
         if isinstance(node, For):
             changes = bool((node.start.symbols() | node.stop.symbols()) & moving)

@@ -27,7 +27,9 @@ class FormulaError(ValueError):
 
 
 class Number(Record):
-    """An exact number. `unit` is empty or one of `answer_units.UNITS`; `written` is the number as it was typed."""
+    """An exact number. `unit`: empty, a unit of `answer_units` or a quotient of such; `written`: the number as it was
+    typed.
+    """
 
     value: Fraction
     unit: str = ""
@@ -169,7 +171,7 @@ def _whole(node: Node) -> bool:
 
 
 def show(node: Node, above: int = 0) -> str:
-    """The formula as text, with the necessary parentheses; `parse` turns it back into the formula."""
+    """The formula as text, with the necessary parentheses; without units, `parse` gives a formula of the same value."""
     match node:
         case Number(value, unit, written):
             if written:
@@ -184,7 +186,7 @@ def show(node: Node, above: int = 0) -> str:
         case Negative(operand):
             text = "-" + show(operand, 21)
             return f"({text})" if above >= 10 else text
-        case Binary("*", left, Number(_, unit, "1")) if unit:  # a unit behind something
+        case Binary("*", left, Number(_, unit, "1")) if unit:  # a unit after something
             inner = show(left)
             text = f"{inner} {unit}" if isinstance(left, Number | Name | Call) else f"({inner}) {unit}"
             return f"({text})" if above > 20 else text

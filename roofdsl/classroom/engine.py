@@ -58,7 +58,9 @@ class Query(Record):
 
 @cache
 def answer(query: Query) -> Node:
-    """The engine's answer. Raises CommandError for a query that makes no sense, InputError for a wrong kernel."""
+    """The engine's answer. Raises CommandError or KeyError for a query that makes no sense, InputError for a wrong
+    kernel.
+    """
     asked = _ASKS.get(query.ask)
     if asked is None:
         raise CommandError(f"there is no quantity `{query.ask}`", f"`ask` is one of {', '.join(_ASKS)}")
@@ -230,7 +232,7 @@ def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
 
 
 def _bound(query: Query) -> Node:
-    """The fewest loads of any order, in elements (docs/bound.md).
+    """A lower bound on the loads of any order, in elements (docs/bound.md).
 
     With `number`, the bound for a cache of S = `number` elements. Otherwise, the leading term in S of the argument
     `which`, which may be omitted if the bound has a single argument.

@@ -26,12 +26,12 @@ from roofdsl.classroom.answer_language import (
 from roofdsl.classroom.answer_units import PLAIN, Dimension, value_of
 
 RANGE = 250
-"""Values lie between 10**-RANGE and 10**RANGE."""
+"""Absolute values other than 0 lie between 10**-RANGE and 10**RANGE."""
 
 MAX_BITS = 40_000
 MAX_EXPONENT = 64
 _DIGITS = 1200
-_SAME_DIGITS = 600  # values that agree to so many digits are the same: far below what RANGE lets them differ by
+_SAME_DIGITS = 600  # values that agree to this many digits are equal: RANGE keeps different ones much further apart
 _BITS_OF_RANGE = 831  # 10**250
 
 Value = Any
@@ -86,7 +86,7 @@ def holds(node: Node, env: Mapping[str, Value]) -> bool:
 
 
 def folded(node: Node) -> Node:
-    """The formula with every part that has a rational value replaced by that number."""
+    """The formula with every part that has a nonnegative rational value replaced by that number."""
     parts: tuple[Node, ...]
     match node:
         case Negative(operand):

@@ -18,7 +18,7 @@ _UNITS = {
     **dict.fromkeys(("peak", "ceiling"), "FLOP/s"),
     "launch": "s",
 }
-"""The unit of the engine's answer to each question."""
+"""The unit of the engine's answer to each question whose answer has a known unit."""
 
 
 def kind_of(text: str, quantities: Mapping[str, Any], symbols: Mapping[str, Any]) -> Dimension | None:

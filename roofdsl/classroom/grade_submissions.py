@@ -247,7 +247,9 @@ def table(grades: Sequence[Grade], exercises: Sequence[Exercise]) -> str:
 
 
 def summary(grades: Sequence[Grade]) -> str:
-    """What a class found hard, as CSV: for every part, the share of right answers and the most frequent feedback."""
+    """What a class found hard, as CSV: for every part, the numbers of right answers and of all answers, and the most
+    frequent feedback on wrong ones. Submissions of which nothing could be graded do not count.
+    """
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["exercise", "part", "right", "answers", "times", "most frequent feedback"])

@@ -72,7 +72,9 @@ def grade_one(
     limits: Limits,
     judging: Judging,
 ) -> Grade:
-    """The grade of one submission; zero points and the reason if the submission or its author cannot be read."""
+    """The grade of one submission; zero points and the reason if the submission, its author or an exercise cannot be
+    read.
+    """
     try:
         who = student if student is not None else ""
         if student is None and metadata is not None:
@@ -159,7 +161,7 @@ def write_zip(path: Path, exercises: Sequence[str], folder: Path | None, key: st
 
 
 def requirements() -> list[str]:
-    """The packages that roofdsl needs, in the installed versions. Raises CommandError if these are not known."""
+    """The packages that roofdsl needs, as its metadata state them. Raises CommandError if these are not known."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:

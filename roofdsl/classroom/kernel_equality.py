@@ -25,8 +25,9 @@ SECONDS = 20.0
 """The time limit in seconds for one run of a student's kernel."""
 
 _ROUNDINGS = 8
-"""The difference that is permitted beyond the reference's bound, for another order of operations: this many roundings
-of the array's largest value."""
+"""The difference that is permitted beyond four times the reference's error bound, for another order of operations: this
+many roundings of the array's largest value.
+"""
 
 _MOST_LOST = 1000
 """The permitted ratio of the student's rounding bound to the permitted difference. It allows sums in another order, but
@@ -47,7 +48,7 @@ def same_results(kernel: Kernel, reference: Kernel, at: Mapping[str, int], seed:
     """Compare both on the same data. If values are chosen (`min`, `max`, `select`), compare them also on data of uneven
     magnitude, in which each array is decisive somewhere. Raises Differs for the first difference.
 
-    Raises CommandError if no result of the reference is accurate enough to decide.
+    Raises CommandError if no result in one of the reference's arrays is accurate enough to decide.
     """
     from roofdsl.codegen.inputs import random_inputs
     from roofdsl.codegen.reference import TakesTooLong
@@ -172,7 +173,7 @@ def expected(
 ) -> tuple[Mapping[str, Any], Outcome]:
     """The random data on which kernels are compared, and the reference's results for them.
 
-    Raises CommandError if, because of rounding, none of the reference's results can be compared.
+    Raises CommandError if, because of rounding, none of the results in one of the reference's arrays can be compared.
     """
     from roofdsl.codegen.inputs import random_inputs
     from roofdsl.codegen.reference import reference as run

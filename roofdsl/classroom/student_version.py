@@ -78,7 +78,9 @@ class VersionPart(Record):
 
 
 def drawn(exercise: Exercise, student: str) -> dict[str, Any]:
-    """The values that a student's version has: the same on every machine, from SHA-256 of exercise and student."""
+    """The values that a student's version has: the same on every machine, from SHA-256 of the exercise, the student and
+    the name of the value.
+    """
     values = {}
     for name, choices in exercise.vary.items():
         values[name] = choices[_hash(exercise.id, student, name) % len(choices)]
@@ -105,7 +107,7 @@ class StudentVersion:
     # ---- names ----
 
     def plain(self, name: str) -> Any:
-        """A drawn value as text; `machine.level` is a field of a table, `type_bytes` the size of a drawn type."""
+        """A drawn value; `machine.level` is a field of a table, `type_bytes` the size of a drawn type."""
         if name not in self.values and name in self.numbers:
             return int(evaluate(self.numbers[name], {}))
         first, *rest = name.split(".")
@@ -321,7 +323,9 @@ class StudentVersion:
             raise self.fail(f"`{when}` cannot be decided: {error}") from None
 
     def _holds(self, when: Node) -> bool:
-        """Whether a condition holds, for all sizes if it mentions any. Raises CommandError if they decide it."""
+        """Whether a condition holds, for all sizes if it mentions any. Raises CommandError if it holds at some sizes
+        only.
+        """
         try:
             found = {holds(when, env) for env in islice(points(self.symbols, whole=True), 4)}
         except (FormulaError, KeyError) as error:

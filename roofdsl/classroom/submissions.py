@@ -104,7 +104,7 @@ def read(path: Path) -> Submission:
     if path.suffix not in (".toml", ".json"):
         raise Unreadable("submit a folder, or answers in TOML or JSON; archives and documents are not opened")
     document = _document(path)
-    # Answers outside tables are to the exercise after which the file is named.
+    # Answers outside tables belong to the exercise that the file is named after.
     alone = {n: v for n, v in document.items() if not isinstance(v, dict)}
     return Submission({**_by_exercise(document), **({path.stem: alone} if alone else {})}, path.parent)
 

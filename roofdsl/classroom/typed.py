@@ -1,4 +1,4 @@
-"""Answers as students type them: the language of `formula`, and what people write instead.
+"""Answers as students type them: the language of `answer_language`, and what people write instead.
 
 `^` is a power, factors side by side are a product, and a unit after a fraction belongs to the whole fraction. A text
 that can be read in two ways (`1/2n`, `7 TFLOPS`) has two readings. An answer is right if one of its readings is.
@@ -100,7 +100,7 @@ def _cut(text: str) -> str:
 
 
 class _Typed(Parser):
-    """The parser of `formula` with products of factors side by side.
+    """The parser of `answer_language` with products of factors side by side.
 
     tight: such a product after `/` is a single divisor. rate: FLOPS is FLOP/s. bare: the next number takes no unit,
     since a unit after it belongs to the whole fraction or power.

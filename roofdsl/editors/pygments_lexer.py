@@ -27,7 +27,7 @@ def _first(names: tuple[str, ...], state: str | None = None) -> tuple[Any, ...]:
 
 
 class RoofLexer(RegexLexer):  # type: ignore[misc, unused-ignore]
-    """Highlights whatever it is given, errors too; a character that the language does not have is an Error token."""
+    """Highlights whatever it is given, errors too; a character that the language does not have is plain text."""
 
     name = "Roof"
     aliases: ClassVar[list[str]] = ["roof"]

@@ -2,7 +2,7 @@
 
     python -m roofdsl.editors.textmate
 
-writes it into the VS Code extension beside this file; a test fails where it was forgotten after a new keyword.
+writes it into the VS Code extension beside this file. A test fails if this was forgotten after a new keyword.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _repository() -> dict[str, Any]:
 
 
 def text() -> str:
-    """The grammar file."""
+    """The text of the grammar file."""
     return json.dumps(grammar(), indent=2, ensure_ascii=False) + "\n"
 
 

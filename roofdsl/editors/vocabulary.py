@@ -1,4 +1,6 @@
-"""The words of the language by what they do, as highlighters tell them apart. All come from the language itself."""
+"""The words of the language, grouped as highlighters color them. Types, functions, units and those keywords that are
+not listed here come from the language itself.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ OPERATORS = ("and", "or", "not")
 INTENTS = ("inout", "in", "out", "temp")
 EXCHANGES = ("collective",)
 EXCHANGE_WORDS = ("among", "over", "by")
-"""A line of a program that names an exchange of devices, and the keywords inside it."""
+"""The line of a program that states an exchange among devices, and the keywords inside it."""
 
 FACT_WORDS = ("rises", "from", "to", "takes", "values", "has", "alpha")
 """Keywords inside an assumption about data: `assume offsets rises from 0 to m`."""

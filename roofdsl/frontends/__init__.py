@@ -1,6 +1,6 @@
 """Other ways in than `.roof` files: each front end reads a file of its language into the same checked tree.
 
-Importing this package registers the front ends; a front end itself is imported when the first of its files is read.
+Importing this package registers those of C and Python; each is imported when the first of its files is read.
 """
 
 from __future__ import annotations

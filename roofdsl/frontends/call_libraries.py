@@ -1,8 +1,9 @@
 """Calls compiled functions on data in files, in a separate process, since a crash of theirs must not end the caller.
 
 Run as a script with the name of a folder. `calls.json` in it lists calls: the library, the function, the `.npz` file of
-its arrays, their names in the order of addresses, and the file for what the call leaves; `given` names arrays that the
-call before has filled, to be taken from its result. Arrays that are written outside are reported in `outside.json`.
+its arrays, their names in the order of addresses, and the file for what the call leaves; `given` names arrays to be
+taken from the file `before`, the result of an earlier call. Arrays that are written outside are reported in
+`outside.json`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""einsum texts: parsed as numpy has them, and as a kernel of its own."""
+"""einsum texts: parsed as numpy reads them, and turned into kernels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _NAMES = "ABDEFGHKLMNOPQRSTUVWXYZ"
 
 
 def parsed(text: str, ranks: Sequence[int] | None = None) -> tuple[list[str], str]:
-    """The letters of each operand and of the result; without `->`, those that occur once, in alphabetical order.
+    """The letters of each operand and of the result. Without `->`, the result has the letters that occur once, in
+    alphabetical order.
 
     ranks: the operands' numbers of dimensions. Raises ValueError with what is wrong.
     """
@@ -46,7 +47,9 @@ def parsed(text: str, ranks: Sequence[int] | None = None) -> tuple[list[str], st
 
 
 def kernel_of(text: str, type_: str = "f64", name: str = "einsum") -> CheckedFile:
-    """A kernel of an einsum text; the size of `i` is `n_i`. Raises InputError, CommandError."""
+    """A kernel of an einsum text; the size of `i` is `n_i`. Raises InputError for a wrong text, CommandError for an
+    unknown type or too many operands.
+    """
     if type_ not in TYPES:
         raise CommandError(f"there is no type `{type_}`", f"the types are {', '.join(TYPES)}")
     source = Source("<einsum>", text)

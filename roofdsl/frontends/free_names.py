@@ -1,4 +1,4 @@
-"""Names of a kernel that its language leaves free."""
+"""Names that are still free in a kernel."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _alike(first: tree.For, second: tree.For) -> int:
 
 
 def _rest(loop: tree.For, depth: int) -> tuple[tree.Item, ...]:
-    """The contents of the first loops."""
+    """What is inside the first `depth` loops."""
     if len(loop.clauses) == depth:
         return loop.body
     return (tree.For(loop.clauses[depth:], False, loop.body, loop.span),)
@@ -231,7 +231,9 @@ def _moves(subscript: tree.Expr, loop: str, loops: Sequence[str]) -> bool:
 def _contracted(
     items: Sequence[tree.Item], name: str, type_: str, types: Mapping[str, str], total: int
 ) -> tuple[list[tree.Item], bool] | None:
-    """The statements with a scalar in place of a temporary, and whether it is declared; None if that is unsafe."""
+    """The statements with a scalar in place of a temporary, and whether it is declared (otherwise it is a `let`); None
+    if that is unsafe.
+    """
     for k, item in enumerate(items):
         if not _touches(item, name):
             continue

@@ -70,7 +70,9 @@ class Facts:
         return known
 
     def _without_quotients(self, value: Poly) -> Poly | None:
-        """An upper bound of `value`: quotients and remainders of loop variables take their greatest values."""
+        """An upper bound of `value`: quotients and remainders of loop variables take their greatest values, or 0 where
+        they are subtracted.
+        """
         variables = {r.var for r in self.ranges}
         total = Poly({})
         for m, c in value.terms.items():
@@ -85,7 +87,7 @@ class Facts:
                 if top is None:
                     return None
                 total += quotient("//", top, atom.by) * c
-            # the subtracted part is at least 0, since only nonnegative values are divided
+            # a subtracted part counts as 0: this holds if the dividend is never negative
         return total
 
 
@@ -94,7 +96,9 @@ class _Proof:
         self.ranges, self.steps = ranges, 0
 
     def not_negative(self, value: Poly, depth: int) -> bool:
-        """Replaces each variable, from the innermost of `depth` on, by a bound that makes the value smaller."""
+        """Proves it by replacing each of the first `depth` variables, the innermost first, by a bound that makes the
+        value smaller.
+        """
         self.steps += 1
         if self.steps > _MOST_STEPS:
             return False
@@ -123,7 +127,7 @@ def _positive(value: Poly) -> bool:
             if atom.op == "%":  # at most by - 1
                 return _positive(rest + c * (atom.by - 1))
             return _positive(rest * atom.by + atom.of * c)  # by * (of // by) is at most of
-    shifted = value.put({name: Poly.name(name) + 1 for name in _plain(value)})  # each is 1 + something
+    shifted = value.put({name: Poly.name(name) + 1 for name in _plain(value)})  # each is 1 plus a nonnegative number
     return all(c >= 0 and all(map(_is_positive_atom, m)) for m, c in shifted.terms.items())
 
 

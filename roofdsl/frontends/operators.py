@@ -8,7 +8,7 @@ LEVELS = {"+": 1, "-": 1, "*": 2, "/": 2, "//": 2, "%": 2, "**": 4}
 
 
 def grouped(e: tree.Expr, level: int) -> tree.Expr:
-    """The text, in parentheses if it binds less tightly than `level`."""
+    """The expression, in parentheses if it binds less tightly than `level`."""
     return e if level_of(e) >= level else tree.Group(e, e.span)
 
 

@@ -1,6 +1,6 @@
 """Integer expressions in normal form: sums of products of names, and of quotients and remainders by numbers.
 
-Front ends compute with these, put values in for names, and write them as `.roof` text in the order they were met.
+Front ends compute with these, put values in for names, and turn them into expressions of the language.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Poly:
         return frozenset(found)
 
     def is_affine_in(self, names: Iterable[str]) -> bool:
-        """Whether the names are multiplied only by numbers."""
+        """Whether the names, and quotients that contain them, are multiplied only by numbers."""
         wanted = frozenset(names)
         return all(len(m) == 1 or not (Poly({m: 1}).names & wanted) for m in self.terms if m)
 
@@ -144,7 +144,7 @@ class Poly:
 
 
 def as_poly(value: Poly | int) -> Poly:
-    """The polynomial of a number."""
+    """The polynomial itself, or that of a number."""
     return value if isinstance(value, Poly) else Poly.number(value)
 
 

@@ -2,7 +2,7 @@
 
 A front end gives a way to run the user's function and one to run the generated code of the kernel that it has read; the
 sizes, the data and the comparison are chosen here. Both follow the same order of operations, so the results are the
-same in every bit, unless the front end says that some operation is rounded otherwise (`fma`).
+same in every bit, unless the front end says that an operation is rounded otherwise (C's `fma`).
 """
 
 from __future__ import annotations
@@ -121,9 +121,10 @@ def _differs(found: _Difference, case: Case, way: str) -> CommandError:
 
 
 def sizes_of(kernel: Kernel) -> list[dict[str, int]]:
-    """Some small values of the parameters for which assumptions hold and no subscript leaves its array.
+    """Up to _MOST_CASES small values of the parameters for which assumptions hold and no subscript leaves its array in
+    the first _MOST_STEPS statements and iterations.
 
-    Raises CommandError if none of those tried are such.
+    Raises CommandError if none of the values tried are such, and for arrays that are too large.
     """
     found: list[dict[str, int]] = []
     for values in _SIZES:

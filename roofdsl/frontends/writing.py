@@ -36,7 +36,7 @@ class Writing:
 
     @contextmanager
     def within(self, facts: Facts) -> Iterator[None]:
-        """The additional facts hold inside the context."""
+        """Inside the context, `facts` take the place of the present facts."""
         before, self.facts = self.facts, facts
         try:
             yield

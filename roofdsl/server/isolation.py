@@ -3,8 +3,8 @@ no programs.
 
 A *nursery* process is forked before anything else happens in the server. It has imported the analyses, has one thread,
 and only forks a child for each call, so a call costs a fork instead of a start of Python. An audit hook (PEP 578),
-which Python code cannot remove, restricts the child: it opens no files except those under the root, roofdsl's own and
-Python's, starts no program and opens no connection.
+which Python code cannot remove, restricts the child: it opens no files except those under the root, roofdsl's own,
+Python's and a few of the system, starts no program and opens no connection.
 
 Later calls reuse what earlier ones derived: an on-disk cache (`roofdsl.store`) in a folder that lives as long as the
 nursery.
@@ -80,7 +80,8 @@ class Answer(Record):
         return {"error": self._failure()}
 
     def _failure(self) -> dict[str, Any]:
-        """Of a command that ended without telling why, the status alone says that something went wrong."""
+        """The error that the command reported as JSON on its last line; otherwise whatever it wrote to standard error.
+        """
         try:
             failure = json.loads(self.err.strip().rpartition("\n")[2])
             return {"status": self.status, "message": failure["message"][-4000:], "help": failure["help"]}
@@ -220,7 +221,8 @@ def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files:
 
 
 def _confine(folder: Path, root: Path | None, kept: Path) -> None:
-    """From here on, this process opens no files elsewhere, starts no program and opens no connection.
+    """From here on, this process opens only files in these folders and a few of the system, starts no program and opens
+    no connection.
 
     This cannot be undone.
     """

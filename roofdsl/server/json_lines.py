@@ -57,7 +57,9 @@ def _refused(number: object, message: str, help: str = "") -> dict[str, Any]:
 
 
 def _hover(nursery: Nursery, root: Path | None, given: dict[str, Any]) -> dict[str, Any]:
-    """The derivation of the kernel that contains `line` (from 1). Raises CommandError if there is none."""
+    """The derivation of the kernel that contains `line` (from 1). Raises CommandError if there is none, or no `text` or
+    `line`.
+    """
     text, line = given.get("text"), given.get("line")
     if not isinstance(text, str) or type(line) is not int:
         raise CommandError("hover needs `text` and `line`, a whole number from 1")

@@ -42,7 +42,7 @@ def resource_text(address: str) -> str:
 
 
 def _language() -> str:
-    """A reference short enough for a conversation: the grammar, with a kernel and a machine as examples."""
+    """A reference short enough for a conversation: a kernel as an example, and the grammar."""
     from roofdsl.lang.grammar import text
     from roofdsl.machine.find import find_model
 

@@ -16,7 +16,7 @@ EXAMPLE = "matmul", {"n": 20}, "v100"
 
 
 def preparations() -> Iterator[bool]:
-    """Each `next` executes one step, of at most about a second, and gets True."""
+    """At each `next`, executes one step of at most about a second, and yields True."""
     for step in _steps():
         with suppress(Exception):  # a call that needs this will report what is wrong
             step()

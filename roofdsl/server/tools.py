@@ -130,8 +130,8 @@ class Question(Record):
 
 
 def question(name: str, given: Mapping[str, Any], root: Path | None) -> Question:
-    """The command line of a call. Raises CommandError for an unknown tool or argument, a wrong value, and a path
-    outside the root.
+    """The command line of a call. Raises CommandError for an unknown tool or argument, a missing or wrong value, and a
+    path outside the root.
     """
     tool = BY_NAME.get(name)
     if tool is None:
@@ -168,7 +168,9 @@ def _text(value: object, name: str) -> str | None:
 
 
 def _subject(given: Mapping[str, Any], text: str | None, root: Path | None) -> str:
-    """The command line's FILE argument. Raises CommandError unless there is either a `text` or a `file`."""
+    """The command line's FILE argument. Raises CommandError unless there is either a `text` or a `file`, and for a
+    wrong `name`.
+    """
     file, name = _text(given.get("file"), "file"), _text(given.get("name"), "name")
     if (text is None) == (file is None):
         raise CommandError(

@@ -9,7 +9,7 @@ from roofdsl.lang.record import Record
 from roofdsl.sol.floor import Floor, FloorTerm
 
 NEAR = Fraction(1, 4)
-"""A time within this share of the floor is called near it."""
+"""A time is called near the floor if it exceeds the floor by at most this share of it."""
 
 Verdict = Literal["impossible", "near the floor", "possible"]
 

@@ -171,7 +171,7 @@ def _notes(bound: LowerBound | None) -> tuple[str, ...]:
 
 
 def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front], tuple[int, str]]) -> list[FloorTerm]:
-    """A term for each boundary behind a cache, or for that of the memory on a machine without caches.
+    """A term for the boundary in front of each cache and of the memory.
 
     once: the bytes that must be loaded and stored across every boundary. needed: gives, for what is in front of a
     boundary, the bytes that any order must load across it, and the argument for them. Code of cores may bypass the
@@ -193,7 +193,7 @@ def level_terms(machine: Machine, once: tuple[int, int], needed: Callable[[Front
 
 
 def _level_term(at: Cache | Memory, moved: tuple[int, int], argument: str, past: Fraction | None) -> FloorTerm:
-    """The term of one boundary, across which so many bytes must be loaded and stored."""
+    """The term of one boundary. moved: the bytes that must be loaded and stored across it."""
     loads, stores = moved
     rate = at.bandwidth_bytes_per_s
     fastest = rate if past is None else max(rate, past)  # only the memory has any stores then

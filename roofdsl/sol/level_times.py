@@ -17,7 +17,7 @@ Times = tuple[tuple[str, Fraction], ...]
 
 
 def level_times(machine: Machine, moved: Sequence[Moved]) -> Times:
-    """Seconds of each level, nearest first, and of the levels that take turns, if the machine has some.
+    """Seconds of each level, nearest first, and of the levels that take turns, if there are any.
 
     moved: the bytes across the boundary of each cache, and then of the memory.
     """

@@ -122,7 +122,7 @@ def _nested(products: Products, machine: Machine) -> ProductTiles | None:
     from roofdsl.bounds.tiles import NoTiling, written
 
     width = max(max(p.left, p.right, p.held) for p in products.grouped.products)
-    # of every element: the blocks then fit, and no fewer bytes move
+    # every element counts as the widest one, so the blocks fit; smaller blocks move no fewer bytes
     held = [CORE_REGISTERS_BYTES // width, *(c.size_bytes // width for c in machine.caches)]
     growing = [k for k, size in enumerate(held) if k == 0 or size > max(held[:k])]
     moved: list[Moved] = [(0, 0)] * len(held)
@@ -195,7 +195,7 @@ def _in_waves(
 
 
 def _fitted(p: GroupedProduct, rows: int, columns: int) -> tuple[int, int]:
-    """A block of the same area that is no wider or higher than the result."""
+    """A block of the same area, with the width or the height of the result if it exceeds one of them."""
     if columns > p.columns:
         return rows * columns // p.columns, p.columns
     return (p.rows, rows * columns // p.rows) if rows > p.rows else (rows, columns)

@@ -106,7 +106,7 @@ def _offsets(element: Element, loops: tuple[For, ...]) -> tuple[int, ...] | None
 
 
 def _skew(sweeps: tuple[Sweep, ...]) -> int | None:
-    """The least skew with which no dependence points backwards; None if points of one sweep depend on each other."""
+    """A skew with which no dependence points backwards; None if points of one sweep depend on each other."""
     largest = 0
     for k, writing in enumerate(sweeps):
         for write in (a for a in writing.accesses if a.is_write):

@@ -58,7 +58,7 @@ def _lets(phases: Sequence[tuple[tree.Item, ...]]) -> set[str]:
 
 
 class _Nest:
-    """Writes the loops, outermost first; `places` and `time` are the loops over tiles around what is written next."""
+    """Writes the loops over tiles, outermost first, and the sweeps inside them."""
 
     def __init__(self, sweeps: Sweeps, tiles: Sequence[Tile], taken: set[str]) -> None:
         self.sweeps, self.tiles, self.taken = sweeps, tiles[::-1], set(taken)

@@ -165,12 +165,12 @@ def _moves(at: Grid, steps: int) -> int:
 
 
 def _row(places: int, array: Array, line: int) -> int:
-    """At most the bytes of the lines that `places` consecutive elements touch, wherever they begin."""
+    """An upper bound on the bytes of the lines that `places` consecutive elements touch, wherever they begin."""
     return (places * array.type.bytes + 2 * line - 2) // line * line
 
 
 def held_bytes(at: Grid, tile: Tile, line: int) -> int:
-    """At most the bytes of all lines that a tile touches; for a stream, of those that it uses again."""
+    """An upper bound on the bytes of all lines that a tile touches; for a stream, of those that it uses again."""
     low, high = at.sweeps.reach
     moves = _moves(at, tile.steps)
     reach = [min(n, tile.side + moves + high - low) for n in at.shape]
@@ -180,7 +180,7 @@ def held_bytes(at: Grid, tile: Tile, line: int) -> int:
 
 
 def tile_bytes(at: Grid, tile: Tile, line: int) -> Moved:
-    """At most the bytes that all tiles of that size load and store: the lines that each of them touches."""
+    """An upper bound on the bytes that all tiles of that size load and store: the lines that each of them touches."""
     rows, last, tiles = 1, 0, 0
     for d in range(len(at.extents)):
         inside = [at.shape[0]] if tile.stream and d == 0 else _places(at, tile, d)

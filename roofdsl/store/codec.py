@@ -34,7 +34,9 @@ class Damaged(Exception):
 
 
 def fields_of(kind: type) -> tuple[str, ...] | None:
-    """The names of all fields of a record or dataclass, in the order of its constructor; None for other classes."""
+    """The names of all fields of a record or dataclass, in the order of its constructor; None for other classes, and
+    for a dataclass with fields that its constructor does not take.
+    """
     if issubclass(kind, Record):
         return kind.__match_args__
     found: Mapping[str, Any] | None = getattr(kind, "__dataclass_fields__", None)
@@ -58,7 +60,7 @@ class _Writer:
         self.known = {id(value): name for name, value in known.items()}
         self.nodes: list[list[Any]] = []
         self.classes: dict[tuple[str, ...], int] = {}
-        self.places: dict[int, tuple[int, object]] = {}  # by identity; kept, so that no other takes its id
+        self.places: dict[int, tuple[int, object]] = {}  # by id; kept alive, so that no other value gets the same id
 
     def child(self, value: Any) -> Any:
         """A plain value itself, otherwise `[number of its node]`."""
@@ -175,8 +177,8 @@ def _class(module: str, name: str, *names: str) -> type:
 
 
 def meaning(value: object) -> str:
-    """A text that is the same for equal values and differs for others. It omits fields that do not take part in
-    equality (positions in a file). Raises NotStorable.
+    """A text that is the same for equal values of the same types and differs for others; a list counts as a tuple. It
+    omits fields that do not take part in equality (positions in a file). Raises NotStorable.
     """
     out: list[str] = []
     _mean(value, out)

@@ -20,7 +20,7 @@ AGAIN = 1.25
 """A result that was cut short is found anew if there is this many times as much time as it had."""
 
 MOST = 256
-"""Results cut short that a process remembers."""
+"""The maximum number of results cut short that a process remembers."""
 
 
 class Limit(Record):

@@ -1,7 +1,7 @@
 """Entries of the cache as files: whole or absent, verified by a checksum, limited in number and size.
 
 An entry that is damaged, truncated, unreadable or of another format counts as absent. If nothing can be written,
-nothing is kept. No function here raises an error because of what it finds on disk.
+nothing is kept. Only `clear` raises an error because of what it finds on disk.
 """
 
 from __future__ import annotations
@@ -127,7 +127,9 @@ def kept(root: Path) -> Kept:
 
 
 def clear(root: Path) -> Kept:
-    """Remove every entry, and no other file; returns what was removed. Raises OSError if an entry cannot be removed."""
+    """Remove every entry and half-written file, and no other file; returns the number of entries and all bytes removed.
+    Raises OSError if a file cannot be removed.
+    """
     removed = [0, 0]
     for shard in _shards(root):
         for _, size, path in _files(shard):

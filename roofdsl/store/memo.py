@@ -28,7 +28,7 @@ FOR_MACHINES = ("machine", "codegen", "incore", "predict", "sol")
 """The packages whose source determines a result for a machine, in addition."""
 
 MOST_MEANINGS = 32
-"""Kernels whose meaning is not written anew."""
+"""The number of kernels whose meanings are remembered."""
 
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
 
@@ -69,7 +69,8 @@ class Question(NamedTuple):
 
 
 def question(what: str, kernel: Record, options: tuple[object, ...], further: tuple[str, ...] = ()) -> Question | None:
-    """The question that `recall` asks; None if the cache is off, or if it cannot be written down.
+    """The question that `recall` asks; None if the cache is off or has no folder, if our source is not in plain files,
+    or if the question cannot be written down.
 
     further: the packages outside STAGES whose source determines the answer, too.
     """
@@ -99,7 +100,9 @@ def keep(asked: Question, result: object, *, for_a_day: bool) -> None:
 
 
 _meant: dict[int, tuple[Record, str]] = {}
-"""The meanings of the last kernels, by their identity; the kernels are kept, so that no other takes it."""
+"""The meanings of the last kernels, by their identity; the kernels are kept alive, so that no other gets the same
+identity.
+"""
 
 
 def meaning_of(kernel: Record) -> str:
@@ -172,7 +175,7 @@ def environment(stages: tuple[str, ...] = STAGES) -> str | None:
 
 
 def _sources(folder: Path) -> Iterator[Path]:
-    """The Python files in a folder and in those in it, in an order that is always the same. Raises OSError."""
+    """The Python files in a folder and its subfolders, in an order that is always the same. Raises OSError."""
     for name in sorted(os.listdir(folder)):
         if name.endswith(".py"):
             yield folder / name

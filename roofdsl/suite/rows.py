@@ -128,7 +128,7 @@ def _row(subject: Subject, machine: Machine, options: Options, tell: Tell) -> No
 
 
 def _with_bound(row: Row, kernel: Kernel, machine: Machine) -> Row:
-    """The row with the lower bound on loads."""
+    """The row with the lower bound on loads, or with a note that says why there is none."""
     from roofdsl.bounds.bound import bound
 
     sizes = [a.type.bytes for a in kernel.arrays if not a.is_scalar]
@@ -214,6 +214,8 @@ def _shown(form: Cases) -> tuple[str, ...]:
 
 
 def largest(terms: Sequence[Any]) -> list[Any]:
-    """The distinct nonzero expressions (sympy, in positive symbols) that are not below another one at every size."""
+    """The distinct nonzero expressions (sympy, in positive symbols) that are not proven to be below another at all
+    sizes.
+    """
     found = list(dict.fromkeys(term for term in terms if term != 0))
     return [term for term in found if not any((other - term).is_positive for other in found)]

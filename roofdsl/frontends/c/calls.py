@@ -33,6 +33,7 @@ class Calls:
             returns = bool(items) and isinstance(items[-1], c_ast.Return)
             self.statements.block(items[:-1] if returns else items)
             given = items[-1].expr if returns else None
+            # the returned value is not used, but what it calls or changes has to be refused
             if given is not None and any(isinstance(p, _EFFECTS) for p in walk(given)):
                 self.values.value(given)
 

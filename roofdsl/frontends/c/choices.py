@@ -22,7 +22,9 @@ class Choices:
         self.context, self.conditions, self.scoped = context, conditions, scoped
 
     def write(self, condition: Condition, node: Any) -> None:
-        """Raises Refused for loops in the `if`, and for elements that only one branch stores."""
+        """Writes an `if`. Raises Refused for loops in it, and for elements unless both branches assign the same targets
+        in the same order.
+        """
         context = self.context
         before = dict(context.env)
         first = self._way(node.iftrue, node)

@@ -15,7 +15,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 
 _TURNED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
-_EXACT = 2**24  # integers below are exact in every floating-point type that C converts them to
+_EXACT = 2**24  # integers below it are exact in float and in double
 
 
 class Data(Record):

@@ -75,7 +75,7 @@ class Learnt:
 
     def __init__(self) -> None:
         self.data: set[object] = set()  # integers whose values depend on data
-        self.stored: set[object] = set()  # scalars that are no `let`
+        self.stored: set[object] = set()  # scalars that cannot be a `let`
         self.shapes: dict[object, tuple[Poly, ...]] = {}  # inner dimensions of arrays with linear subscripts
         self.single: set[object] = set()  # pointers that are used for one value only
 
@@ -103,9 +103,9 @@ class Context(Writing):
         self.variables: dict[object, Variable] = {}
         self.parameters: dict[str, Span] = {}  # names of integers, in the order of their use
         self.dims: dict[Variable, tuple[Poly | None, ...]] = {}  # None for a dimension that a declaration leaves open
-        self.apart: dict[Variable, set[Variable]] = {}  # `restrict` pointers, and arrays that they may point into
+        self.apart: dict[Variable, set[Variable]] = {}  # pointers of the file, and arrays that they may point into
         self.declared: dict[Variable, str] = {}  # arrays and scalars that are used
-        self.changing: list[set[str]] = []  # names that are assigned somewhere, by function
+        self.changing: list[set[str]] = []  # names assigned anywhere in each function being read
         self.lets: dict[Variable, Value] = {}
         self.inner: set[str] = set()  # names of `let`s and loops ever used
         self.active: list[set[str]] = [set()]  # those visible here, by block
@@ -193,7 +193,9 @@ class Context(Writing):
         return Value(type_, type_, tree.Ref(self.top_name(variable), self.spans(node)))
 
     def state(self, variable: Variable) -> State | Value | None:
-        """The known state of a variable; a pointer or array that was never changed points at itself."""
+        """The known state of a variable; a pointer or array that was never changed points at itself. An integer that
+        was never set becomes a parameter, unless it is local. None for a scalar that is kept in the kernel.
+        """
         found = self.env.get(variable)
         if found is not None:
             return found

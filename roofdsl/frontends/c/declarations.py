@@ -60,7 +60,9 @@ def _place(node: Any) -> tuple[int, int]:
 
 
 def first_intents(context: Context, needed: set[Variable]) -> tuple[dict[Variable, str], dict[Variable, str]]:
-    """The intents if nothing is read before it is written, and the intents otherwise."""
+    """The intents if nothing is read before it is written; and, for what is both written and read, the intents
+    otherwise.
+    """
     used = uses(context.out)
     first: dict[Variable, str] = {}
     otherwise: dict[Variable, str] = {}
@@ -113,7 +115,9 @@ def shape(context: Context, variable: Variable) -> tuple[tree.Expr, ...]:
 
 
 def _linear(context: Context, variable: Variable, accesses: list[Access], dim: Poly | None) -> tuple[Poly, ...]:
-    """The inner dimensions of an array with linear subscripts, recorded for the next run; () if there are none."""
+    """The inner dimensions of an array with linear subscripts; () if there are none. Raises Again if they are new: the
+    next run reads the subscripts with them.
+    """
     learnt = context.learnt
     if variable.key in learnt.shapes:
         return learnt.shapes[variable.key]

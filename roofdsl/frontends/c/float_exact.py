@@ -13,7 +13,9 @@ def is_float(number: float) -> bool:
 
 
 def is_exact(e: tree.Expr | None) -> bool:
-    """Whether an expression of numbers and loop variables has the same value in float and in double."""
+    """Whether an expression of numbers and loop variables has the same value in float and in double, as long as its
+    integers stay below 2**24.
+    """
     match e:
         case tree.Number(_, value):
             return is_float(float(value))

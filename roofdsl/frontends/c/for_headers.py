@@ -20,7 +20,8 @@ _WHILE = "write `for (i = lo; i < hi; i += step)` with bounds of loop variables 
 
 
 class Header(Record):
-    """`variable` runs from `start` by `step` while it is below each of `stops` (above, if `step` is negative).
+    """`variable` runs from the largest of `starts` by `step` while it is below each of `stops` (above, if `step` is
+    negative).
 
     `declares`: the header declares the counter. `before` and `after`: other parts of the header, to be executed before
     the loop and at the end of each iteration.
@@ -172,7 +173,7 @@ class Headers:
         return step
 
     def _stops(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
-        """The values that the counter is less than (greater than, if it counts down)."""
+        """The values below which the counter stays (above which, if it counts down)."""
         if isinstance(node, c_ast.BinaryOp) and node.op == "&&":
             left = self._stops(node.left, name, down, variable)
             return (*left, *self._stops(node.right, name, down, variable))

@@ -192,14 +192,18 @@ class _Writer:
                 lines.append(f"{self.print.visit(item)};")
 
     def _is_kept(self, item: Any) -> bool:
-        """Whether a statement before the region sets an integer or a pointer to a known value."""
+        """Whether a statement before the region sets a variable that the region needs and that is no argument of the
+        library, to the value of a simple expression.
+        """
         if not isinstance(item, c_ast.Assignment) or not isinstance(item.lvalue, c_ast.ID) or not _is_simple(item):
             return False
         own = {v.name for _, v in (*self.reading.names, *self.reading.parameters)}
         return item.lvalue.name in self.wanted and item.lvalue.name not in own
 
     def _locals(self) -> list[Any]:
-        """The declarations and assignments around the region that it needs; `wanted` contains the names they use."""
+        """The declarations and assignments around the region that it needs; the names that they use are added to
+        `wanted`.
+        """
         region = self.reading.region
         if not region.marked:
             return []
@@ -279,7 +283,7 @@ def _defined(node: Any) -> set[str]:
 
 
 def _is_simple(node: Any) -> bool:
-    """Whether an expression calls no function and reads no structure."""
+    """Whether an expression calls no function, reads no structure and is no list of initial values."""
     return not any(isinstance(p, c_ast.FuncCall | c_ast.StructRef | c_ast.InitList) for p in walk(node))
 
 
@@ -292,7 +296,7 @@ def _unnamed(type_: Any) -> Any:
 
 
 def _prototype(name: str) -> str:
-    """The declaration of a function of C's library."""
+    """The declaration of a function of C's library; empty for a function that is not known here."""
     if name in _MEMORY:
         return _MEMORY[name]
     single = name.endswith("f") and (name[:-1] in FUNCTIONS or name[:-1] in _KNOWN)

@@ -121,7 +121,7 @@ class _Run:
         return whole_kernel
 
     def _enumerators(self) -> None:
-        """Names of `enum`s: each is a number, one more than the one before where nothing else is said."""
+        """Names of `enum`s: each is a number, one more than the one before unless a value is given."""
         context = self.context
         for node in context.program.enums:
             following = Poly.number(0)
@@ -133,7 +133,7 @@ class _Run:
                 following = value + 1
 
     def _global(self, variable: Variable, node: Any) -> None:
-        """A variable of the file: a constant where it is one, else known by its name."""
+        """A variable of the file: notes the value of a constant integer, and the dimensions of an array."""
         if variable.type.is_plain and variable.type.is_integer and variable.type.const and node.init is not None:
             value = self.values.value(node.init)
             if value.poly is not None:

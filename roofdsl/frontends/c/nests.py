@@ -184,7 +184,9 @@ class Nests:
     def _begins(
         self, v: Variable, end: State | None, symbol: Poly, moving: frozenset[str], count: Poly | None
     ) -> State:
-        """The value at the beginning of an iteration, if each iteration adds the same. moving: names that change."""
+        """The value at the beginning of an iteration, if each iteration adds the same amount. moving: names that
+        change.
+        """
         before = self.context.state(v)
         offset = end.subscripts[-1] if isinstance(end, Pointer) else end
         if not isinstance(offset, Poly):
@@ -216,7 +218,7 @@ class Nests:
     ) -> None:
         """The known state after the loop."""
         context = self.context
-        runs = self._runs(replace(header, stops=tuple(s + 1 for s in header.stops)))  # at least no time
+        runs = self._runs(replace(header, stops=tuple(s + 1 for s in header.stops)))  # start <= stop
         simple = len(header.starts) == len(header.stops) == 1 and header.step.value == 1
         if not header.declares:
             known = simple and runs and self.follower.is_followed(header.variable)
@@ -236,7 +238,7 @@ class Nests:
 def _nested(clause: tree.Clause, body: list[tree.Item], parallel: int, span: Span) -> tree.For:
     """The loop around a body, on one line with an inner loop that is the whole body.
 
-    parallel: the number of parallel loops, from this one on.
+    parallel: the number of parallel loops, starting with this one.
     """
     inner = body[0] if len(body) == 1 else None
     if not isinstance(inner, tree.For):

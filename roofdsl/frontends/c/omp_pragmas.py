@@ -13,7 +13,10 @@ _KNOWN = frozenset(("parallel", "for", "simd", "target", "teams", "distribute", 
 
 
 class Directive(Record):
-    """`loops`: the number of parallel loops, from the next one on; 0 if iterations are not declared independent."""
+    """`loops`: the number of parallel loops, starting with the next one; 0 if iterations are not declared independent.
+
+    `parallel`: it is one of OpenMP's, and has to stand before a loop.
+    """
 
     text: str
     node: Any

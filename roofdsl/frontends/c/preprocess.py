@@ -64,7 +64,9 @@ class Preprocessed(Record):
 
 
 def preprocess(source: Source, options: Options) -> Preprocessed:
-    """The preprocessed file. Raises InputError for errors of the preprocessor."""
+    """The preprocessed file. Raises InputError for errors of the preprocessor, CommandError if it does not run or does
+    not say where the errors are.
+    """
     own = os.path.dirname(source.name) or "."
     folders = [own, *options.folders]
     with tempfile.TemporaryDirectory(prefix="roofdsl-c-") as stubs:
@@ -120,7 +122,7 @@ def _by_compiler(compiler: str, source: Source, folders: list[str], options: Opt
 
 
 def _faults(source: Source, messages: str) -> Exception:
-    """The preprocessor's errors at the lines that they name."""
+    """The preprocessor's errors at the lines that they name; a CommandError if they name none."""
     found = []
     for file, line, column, message in _FAULT.findall(messages):
         own = file == source.name

@@ -54,7 +54,9 @@ def read(path: str, name: str | None = None) -> CheckedFile:
 
 
 def readings(path: str, name: str | None = None) -> list[tuple[Reading, CheckedKernel]]:
-    """Like `read`, with the source of each kernel."""
+    """The kernels that `read` gives, each with its reading. Raises what `read` does, for the first function with an
+    error.
+    """
     reader = _Reader(standard_input() if path == "-" else read_source(path))
     return [reader.kernel(region)[:2] for region in reader.regions(name)]
 
@@ -113,7 +115,9 @@ class _Reader:
     # ---- which functions ----
 
     def regions(self, name: str | None) -> list[Region]:
-        """The function of that name; without a name, those with a marked region, or those with loops."""
+        """The function of that name; without a name, those with a marked region, or else those with loops except
+        `main`: of these, the ones that no other function calls, if there are any.
+        """
         functions = self.program.functions
         if name is not None:
             if name not in functions:

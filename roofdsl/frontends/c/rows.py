@@ -19,7 +19,7 @@ _OPERATIONS = 20_000_000
 
 
 def require_rows_kept(context: Context, kernel: tree.Kernel) -> None:
-    """Raises Refused if a subscript passes the end of its row at every size, in an execution that happens."""
+    """Raises Refused if a subscript passes either end of its row at every size, in an execution that happens."""
     for access in context.accesses:
         dims = context.dims.get(access.array, ())
         if access.array.key in context.learnt.shapes:
@@ -44,7 +44,9 @@ def _passes(access: Access, subscript: Poly, dim: Poly) -> bool:
 
 
 def _is_attained(context: Context, kernel: tree.Kernel, access: Access) -> bool:
-    """Whether an execution at some size reaches it; steps and conditions may prevent that."""
+    """Whether an execution at some size reaches it; steps and conditions may prevent that. True if this takes too long
+    to find out.
+    """
     from roofdsl.checks.subscripts import check_bounds
     from roofdsl.sets.library import LibraryFailure, TooHard, limited
 

@@ -19,7 +19,7 @@ from roofdsl.lang.record import Record
 class Region(Record):
     """`items` are the statements of the region; `path` the blocks and loops around them, outermost first.
 
-    `after`: names that are read after the region, or again in a loop around it. `marked`: by `#pragma scop`.
+    `after`: names that occur after the region in the text of the function. `marked`: by `#pragma scop`.
     """
 
     function: Any
@@ -145,7 +145,7 @@ def _mentioned(node: Any, context: Context) -> set[Variable]:
 
 
 def targets_of_globals(context: Context) -> None:
-    """Records the arrays of the file to which any function sets its pointers."""
+    """Records the arrays into which any function lets the pointers of the file point."""
     bodies = [f.body for f in context.program.functions.values()]
     sets = [p for body in bodies for p in walk(body) if isinstance(p, c_ast.Assignment)]
     for variable in context.scopes.levels[0].values():

@@ -60,7 +60,7 @@ class Statements:
     def statement(self, node: Any, parallel: int = 0) -> None:
         """One statement; it is written once for each outcome of the known conditions inside its expressions.
 
-        parallel: the number of loops, from this one on, that a pragma declares parallel.
+        parallel: the number of loops, starting with this one, that a pragma declares parallel.
         """
         context = self.context
         env, out, accesses, active = dict(context.env), len(context.out), len(context.accesses), set(context.active[-1])

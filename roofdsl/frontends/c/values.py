@@ -94,7 +94,9 @@ class Values:
                 raise Refused("c-statement", "this expression is not supported", node)
 
     def to(self, value: Value, type_: str, node: Any) -> Value:
-        """A value converted to the type in which it is stored, as C does silently; the store itself converts."""
+        """The value, unchanged: the store itself converts it to `type_`, as C does. Raises Refused if that would lose a
+        fraction or an imaginary part, or if the language would round differently.
+        """
         if value.type == type_ or value.poly is not None:
             return value
         self.exact(value, type_, node)
@@ -171,7 +173,7 @@ class Values:
         return type_.base
 
     def cast(self, value: Value, to: str, node: Any) -> Value:
-        """`(to) value`, if that changes no value that the language would keep."""
+        """`(to) value`. Raises Refused if the cast changes a value that the language would keep."""
         if value.type == to:
             return value
         if is_integer(to):
@@ -324,7 +326,9 @@ class Values:
         return self.functions.value(name, node)
 
     def learn_data(self, need: NeedsData) -> Again:
-        """Records that an integer is data. Raises Refused if that is already known."""
+        """Records that an integer is data, and returns the exception to raise. Raises Refused if that is already known,
+        and for an argument.
+        """
         variable = need.variable
         if variable.key in self.context.learnt.data or variable.place == "parameter":
             message = f"the value of `{variable.name}` is not known here: {need.why}"

@@ -138,7 +138,7 @@ class Bindings:
         context.frame.env[name] = context.scalar(buffer, node)
 
     def _joined(self, name: str, known: tuple[str, bool], found: Value, node: ast.AST) -> tuple[str, bool]:
-        """The type of a scalar that has had this type and now gets that value."""
+        """The type of a scalar whose type was `known` and which now gets the value `found`."""
         (a, a_weak), b, b_weak = known, found.type, found.weak
         if a == b:
             return a, a_weak and b_weak

@@ -20,7 +20,9 @@ class Call(Record):
     node: ast.Call
 
     def bound(self, context: Context, names: Sequence[str], least: int) -> dict[str, Any]:
-        """Arguments by name, without those that are missing or None. Raises Refused for others."""
+        """The arguments by name, without those that are None. Raises Refused for other arguments, and if one of the
+        first `least` is missing.
+        """
         short = self.name.removeprefix("numpy.")
         found: dict[str, Any] = {}
         if len(self.args) > len(names):

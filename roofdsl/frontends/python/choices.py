@@ -23,7 +23,9 @@ class Choices:
         self.context, self.expressions, self.block = context, expressions, block
 
     def write(self, condition: Value, node: ast.If) -> None:
-        """Raises Refused for loops in the `if`, and for elements that only one branch stores."""
+        """Writes an `if`. Raises Refused for loops in it, and for elements unless both branches assign the same targets
+        in the same order.
+        """
         context = self.context
         if not condition.is_scalar:
             context.refuse("py-condition", "the truth value of an array is ambiguous", node.test, "write `np.where`")
@@ -104,7 +106,7 @@ class Choices:
 
 
 def _reads(e: tree.Expr) -> bool:
-    """Whether an expression reads values that statements can change."""
+    """Whether an expression may read values that statements can change."""
     match e:
         case tree.Group(inner) | tree.Unary(_, inner):
             return _reads(inner)

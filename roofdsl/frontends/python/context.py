@@ -32,7 +32,7 @@ class Learnt:
 
     def __init__(self) -> None:
         self.sizes: set[str] = set()  # arguments that are used as integers
-        self.equal: dict[str, Poly] = {}  # sizes without a name that must be equal to others
+        self.equal: dict[str, Poly] = {}  # sizes that must be equal to others
         self.types: dict[Key, tuple[str, bool]] = {}  # types of scalars, and whether they give way
         self.data: set[Key] = set()  # integers whose values are not followed
         self.stored: set[Key] = set()  # scalars that are no `let`
@@ -69,7 +69,7 @@ class Let(Record):
 
 
 class Carried:
-    """An array that has had its name since before the loop; `read`: whether the loop has used it so.
+    """An array that has had its name since before the loop; `read`: whether the loop has read it under this name.
 
     outer: the same for the surrounding loop, if the array has had its name since before that one, too.
     """
@@ -241,7 +241,7 @@ class Context(Writing):
         return poly.names <= self.parameters.keys()
 
     def proven(self, poly: Poly) -> bool:
-        """Whether an integer is not negative at every iteration, for all sizes that are assumed."""
+        """Whether an integer is proven to be nonnegative at every iteration, for all sizes that are assumed."""
         if self.facts.not_negative(poly) or self._by_cases(poly):
             return True
         return any(self.facts.not_negative(poly - a) for a in (*self.assumed, *self.known))
@@ -269,7 +269,7 @@ class Context(Writing):
     def expect(self, poly: Poly, node: ast.AST, message: str) -> None:
         """Assumes that an integer is nonnegative, if the program would fail otherwise and sizes decide it.
 
-        Raises Refused if it is negative at all sizes. After an `if`, nothing is assumed.
+        Raises Refused if it is negative at all sizes. Inside an `if` on sizes or loop variables, nothing is assumed.
         """
         if self.dry or self.proven(poly):
             return

@@ -112,7 +112,7 @@ class Indexing:
         return Part(index)
 
     def position(self, index: Poly, extent: Poly, node: ast.AST, what: str) -> Poly:
-        """A subscript from the beginning of the array."""
+        """A subscript, counted from the beginning of the array."""
         context = self.context
         if context.proven(-index - 1):
             index += extent
@@ -210,7 +210,9 @@ class Indexing:
         return _like(base, tuple(shape), at)
 
     def _groups(self, old: list[Poly], new: list[Poly]) -> list[tuple[list[Poly], list[Poly], int]] | None:
-        """Axes before, axes after and the first of those, with equal products; None if there is no such grouping."""
+        """Groups of axes before, of axes after, and the first of the latter, with equal products; None if there is no
+        such grouping.
+        """
         groups: list[tuple[list[Poly], list[Poly], int]] = []
         i = j = 0
         while i < len(old) or j < len(new):
@@ -243,7 +245,7 @@ def _product(extents: Sequence[Poly]) -> Poly:
 
 
 def _smaller(a: Poly, b: Poly) -> bool:
-    """Whether the first product lacks factors that the second one has."""
+    """A guess whether the first product lacks factors that the second one has."""
     if a.value is not None and b.value is not None:
         return a.value < b.value
     return max(map(len, a.terms), default=0) < max(map(len, b.terms), default=0) or len(str(a)) < len(str(b))

@@ -21,7 +21,9 @@ _RANGES = ("range", "numba.prange")
 
 
 class Header(Record):
-    """`for target in range(start, stop, step)`: the largest of the starts and the smallest of the stops count."""
+    """`for target in range(start, stop, step)`: the largest of the starts and the smallest of the stops count; if the
+    loop counts down, there is one start, and the largest of the stops counts.
+    """
 
     starts: tuple[Poly, ...]
     stops: tuple[Poly, ...]
@@ -32,7 +34,9 @@ class Header(Record):
 
 
 class _Followed(Record):
-    """A followed loop: names before it, integers at the beginning of an iteration, and their steps."""
+    """A followed loop: names before it, arrays that keep their names, integers at the beginning of an iteration, what
+    each iteration adds to them, and the loop's targets.
+    """
 
     before: dict[str, Any]
     carried: dict[str, Carried]
@@ -256,7 +260,9 @@ class Loops:
         return starts, adds
 
     def _rebound(self, name: str, mark: Carried, node: ast.For) -> None:
-        """The name of an array that the body assigns to another array, although it reads the old one first."""
+        """Checks a name that the body gives to a new array after reading the old one. Raises Again if the new array can
+        be stored in the old one, otherwise Refused.
+        """
         context = self.context
         final = context.frame.env.get(name)
         if final is mark or not mark.read or (isinstance(final, Value) and final.view == mark.value.view is not None):
@@ -274,7 +280,7 @@ class Loops:
         help = f"write `{name}[:] = ...`, which changes the array itself"
         context.refuse("py-loop", message, _where(node.body, name), help)
 
-    # ---- behind the loop ----
+    # ---- after the loop ----
 
     def _afterwards(self, header: Header, name: str, loop: _Followed) -> None:
         before, starts, adds, targets = loop.before, loop.starts, loop.adds, loop.targets

@@ -29,7 +29,7 @@ class Nests:
         self.sections([(shape, starts, body)], node)
 
     def sections(self, parts: Sequence[tuple[Shape, Sequence[Poly], Body]], node: ast.AST) -> None:
-        """Loops around several parts; each part goes into the loop, after the statements of the part before."""
+        """Loops around several parts; each part goes into the loops of the part before, after its statements."""
         self._part(parts, (), node)
 
     def _part(
@@ -180,7 +180,7 @@ class Nests:
         return found or []
 
     def overlaps(self, target: View, value: Value) -> bool:
-        """Whether storing an element changes another one that has still to be read."""
+        """Whether storing an element may change another one that has still to be read."""
         context = self.context
         symbols = [context.symbol() for _ in target.shape]
         names = [next(iter(s.names)) for s in symbols]
@@ -196,7 +196,7 @@ class Nests:
 
 
 def _apart(facts: Facts, a: Poly, b: Poly, names: Sequence[str]) -> bool:
-    """Whether two subscripts never meet, even at different indices."""
+    """Whether two subscripts are proven never to meet, even at different indices."""
     moved = {n: Poly.name(f"{n}'") for n in names}
     ranges = [r for r in facts.ranges if r.var in names]
     other = [Range(f"{r.var}'", r.lowers, r.uppers) for r in ranges]

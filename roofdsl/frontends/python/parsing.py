@@ -1,4 +1,4 @@
-"""The user's text as Python's own tree: the one place where it is parsed. Nothing in it is executed."""
+"""The user's text as Python's own tree, with uniform errors. Nothing in it is executed."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from roofdsl.reading_options import current
 _TOO_DEEP = "an expression or a block is nested too deep"
 _DECORATORS = ("kernel", "njit", "jit")
 _NO_KERNELS = ("main", "initialize")
-"""Functions that a file stands for only if they are named: they prepare data, and call the others."""
+"""Functions with these names are read only if they are asked for: they prepare data, and call the others."""
 
 
 def read(path: str, name: str | None = None) -> CheckedFile:
@@ -162,8 +162,9 @@ def _number(node: ast.expr | None) -> int | float | None:
 
 
 def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> list[ast.FunctionDef]:
-    """The function of that name; without a name, those that are marked, or named by `shapes`, or that have annotations,
-    or else all: of these, those that nothing calls, if there are any.
+    """The function of that name; without a name, those that are marked, or else those with an argument that `shapes`
+    names, or else those whose annotations state shapes, or else all but _NO_KERNELS: of these, those that nothing
+    calls, if there are any.
     """
     functions, file = module.functions, module.source.name
     if name is not None:

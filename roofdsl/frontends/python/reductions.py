@@ -23,7 +23,7 @@ class Reductions:
         self.context, self.nests, self.arithmetic = context, nests, arithmetic
 
     def reduce(self, value: Value, axes: Sequence[int], op: str, node: ast.AST, wish: str = "s") -> Value:
-        """`op` is `+=`, `*=`, `max=` or `min=`; axes: those to reduce. Raises Refused."""
+        """The value reduced over `axes`; `op` is `+=`, `*=`, `max=` or `min=`. Raises Refused."""
         if value.type == "bool" and op in ("+=", "*="):
             (value,) = self.arithmetic.fitted([value], "i64", node)
         type_ = value.type

@@ -16,14 +16,15 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES
 
 _SIZES = ("n", "m", "k", "l", "p", "q", "r", "s")
-"""What sizes are called that nobody has named."""
+"""Names for sizes that nobody has named."""
 
 
 _LIKE_A_TYPE = re.compile(r"[a-z]+\d+")
 
 
 class Given(Record):
-    """The description of an argument: its dimensions as text (empty for a scalar) and its type; empty if open.
+    """The description of an argument: its dimensions as text (none for a scalar) and its type, empty if it is not
+    stated.
 
     weak: a Python number, whose type yields to others. size: an integer on which sizes may depend.
     """
@@ -203,7 +204,7 @@ class Signature:
         return symbol
 
     def _resolved(self, poly: Poly) -> Poly:
-        """The text with equal sizes under one name."""
+        """The polynomial with equal sizes under one name."""
         for _ in range(len(self.context.learnt.equal) + 1):
             poly = poly.put(self.context.learnt.equal)
         return poly

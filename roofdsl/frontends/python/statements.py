@@ -159,7 +159,7 @@ class Statements:
                 self.context.refuse("py-statement", "this cannot be assigned", target, "assign names and elements")
 
     def _narrowed(self, value: Value, view: View, node: ast.AST) -> Value:
-        """A Python number that is stored in an array."""
+        """The value, in the type of the array if it is a Python float that is stored in an array of floats."""
         if value.own and value.weak and kind(value.type) == kind(view.buffer.type) == "float":
             (value,) = self.expressions.arithmetic.fitted([value], view.buffer.type, node)
         return value

@@ -30,8 +30,8 @@ _START = "from roofdsl.frontends.python.call_user import main; import pathlib, s
 def verify_file(path: str, name: str | None = None) -> list[Verified]:
     """Executes each function that `FILE:NAME` stands for beside its kernel, on random data at small sizes.
 
-    For this, the whole file is executed in a separate process. Raises CommandError if the function fails or does not
-    end, and if a result differs; InputError for unsupported code.
+    For this, the whole file is executed in a separate process. Raises CommandError if there is no compiler, if the
+    function fails or does not end, and if a result differs; InputError for unsupported code.
     """
     compiler = find_compiler("`--verify` compiles generated code: install gcc or clang, or leave it out")
     found = []
@@ -113,7 +113,7 @@ def _moved(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _certain(ours: Any, theirs: Any, moved: Any) -> Any:
-    """The results of the user's function, where data that differ in the last place give the same.
+    """The results of the user's function, where data that differ in the last place give nearly the same.
 
     Elsewhere rounding decides, as in a division by nearly 0; there, our own number is used.
     """

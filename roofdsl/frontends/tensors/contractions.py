@@ -1,7 +1,7 @@
 """Matrix products and convolutions, with as many multiplications and additions as libraries and torch's counter count.
 
 Multiplications with the zeros of a padding are executed by libraries and counted; they move no data, so here they go to
-a scalar. A bias is where a sum begins.
+a scalar. A sum begins with its bias.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Window:
 
 
 class _Shapes(Record):
-    """Of the data, the filters and the result; the number of groups, and whether there is a bias."""
+    """The shapes of the data, the filters and the result; the number of groups, and whether there is a bias."""
 
     data: tuple[int, ...]
     weight: tuple[int, ...]

@@ -23,7 +23,7 @@ from roofdsl.lang.types import TYPES as OWN_TYPES
 
 MOST_BYTES = 4 << 20
 MOST_PLACES = 2**48
-"""Elements along an axis, and of a tensor."""
+"""The maximum number of elements along an axis, and of a tensor."""
 
 
 class Spec(Record):

@@ -135,7 +135,9 @@ def kernel_of_group(nodes: Sequence[Node], kept: frozenset[int]) -> KernelText:
 
 
 def _statements(writer: Writer, nodes: Sequence[Node], texts: dict[object, str], targets: Mapping[int, str]) -> None:
-    """One statement for each operator: a `let`, or a store if another operator reads the result."""
+    """For each operator a `let`, a store if its result is kept, or both if a later one of these operators reads it as
+    well.
+    """
     results: dict[int, str] = {}
 
     def text(operand: Any) -> str:
@@ -171,7 +173,7 @@ def _aligned(stored: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def _collapsed(shape: Sequence[int], operands: Sequence[tuple[int, ...]]) -> tuple[list[int], list[list[bool]]]:
-    """Neighboring dimensions that every operand has, or none has, as one; and which of them each operand has."""
+    """Neighboring dimensions that the same operands have, joined into one; and which of them each operand has."""
     ranges: list[int] = []
     columns: list[tuple[bool, ...]] = []
     for k, n in enumerate(shape):

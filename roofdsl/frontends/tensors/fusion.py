@@ -52,7 +52,9 @@ def _before(nodes: Sequence[Node], place: dict[int, int]) -> list[set[int]]:
 
 
 def _is_closed(joined: set[int], nodes: Sequence[Node], place: dict[int, int], before: list[set[int]]) -> bool:
-    """Whether nothing outside must run between members: no input from outside needs a member or a view of one."""
+    """Whether nothing outside must run between members: no input from outside depends on a member, and no member reads
+    another one through a view.
+    """
     for k in joined:
         for tensor in nodes[k].tensors:
             producer = place.get(tensor.id)

@@ -65,7 +65,9 @@ class Node(Record):
 
 
 class Graph(Record):
-    """Operators in an executable order. `results`: the ids of the values that the program returns."""
+    """Operators in an executable order. `results`: the ids of the values that the program returns; `views`: the number
+    of views.
+    """
 
     name: str
     nodes: tuple[Node, ...]

@@ -178,7 +178,9 @@ def _product(numbers: Sequence[int]) -> int:
 
 
 def _convolution(params: Mapping[str, Any], inputs: list[Any]) -> Reading:
-    """A convolution with dimensions in any order, as X[n, c, ...] and W[o, c, ...]; dilated data are transposed."""
+    """A convolution with dimensions in any order, as X[n, c, ...] and W[o, c, ...]; None for dilated data (a transposed
+    convolution) and for groups of the batch.
+    """
     order = params["dimension_numbers"]
     data, weight = inputs
     x = tuple(data.shape[d] for d in order.lhs_spec)

@@ -1,4 +1,4 @@
-"""From an operator, or a group of fused ones, to its kernel: one table a kind of operator."""
+"""From an operator, or a group of fused ones, to its kernel: one table for each kind of operator."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def fill(node: Node) -> KernelText:
 
 
 def join(node: Node) -> KernelText:
-    """`cat`: each input behind the one before, along a dimension."""
+    """`cat`: each input after the one before, along a dimension."""
     (out,) = node.outputs
     axis = node.options["dim"] % len(out.shape)
     before, after = prod(out.shape[:axis]), prod(out.shape[axis + 1 :])
@@ -64,7 +64,9 @@ def pad(node: Node) -> KernelText:
 
 
 def rows(node: Node) -> KernelText:
-    """`embedding`, `index_select` and `gather`: elements in the order of their use, and the places they are read by."""
+    """`embedding`, `index_select` and `gather`: elements in the order of their use, and the indices by which they are
+    read.
+    """
     (out,) = node.outputs
     data, places = node.tensors[0], node.tensors[-1]
     writer = Writer()

@@ -47,9 +47,10 @@ def softmax(node: Node) -> KernelText:
 def normalization(node: Node) -> KernelText:
     """Layer, group, instance and batch normalization, in training or with given statistics.
 
-    options: `rows` and `columns` as (name, iterations) of loops over X's dimensions `dims` with `subscripts`; `scale`
-    and `shift` as subscripts of W and B, or None; `eps`; `count` elements a row; `given`: mean and variance are inputs;
-    `running`: they are updated, too. `statistics`: mean and 1 / deviation are results.
+    options: `rows` and `columns` as (name, iterations) of loops over X's dimensions `dims` with `subscripts`;
+    `parameter` and `parameter_dims`: the subscripts and dimensions of W and B; `eps`; `count` elements a row; `given`:
+    mean and variance are inputs (the fourth and fifth), otherwise running values that are updated with `momentum`, if
+    there are any. `statistics`: mean and 1 / deviation are results.
     """
     o = node.options
     data = node.tensors[0]

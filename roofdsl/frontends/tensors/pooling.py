@@ -16,7 +16,8 @@ class _Window:
 
 def pool(node: Node) -> KernelText:
     """`max_pool` (with places, if they are used) and `avg_pool`. options: `window`, `stride`, `padding`, `dilation` as
-    lists, one number for each of the last dimensions; `places`: the result that holds them, or None.
+    lists, one number for each of the last dimensions; `places`: the result that holds them, or None; `divisor` of a
+    sum, by default the number of elements in the window.
     """
     (data,) = node.tensors
     o = node.options

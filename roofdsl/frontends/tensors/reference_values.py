@@ -1,6 +1,6 @@
 """What a reference code in PyTorch computes with while it is read: tensors of known shapes, and Python's own values.
 
-`Builder` collects the operators. Every method returns the tensor that an operator of torch returns; none has data.
+`Builder` collects the operators. Its methods return the tensors that the operators of torch return, without data.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Builder:
         self.fresh = 0
 
     def new(self, shape: Sequence[int], type_name: str) -> Tensor:
-        """A tensor that nothing was known of before."""
+        """A new tensor."""
         self.fresh += 1
         return Tensor(self.fresh, tuple(shape), type_name, tuple(shape))
 
@@ -84,7 +84,7 @@ class Builder:
         return self.add(op, op, operands, shape, type_name or _result(op, operands), **options)
 
     def cast(self, data: Tensor, type_name: str) -> Tensor:
-        """The same tensor if it has the type."""
+        """The tensor cast to a type; the same tensor if it has the type."""
         return data if data.type == type_name else self.add("cast", "to", [data], data.shape, type_name)
 
     # ---- views ----
@@ -180,7 +180,7 @@ class Builder:
 
 
 def broadcast(shapes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The shape of elements side by side. Raises NotRead for shapes that do not fit."""
+    """The common shape of operands, as torch broadcasts them. Raises NotRead for shapes that do not fit."""
     rank = max(map(len, shapes), default=0)
     found = []
     for column in zip(*((*[1] * (rank - len(s)), *s) for s in shapes), strict=True):

@@ -1,4 +1,4 @@
-"""The text of a kernel put together: declarations, loops and statements, with arrays of numbers as dimensions."""
+"""The text of a kernel, put together from declarations, loops and statements; all dimensions are numbers."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def element(name: str, dims: Sequence[int], subscripts: Sequence[str]) -> str:
 
 
 def number(value: float) -> str:
-    """A number as the language writes it; infinities become the largest numbers of f32."""
+    """A number as the language writes it; infinities become the largest numbers of f32, and NaN becomes 0."""
     if math.isnan(value):
         return "0"
     if value in (float("inf"), float("-inf")):
