@@ -12,7 +12,7 @@ _DEFINE = re.compile(r"[A-Za-z_]\w*(?:\([^)]*\))?(?:=.*)?", re.DOTALL)
 
 
 def take_reading_options(args: list[str]) -> list[str]:
-    """The arguments without `-D NAME[=VALUE]`, `-I FOLDER`, `--shape NAME=SIZES` and `--fused`.
+    """The arguments without `-D NAME[=VALUE]`, `-I FOLDER`, `--shape NAME=SIZES:TYPE` and `--fused`.
 
     These options may stand anywhere, and take effect from now on.
 

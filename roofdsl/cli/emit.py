@@ -75,7 +75,7 @@ def emit(
 
 
 def generated_for(kernel: Kernel, target: str, variant: str | None, sizes: dict[str, int]) -> Generated:
-    """The code of a kernel whose directives the dependences allow. Raises InputError if they do not."""
+    """The code of a kernel. Raises InputError for errors that `check --deep` reports, such as an illegal directive."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.checks.private_copies import private_loops

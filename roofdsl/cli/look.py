@@ -34,7 +34,8 @@ ceilings_option = click.option(
 def look_options(only_with: str | None = None, option: str = "--plot") -> Callable[[F], F]:
     """`--size`, `--font-scale`, `--dark`, `--xlim`, `--ylim` and `--title`; the function gets `look`.
 
-    only_with: the parameter that requests a figure, if the command draws one only on demand; `option` is its name.
+    only_with: the parameter that requests a figure, if the command draws one only on demand; `option` is the flag that
+    sets it.
     Warnings about the figure are printed like the command's own.
     """
 

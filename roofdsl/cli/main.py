@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit the process."""
     try:
         if signal.getsignal(signal.SIGINT) not in {signal.SIG_IGN, None}:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # until now: roofdsl/__main__.py
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # until now, roofdsl/__main__.py handled it
         gc.freeze()
         gc.set_threshold(50_000)  # imports and built objects stay: searching them for garbage took 5 % of a command
         args = list(sys.argv[1:] if arguments is None else arguments)
@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(args: list[str], debug: bool = False, spoken: Callable[[Failure], str] = for_people) -> int:
-    """Run `args` and return the exit status; a failure is written to standard error as `spoken` has it.
+    """Run `args` and return the exit status; a failure is written to standard error in the words of `spoken`.
 
     With `debug`, all errors but those of usage are raised.
     """

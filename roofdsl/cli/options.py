@@ -241,7 +241,7 @@ def machine_option(function: F) -> F:
 
 
 class Chosen(Record):
-    """A file and the names selected in it: one kernel or program, or all that the file itself defines."""
+    """A file and the names selected in it: one kernel or program, or those that a whole file stands for (`choose`)."""
 
     checked: CheckedFile
     kernels: tuple[str, ...]
@@ -304,8 +304,8 @@ NAMED = 8
 def settings_of(chosen: Chosen, settings: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """The settings for the kernels, and the settings for each program.
 
-    Raises CommandError for a setting that none of several has; if there is only one, the code that uses the setting
-    reports it.
+    Raises CommandError for a setting that none of them has. If only kernels or a single program are selected, the code
+    that uses the setting reports it instead.
     """
     if not chosen.programs:
         return dict(settings), {}

@@ -1,4 +1,4 @@
-"""`roofdsl predict`: the bound on the time of kernels on a machine, and the time that their code will take."""
+"""`roofdsl predict`: the bound on the time of kernels on a machine, and the time that their code should take."""
 
 from __future__ import annotations
 

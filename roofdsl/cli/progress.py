@@ -41,7 +41,7 @@ def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
 
 
 FIRST_S = 2.0
-"""Wall-clock time after which a command says that it is still working; later intervals double each time."""
+"""Wall-clock seconds after which a command says that it is still working, and again each time that time has doubled."""
 
 _bars: list[object] = []  # a progress bar, while there is one, reports the progress instead
 

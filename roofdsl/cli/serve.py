@@ -66,7 +66,7 @@ def run_for_programs(args: list[str]) -> int:
 
 
 class _nursery:  # used as a function
-    """The process that answers calls, and the root as an absolute path. Raises CommandError if it is no folder."""
+    """The process that answers calls, and the absolute path of the root. Raises CommandError if that is no folder."""
 
     def __init__(self, root: str | None, seconds: float, memory: int | None) -> None:
         from roofdsl.server.isolation import Limits

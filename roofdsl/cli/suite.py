@@ -107,7 +107,7 @@ def _names(kernel: Kernel | None) -> frozenset[str]:
 
 
 def subjects_of(file: str, size: str | None, settings: dict[str, int]) -> list[Subject]:
-    """The kernels of a group or file; those of PolyBench at its size."""
+    """The kernels of a group or file; those of PolyBench at its standard size `size`, if one is given."""
     standard = standard_sizes() if size is not None else {}
     if file not in GROUPS:
         chosen = choose_kernels(file, "a suite compares kernels")

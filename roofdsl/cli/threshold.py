@@ -1,4 +1,4 @@
-"""`roofdsl threshold`: what bounds kernels and programs as a parameter grows, and from which value on."""
+"""`roofdsl threshold`: what bounds kernels and programs as a parameter grows, and at which values that changes."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ OfLaunches = tuple[str, dict[str, int], tuple[Terms, ...]]
 def formulas(
     asked: Sequence[OfLaunches], between: Between, over: str, machine: Machine
 ) -> list[tuple[list[Block], dict[str, Any]]]:
-    """The text and the document for each: the value of `over` from which on the first term of `between` takes at least
-    as long as the second.
+    """The text and the document for each: the values of `over` from which the first term of `between` takes at least as
+    long as the second.
 
     For a program, launch by launch and for all of them together. Raises CommandError for an unknown term.
     """
@@ -152,7 +152,7 @@ def terms_over(
     chosen: Chosen, settings: Mapping[str, int], over: str, machine: Machine, options: Options
 ) -> list[OfLaunches]:
     """The terms of every selected kernel and program. Raises CommandError if a term has no closed form in all
-    parameters.
+    parameters, and if `over` is none of them.
     """
     found = []
     for name in (*chosen.kernels, *chosen.programs):

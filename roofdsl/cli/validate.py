@@ -251,8 +251,8 @@ def _measured(
     reports: Reports,
     output: str | None,
 ) -> list[Measurement]:
-    """Measure the runs, and write them to `output`. Those inconclusive in a comparison with one of the machines, or
-    with the baseline, are measured again at the end.
+    """Measure the runs, and write them to `output`. Those inconclusive in a comparison with one of the machines or, if
+    there is a baseline, with that are measured again at the end.
     """
     reports.before_measuring(how.backend)
 
@@ -315,7 +315,7 @@ def _draw(
 
 
 def _status(compared: Sequence[Comparison], checks: Sequence[PointCheck]) -> int:
-    """The exit status: 1 if a measurement contradicts the model, 2 if nothing worse than noise remains."""
+    """The exit status: 1 if a measurement contradicts the model or is not verified, else 2 if one is inconclusive."""
     told = {c.verdict for c in compared}
     verified = all(c.measurement.verified.holds for c in compared)
     contradicted = told & {"slower than predicted", "faster than predicted", "above the roof"}

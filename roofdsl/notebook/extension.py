@@ -76,7 +76,9 @@ def _shown(blocks: Callable[[Any], list[Block]], write: Callable[[list[Block]], 
 
 
 def _printed(show: Callable[[Any], str], titled: bool = True) -> Callable[[Any, Any, bool], None]:
-    """A text for IPython's pretty printer. Inside a list or a tuple its first line is enough, where that is a title."""
+    """A writer for IPython's pretty printer. Inside a list or a tuple, it writes only the first line if that is a
+    title, and the repr otherwise.
+    """
 
     def write(of: Any, printer: Any, cycle: bool) -> None:
         if not printer.indentation:
@@ -88,8 +90,8 @@ def _printed(show: Callable[[Any], str], titled: bool = True) -> Callable[[Any, 
 
 
 def _record(of: Record) -> str | None:
-    """A record's own way of showing itself, or else its fields. A formatter of a type takes precedence over the type's
-    method.
+    """A record's own HTML, or else its fields; None for a record with a text of its own. IPython prefers this formatter
+    to the record's own method, so it has to call that.
     """
     own = getattr(of, "_repr_html_", None)
     if own is not None:

@@ -52,8 +52,8 @@ def settings_of(line: str) -> dict[str, int]:
 
 
 def read(cell: str, settings: dict[str, int]) -> tuple[Definitions, Findings]:
-    """What a cell defines, and warnings about it. Raises InputError with all errors of the text, CommandError as
-    `load`.
+    """What a cell defines, and warnings about it. Raises InputError with all errors of the text, and CommandError as
+    `loops.load.kernel` does.
     """
     source = Source("<cell>", cell)
     checked = load_file(source)

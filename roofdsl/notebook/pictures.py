@@ -9,7 +9,7 @@ from roofdsl.lang.record import Record
 from roofdsl.store.atomic import write_whole
 
 HEIGHT_PX = 760
-"""Of a page inside a notebook."""
+"""The height of the frame of a page in a notebook."""
 
 
 class Figure(Record):

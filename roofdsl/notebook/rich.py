@@ -85,16 +85,16 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
     "roofdsl.validate.compare_points:PointCheck": _point_check,
     "roofdsl.profiler.measured_points:Points": _points,
 }
-"""Results that commands print, and the blocks that are printed. Named, so that nothing is imported before its use."""
+"""Types of results that commands print, by name so that nothing is imported early, and what makes their blocks."""
 
 TITLED = frozenset(
     ("roofdsl.predict.prediction:Prediction", "roofdsl.predict.program:ProgramPrediction",
      "roofdsl.machine.model:Machine", "roofdsl.advise.advise:Advised")
 )  # fmt: skip
-"""Those whose first line says what they are of."""
+"""The types whose first line names the subject; it stands for the whole inside a list."""
 
 LATEX = {**RESULTS, "roofdsl.predict.prediction:Prediction": _prediction_latex}
-"""The same blocks; of a prediction its terms as formulas too."""
+"""The same for LaTeX, where a prediction also has its terms as formulas."""
 
 
 def _warnings(found: Sequence[str]) -> list[Block]:
@@ -102,17 +102,17 @@ def _warnings(found: Sequence[str]) -> list[Block]:
 
 
 def as_text(blocks: Sequence[Block]) -> str:
-    """For a terminal."""
+    """The text of blocks, for a terminal."""
     return "\n".join(to_text(blocks))
 
 
 def as_html(blocks: Sequence[Block]) -> str:
-    """For a notebook."""
+    """The HTML of blocks, for a notebook."""
     return "\n".join(['<div class="roofdsl">', *to_html(blocks), "</div>"])
 
 
 def as_latex(blocks: Sequence[Block]) -> str:
-    """For a notebook that becomes a paper; a fragment that needs amsmath."""
+    """The LaTeX of blocks, for a notebook that becomes a paper: a fragment that needs amsmath."""
     return "\n".join(to_latex(blocks))
 
 
@@ -172,7 +172,7 @@ def _table_of(found: Sequence[Any]) -> Block:
 
 
 def _values(of: Any) -> dict[str, Any]:
-    """The fields of a record or dataclass, without those that give its place in a file."""
+    """The fields of a record or dataclass, without private ones and those that give its place in a file."""
     names = of.__match_args__ if isinstance(of, Record) else [f.name for f in fields(of)]
     return {n: v for n in names if not isinstance(v := getattr(of, n), (Source, Span)) and not n.startswith("_")}
 

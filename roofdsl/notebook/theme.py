@@ -1,4 +1,4 @@
-"""Colours of a highlighted source in a notebook, readable on light and dark ground."""
+"""Colours of a highlighted source in a notebook, readable on light and dark backgrounds."""
 
 from __future__ import annotations
 

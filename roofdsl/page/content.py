@@ -57,7 +57,7 @@ FIRST_SIZE, FIRST_TILE = 1024, 32
 
 MOST = {0: 1 << 20, 1: 1 << 30, 2: 1 << 20}
 MOST_OTHERWISE, MOST_TILE = 1 << 17, 1 << 10
-"""The ends of sliders: by a parameter's degree in W (MOST), for all other degrees, and for tile sizes."""
+"""The ends of sliders (more for large initial values): by degree in W (MOST), for other degrees, and for tile sizes."""
 
 
 class Asked(Record):
@@ -85,8 +85,8 @@ class Content(Record):
 
 
 def content_of(asked: Asked, progress: Callable[[str], None] = lambda text: None) -> Content:
-    """Derive everything. Raises InputError and CommandError as `derive` does, and CommandError for a kernel whose W has
-    no closed form.
+    """Derive everything. Raises InputError and CommandError as `derive` does, and CommandError for a kernel or machine
+    given twice, for stores that bypass the caches, and for a kernel whose W has no closed form.
     """
     return _Collector(asked, progress).content()
 
@@ -277,7 +277,10 @@ class _Collector:
         }
 
     def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str, convention: Traffic) -> Json:
-        """The time of a launch with memory as the only level, as the number of its function; or why there is none."""
+        """The time of a launch with memory as the only level, as the number of its function; or why there is none.
+
+        If the unit does not apply to the kernel: {"same": ""}, since the time is that on ordinary units.
+        """
         matrix = unit if unit and is_contraction(kernel) else None
         found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
         if unit and matrix is None:
@@ -392,7 +395,7 @@ def _typeset(expression: str) -> str:
 
 
 def _multiples(condition: Condition) -> list[Json]:
-    """A condition such as `n % b == 0` in the form in which the page can enforce it: n is a multiple of b."""
+    """A condition such as `n % b == 0` in the form in which the page can enforce it; empty for any other condition."""
     match condition:
         case Compare("==", Mod(Sym(name), Sym() | Const() as divisor), Const(0)):
             return [{"of": name, "by": divisor.name if isinstance(divisor, Sym) else divisor.value}]

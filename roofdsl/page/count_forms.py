@@ -33,10 +33,11 @@ class Held(Record):
 
 
 class PlateauForm(Record):
-    """A plateau of Q(Z): the cache sizes at which it begins and ends (leading terms; end None: it is the last one), and
-    its bytes, with all lower orders if possible. A step lies between the end of one plateau and the start of the next.
+    """A plateau of Q(Z): the cache sizes at which it begins and ends (leading terms; end None: it is the last one). A
+    step lies between the end of one plateau and the start of the next.
 
-    where: the sizes that have this plateau, by their remainders; None: all.
+    whole: its bytes, with all lower orders if possible; leading: their leading terms. where: the sizes that have this
+    plateau, by their remainders; None: all.
     """
 
     start: Quasi
@@ -47,8 +48,8 @@ class PlateauForm(Record):
 
 
 class Rows(Record):
-    """The forms assume that rows of arrays start on line boundaries. aligned: the condition for this. steps: by how
-    much a parameter must grow for each row to take one more line.
+    """What the forms assume: rows of arrays start on line boundaries. aligned: the conditions for this. steps: by how
+    much a parameter must grow for each row to take at least one more line.
     """
 
     aligned: tuple[Condition, ...]
@@ -58,13 +59,14 @@ class Rows(Record):
 class TrafficForms(Record):
     """Q of one kernel in one convention, in lines of `line_bytes` (None: each element is its own line).
 
-    any_cache: Q(Z) exactly, if Z is a multiple of `grain` bytes; None if no form is found. compulsory: Q of an
-    unbounded cache, in transfer units. lines: by array, the bytes of all lines touched. plateaus: the plateaus of Q(Z),
-    smallest cache first. rows: what the forms assume about rows of arrays. every: the bytes if every access missed,
-    which no cache exceeds. moved_bytes: the part of a line that moves at a time, if less than the line; then
-    `any_cache` and `plateaus` count whole lines, an upper bound on what moves. smallest_bytes: the smallest element.
-    large: the sizes at which plateaus say anything. At smaller ones, the lower-order terms are as large as the leading
-    terms that say where plateaus begin and end.
+    any_cache: Q(Z) exactly, if Z is a multiple of `grain` bytes; None if no form is found. least_bytes: the smallest
+    cache for which the forms hold. compulsory: Q of an unbounded cache, in units of what moves at a time. lines: by
+    array, the bytes of all lines touched; empty if a form is missing. plateaus: the plateaus of Q(Z), smallest cache
+    first. note: why forms are missing. rows: what the forms assume about rows of arrays. every: the bytes if every
+    access missed, which no cache exceeds. moved_bytes: the part of a line that moves at a time, if less than the line;
+    then `any_cache` and `plateaus` count whole lines, an upper bound on what moves. smallest_bytes: the smallest
+    element. large: the sizes at which plateaus say anything. At smaller ones, the lower-order terms are as large as the
+    leading terms that say where plateaus begin and end.
     """
 
     line_bytes: int | None
@@ -226,7 +228,10 @@ def with_tiles(forms: TrafficForms, kernel: Kernel, tiles: Mapping[str, int]) ->
 
 
 def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None) -> Held | None:
-    """The traffic of a kernel if every access misses and moves `unit_bytes` (None: an element); scalars included."""
+    """The traffic of a kernel if every access misses and moves `unit_bytes` (None: an element), scalars included.
+
+    None if it has no closed form.
+    """
 
     def cost(statement: Node) -> int:
         if not isinstance(statement, (Assign, Let)):
@@ -247,8 +252,7 @@ def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None
 
 
 class WorkForms(Record):
-    """Operations by (type, class), with the classes that rates have: fused pairs, remaining add and mul, and all
-    others.
+    """The operations of a kernel: W as `total`, and the number by (type, class), without those that are always 0.
 
     classes: "pair" (a fused pair), "add", "mul" (all of them), "add_left", "mul_left" (outside pairs), "div", "min",
     every special function, and "all" for a type as a whole.

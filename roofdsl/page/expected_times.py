@@ -30,7 +30,8 @@ less left."""
 def expected_times(
     kernel: Kernel, sizes: Sequence[Mapping[str, int]], machine: Machine, traffic: Traffic | None
 ) -> dict[str, Any]:
-    """For the page's document: {"missing": why there are none} or {"times": [...]}, one for each distinct size.
+    """For the page's document: {"missing": why there are none} or {"times": [...]}, one for each distinct size, at most
+    MOST_SIZES.
 
     A time is {"values", "seconds", "bound", "model", "causes"}, with all levels included; or {"values", "missing"}.
     """

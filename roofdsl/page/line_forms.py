@@ -104,7 +104,7 @@ def _stored(kernel: Kernel) -> list[Array]:
 
 
 def _array_bytes(array: Array) -> Quasi:
-    """The size of an array in bytes. Raises ValueError if it is not a polynomial."""
+    """The size of an array in bytes. Raises ValueError if it is not a quasi-polynomial."""
     total = Quasi.constant(array.type.bytes)
     for extent in array.dims:
         total = total * quasi_of(extent)
@@ -112,8 +112,8 @@ def _array_bytes(array: Array) -> Quasi:
 
 
 def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
-    """Whether at all sizes every element of every array is touched: each element of an `in` or `inout` array is loaded,
-    and each element of an `out` or `inout` array is stored.
+    """Whether every element of every array is found to be touched at all sizes: each element of an `in` or `inout`
+    array is loaded, and each element of an `out` or `inout` array is stored. False also if no closed form shows it.
     """
     if any(a.intent == "temp" for a in _stored(kernel)):
         return False

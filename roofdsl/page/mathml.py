@@ -1,7 +1,7 @@
 """The LaTeX of reports as MathML, which browsers render without a library.
 
-Only the commands that `roofdsl.formulas.writing` writes are known; any other raises ValueError. A test converts the
-derivation of every shipped kernel.
+Only the commands that reports use are known, most of them from `roofdsl.formulas.writing`; any other raises
+ValueError. A test converts the derivation of every shipped kernel.
 """
 
 from __future__ import annotations

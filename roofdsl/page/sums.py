@@ -11,7 +11,7 @@ from roofdsl.sets.terms import Definition, Root, Span, Term, Terms
 from roofdsl.sweep.sums import common_denominator, inner_variables
 
 MOST_SUMMED = 128
-"""At one point, a page adds terms for at most this many values of a summation variable, so that it stays quick."""
+"""At one set of sizes, a page adds terms for at most this many values of a summation variable, to stay quick."""
 
 
 class _Inline(dict[str, str]):
@@ -26,7 +26,7 @@ _FLOORS: Floors = _Inline()
 
 
 def sum_function(terms: Terms) -> str:
-    """The sum as a function of an object of BigInts by parameter, which returns null if adding would take long."""
+    """The sum as a function of an object of BigInts by parameter; it returns null if adding would take too long."""
     spans = tuple(dict.fromkeys(t.over for t in terms.terms if t.over is not None))
     inside = inner_variables(terms)
     below = common_denominator([t.value for t in terms.terms])
@@ -67,7 +67,8 @@ def _summed(span: Span, terms: Terms, below: Quasi, definitions: Sequence[Defini
 
 def _period(span: Span, own: Sequence[Term], definitions: Sequence[Definition]) -> int | None:
     """The period of the terms summed over `span` in its variable, including the names in `definitions`; None if they do
-    not repeat. With a period, the page adds one value of each residue, multiplied by how often it occurs.
+    not repeat, or not within MOST_SUMMED values. With a period, the page adds one value of each residue, multiplied by
+    how often it occurs.
     """
     values = [v for t in own for v in (t.value, *(v for a in t.where for v, _ in a))]
     values += [v for d in definitions for v in _parts(d)]
@@ -84,9 +85,11 @@ def _parts(d: Definition) -> tuple[Quasi, ...]:
 
 
 def _ranged(t: Term, below: Quasi, low: str, high: str) -> str | None:
-    """The sum of a term over a variable that it does not contain: the term times the number of values; else None.
+    """The sum of a term over a variable that its value does not contain: the value times the number of integers for
+    which its conditions hold; None for any other term.
 
-    Each of its conditions on the variable must either only begin or only cease to hold as the variable grows.
+    The conditions must be a single conjunction. As the variable grows, each of them must either only begin or only
+    cease to hold.
     """
     assert t.over is not None
     v = t.over.name

@@ -53,9 +53,9 @@ def rates_of(
 
 
 def _one(key: Key, machine: Machine, unit: str | None) -> WorkAt | None:
-    """A single operation of this type and class; None for a count that is not needed, since others contain it."""
+    """One operation or fused pair of this type and class; None for a count that is not needed, as others contain it."""
     t, cls = key
-    if unit is not None:
+    if unit is not None:  # a matrix unit has one rate for operations of every class, so any class stands for all
         return WorkAt({(t, "mul"): 1}, {}) if cls == "all" else None
     unneeded = ("all", "pair", "add_left", "mul_left") if machine.pipes_separate else ("all", "add", "mul")
     if cls in unneeded:

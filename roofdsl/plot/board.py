@@ -31,7 +31,7 @@ def check_format(path: Path) -> str:
 
 
 def check_name(path: Path) -> str:
-    """Check the format and that the folder exists, before any work is done. Raises CommandError."""
+    """Check the format and that the folder exists, before any work is done; returns the format. Raises CommandError."""
     kind = check_format(path)
     if not path.absolute().parent.is_dir():
         raise CommandError(f"`{path}` cannot be written: there is no folder `{path.parent}`")
@@ -86,10 +86,10 @@ def frame_of(
     right_in: float = 0.24,
     top_in: float = 0.0,
 ) -> Frame:
-    """Axes with room for the labels of the y ticks, for the title, and for a key next to the axes.
+    """Axes with room for the labels of the y ticks (`written`), for the title, and for a key next to the axes.
 
-    right_in, top_in: the additional room that the figure needs there. A figure without a requested size grows with its
-    key.
+    own: the size if none is requested; such a figure grows with its key. right_in, top_in: the additional room that the
+    figure needs there. Raises CommandError if the size leaves too little room for the axes.
     """
     width, height = look.size(own)
     line = max((look.width_in(name) for name in key), default=0.0)
@@ -120,7 +120,7 @@ def frame_of(
 def log_axes(
     axes: Any, look: Look, x: tuple[float, float], y: tuple[float, float], labels: tuple[str, str], *, base: int = 2
 ) -> None:
-    """Make both axes logarithmic, x by powers of `base`, with these limits and names, and the grid of plots."""
+    """Make both axes logarithmic, x by powers of `base`, with these limits and names, and draw a grid."""
     axes.set_xscale("log", base=base)
     axes.set_yscale("log")
     axes.set_xlim(x)
@@ -152,7 +152,7 @@ def symbol(marker: str, label: str, *, face: str, edge: str, size: float = 7.0, 
 
 @dataclass(frozen=True)
 class Window:
-    """The plane's limits: intensity in operations per byte, rates in operations per second."""
+    """The plane's limits; of a roofline, x in operations per byte and y in operations per second."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -162,7 +162,8 @@ class Window:
 class Board:
     """Axes with known limits: converts data to pixels without matplotlib, and records the room already taken.
 
-    key: names listed next to the axes. crowded: whether some name had no free place.
+    key: whether names are listed next to the axes. crowded: whether there are too many names for their points, or a
+    name had no free place there.
     """
 
     base: Frame

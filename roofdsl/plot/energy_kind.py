@@ -57,7 +57,7 @@ def energy_kind(quantity: Quantity, line: str, about: str, read: Callable[[str],
 def arches_of(machine: Machine, asked: Asked, predictions: list[Prediction]) -> list[Arch]:
     """The curves of the requested types, else of the predictions' types, else of all types whose energy is stated.
 
-    Raises CommandError if the energy of a requested type is not stated.
+    Raises CommandError if the energy of a requested or predicted type is not stated.
     """
     wanted = [(name, asked.unit) for name in asked.types]
     wanted = wanted or list(dict.fromkeys((p.type, p.unit) for p in predictions if p.type is not None))

@@ -108,7 +108,7 @@ def _board(shown: _Shown, key: bool) -> Board:
 
 
 def window_of(shown: _Shown) -> Window:
-    """Limits that show the balances of all curves and all points, at half decades in x."""
+    """Limits that show the balances of all curves and all points, at whole or half decades in x."""
     xs = [float(x) for a in shown.arches for x in (a.of.time_balance, a.of.energy_balance, a.of.half_intensity)]
     left = min([min(xs) / 12, *(s.intensity / 1.5 for s in shown.spots)])
     right = max([max(xs) * 20, *(s.intensity * 1.5 for s in shown.spots)])
@@ -126,7 +126,10 @@ def _intensities(low: float, high: float, count: int = CURVE_POINTS) -> list[flo
 
 
 def _curve(board: Board, shown: _Shown, arch: Arch, color: str) -> None:
-    """The curve, with a ring where the efficiency is half of the best, and its name along its right end."""
+    """The curve, with its name along its right end; for the efficiency, with a ring where it is half of the best.
+
+    A single curve of power has no name.
+    """
     ridge, (low, high) = float(arch.of.time_balance), board.window.x
     xs = sorted([*_intensities(low, high), *([ridge] if low < ridge < high else [])])
     ys = [arch.value(shown.quantity, x) for x in xs]
@@ -169,7 +172,7 @@ def _times(board: Board, shown: _Shown) -> None:
 
 
 def _bounds(board: Board, shown: _Shown) -> None:
-    """The constant power and the power cap, dashed."""
+    """The constant power and the power cap of the first curve, dashed."""
     first = shown.arches[0].of
     lines = [(float(first.constant_w), f"constant power {show_power(first.constant_w)}")]
     if first.cap_w is not None:

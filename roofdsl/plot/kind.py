@@ -74,9 +74,9 @@ POINTS = Option(
 class Asked:
     """The request for a figure.
 
-    subjects: kernels and programs with their parameters, in order. measured: compares their stored results, if any are
-    given, with predictions under the given options; raises CommandError if there are none. warn: called with what is
-    left out.
+    subjects: kernels and programs with their parameters, in order. measured: compares the stored results, if any are
+    given, with predictions under the given options; raises CommandError if none of them is of the subjects. warn:
+    called with what is left out.
     """
 
     subjects: Sequence[tuple[Kernel | ProgramOf, Mapping[str, int]]]
@@ -100,8 +100,8 @@ class Asked:
         return Options(self.traffic, self.unit)
 
     def launched(self, options: Options | None = None) -> list[tuple[Prediction, ProgramPrediction | None]]:
-        """A prediction for every subject on every machine; for a program, with those of its launches. Passes on their
-        warnings.
+        """A prediction for every subject on every machine; for a program, with those of its launches. The warnings of
+        predictions go to `warn`.
         """
         found: list[tuple[Prediction, ProgramPrediction | None]] = []
         for machine in self.machines:

@@ -46,7 +46,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Placed:
-    """A label's rectangle, its distance from its anchor, and whether it is inside the frame and covers nothing."""
+    """A label's rectangle, its distance from its anchor, and whether it is inside the frame and covers only lines."""
 
     box: Box
     distance: float
@@ -60,7 +60,8 @@ def place(
     obstacles: Iterable[Box] = (),
     lines: Iterable[Box] = (),
 ) -> list[Placed]:
-    """A rectangle for every label, in order: near its anchor, inside `frame`, not on labels, obstacles and anchors.
+    """A rectangle for every label, in order: near its anchor and, if possible, inside `frame` and not on labels,
+    obstacles and anchors.
 
     `lines` are avoided as well if there is a choice. The algorithm is greedy, and always gives the same result.
     """
@@ -83,7 +84,7 @@ def place(
 
 
 def shared_area(boxes: Sequence[Box], others: Sequence[Box]) -> list[list[float]]:
-    """The common area of every box with every other one, a row for each box."""
+    """The common area of every box with every one of `others`, a row for each box."""
     import numpy as np
 
     if not boxes or not others:
@@ -129,7 +130,7 @@ _SAME = 4.0  # pixels between symbols that hide one another
 
 
 def hidden_under(anchors: Sequence[tuple[float, float]], colors: Sequence[str]) -> list[int]:
-    """For each symbol, how many of other colours are drawn on top of it: it must be larger by as much to be seen."""
+    """For each symbol, how many other colours are drawn on top of it: the more there are, the larger it must be."""
     later = [list(zip(anchors, colors, strict=True))[k + 1 :] for k in range(len(anchors))]
     return [
         len({c for other, c in above if c != color and _near(anchor, other)})

@@ -18,7 +18,7 @@ OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 SIGNS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", "d", "p")
 """Symbols, which identify subjects in print without colour. Their number is coprime to that of the colours, so that 66
-subjects differ in one of the two. `>` is reserved for points without operations.
+subjects differ in at least one of the two. `>` is reserved for points without operations.
 """
 
 DPI = 100

@@ -131,7 +131,7 @@ def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
 
 
 def _least_covered(board: Board, spots: Sequence[Box]) -> int:
-    """The first of these places where a text hides no point and otherwise covers the least."""
+    """The first of these places where a text hides the fewest points, and otherwise covers the least."""
     around, wide = board.around_points(), [Box(b.x0 - 12, b.y0 - 12, b.x1 + 12, b.y1 + 12) for b in spots]
     parts = [shared_area(spots, around), shared_area(wide, around), shared_area(spots, board.taken)]
     points, near, names = ([[a > 0 for a in row] for row in parts[0]], parts[1], parts[2])

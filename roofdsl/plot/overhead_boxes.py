@@ -79,7 +79,7 @@ def name_regions(board: Board, kind: Which, plane: Plane, series: Sequence[Serie
 
 
 def diagonal(board: Board, slope: float) -> tuple[tuple[float, float], tuple[float, float]] | None:
-    """Where y = slope x enters and leaves the window."""
+    """Where y = slope x enters and leaves the window; None if hardly any of it lies there."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
     low, high = max(x0, y0 / slope), min(x1, y1 / slope)
     return ((low, low * slope), (high, high * slope)) if high > low * 1.05 else None

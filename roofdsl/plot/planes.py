@@ -142,7 +142,7 @@ def _second_axes(board: Board, shown: Plane) -> None:
 
 
 def _diagonals(board: Board, kind: Which, plane: Plane, spots: Sequence[Spot]) -> None:
-    """The machine balance, the balances of lower roofs, and in bytes and operations the lines of equal intensity."""
+    """The machine balance, the balances of lower roofs, and in the plane of complexity lines of equal intensity."""
     per_second = plane.bytes_per_s / plane.peak.rate_per_s if kind == "time" else 1.0
     look = board.look
     lines: list[tuple[float, str, dict[str, Any]]] = [
@@ -190,7 +190,7 @@ def intensity_text(intensity: float) -> str:
 
 
 def _equal_times(board: Board, kind: Which, plane: Plane) -> None:
-    """Lines of equal run time, max(compute, bandwidth), at powers of ten, with names on the left."""
+    """Lines of equal run time, max(compute, bandwidth), at powers of ten, named near the ends of their level parts."""
     (x0, x1), (y0, y1) = board.window.x, board.window.y
     one = corner(kind, plane, 1.0)
     grey, small = board.look.grey("#666666"), board.look.small

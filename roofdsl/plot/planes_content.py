@@ -97,7 +97,7 @@ class Plane:
     def times(self, spot: Spot) -> MeasuredTimes | None:
         """The compute and bandwidth times that follow from the run time (rule 17), and those of the model.
 
-        None without a run time, and for a spot without operations and bytes.
+        None without a run time, and for a spot with neither operations nor bytes.
         """
         if not spot.run_s or not (spot.work or spot.bytes):
             return None
@@ -183,7 +183,7 @@ def points_series(points: Points, name: str, level: str, machine: Machine) -> tu
 
 
 def boxes_of(series: Sequence[Series]) -> list[Box]:
-    """The overhead boxes, the largest first, named if they differ; for a series, the first and the last."""
+    """The overhead boxes, the largest first, named if they differ; of a joined series, only its first and last one."""
     found: dict[float, tuple[int, dict[str, None]]] = {}
     for s in series:
         counts = list(dict.fromkeys(spot.launch_s for spot in s.spots if spot.launch_s))

@@ -18,7 +18,7 @@ ORIGINS = ("predicted", "expected", "measured", "cited")
 def window_of(machines: Sequence[Roofs], points: Sequence[Point]) -> Window:
     """Limits that show every ridge and point with some margin, at whole or half decades in x.
 
-    With several levels, the lines of the nearer ones are far above the points, so the figure begins below them.
+    With several levels, the lines of the nearer ones are far above the points, so y begins just below the points.
     """
     several = any(len(m.levels) > 1 for m in machines)
     slowest = [min(s.bytes_per_s for s in m.levels) for m in machines]
@@ -121,7 +121,7 @@ def _ridges(roofs: Roofs) -> list[Roof]:
 
 
 def ridge_names(board: Board, roofs: Roofs) -> Iterator[Name]:
-    """Write the names of the ridges, as far as there is room."""
+    """The names of the ridges, which are written as far as there is room."""
     for roof in _ridges(roofs):
         if board.shows(roof.ridge, roof.rate_per_s):
             at, grey = board.pixel(roof.ridge, roof.rate_per_s), board.look.grey("#555555")

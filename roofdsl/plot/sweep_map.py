@@ -1,4 +1,4 @@
-"""Figures of a sweep: a family of curves over one parameter, or maps over two, one map per machine."""
+"""Figures of a sweep: curves over one column, or maps over two, one for each combination of the others."""
 
 from __future__ import annotations
 
@@ -61,7 +61,9 @@ def swept(table: Table) -> list[str]:
 
 
 def sweep_content(table: Table, value: str, over: Sequence[str]) -> Curves | tuple[Map, ...]:
-    """The content of the figure. Raises CommandError for missing columns, and for too many curves or maps to read."""
+    """The content of the figure. Raises CommandError for columns that are missing or have a single value, and for too
+    many curves or maps to read.
+    """
     import numpy as np
 
     keys = swept(table)
@@ -275,7 +277,7 @@ def _draw_map(axes: Any, content: Map, norm: Any, title: str, look: Look) -> Any
 
 
 def _numbers(axes: Any, grid: Any, norm: Any, value: str, look: Look) -> None:
-    """Write every cell's value in it, if there are few cells and they are wide enough."""
+    """Write every cell's value in it, if the cells are large enough."""
     box = axes.get_position()
     width, height = axes.figure.get_size_inches()
     cell = box.width * width / grid.shape[1], box.height * height / grid.shape[0]

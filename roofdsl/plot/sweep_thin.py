@@ -49,7 +49,8 @@ def thinned(
 ) -> tuple[Table, list[str]]:
     """(the points that are drawn, the axes they are drawn over).
 
-    keys: columns that identify a point. axes: chooses from the distinct values of each column that has several.
+    keys: columns that identify a point. axes: chooses the axes, given the distinct values of each column that has
+    several.
     """
     varying = Varying()
     look(table, varying)

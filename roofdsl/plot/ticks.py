@@ -15,7 +15,7 @@ _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def log_ticks(low: float, high: float, most: int = 10) -> list[float]:
-    """Powers of ten, at most `most` of them; if these are fewer than three, also 2 and 5 times them, or even ticks."""
+    """Powers of ten, at most `most`; if these are fewer than three, small multiples of them as well, or even ticks."""
     decades = range(floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9) + 1)
     each = -(-max(1, len([e for e in decades if _in(10.0**e, low, high)])) // most)
     ticks = [10.0**e for e in decades if e % each == 0 and _in(10.0**e, low, high)]
@@ -40,7 +40,7 @@ def _in(value: float, low: float, high: float) -> bool:
 
 
 def set_ticks(axis: Any, ticks: Sequence[float], write: Write, *, minor: bool = True) -> None:
-    """Set ticks at these values, labelled by `write`; small ones between them as matplotlib chooses, without labels."""
+    """Set ticks at these values, labelled by `write`; with `minor`, matplotlib adds small ones without labels."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter, NullLocator
 
     axis.set_major_locator(FixedLocator(list(ticks)))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
 
 MOST_FOR_CURVE = 300_000_000
-"""Up to this many accesses (half a minute or so), every step of Q(Z) is drawn."""
+"""Up to this many accesses (half a minute or so), every step of Q(Z) is simulated."""
 
 MOST_FOR_POINTS = 2_000_000_000
 """Up to this many accesses, points are simulated."""
@@ -49,7 +49,7 @@ class PlateauLine:
 
 @dataclass(frozen=True)
 class TrafficPoint:
-    """Q of one cache; `kind` is "simulated" (fully associative LRU), "exact" or the cache of a machine."""
+    """Q of one cache; `kind` says how it was found, for the legend: "simulated" (fully associative LRU)."""
 
     cache_bytes: int
     traffic_bytes: int
@@ -167,7 +167,9 @@ def _curve(kernel: Kernel, run: Sized, accesses: int, convention: Traffic, line_
 def _best(
     run: Sized, accesses: int, convention: Traffic, line_bytes: int | None, known: MissCurve | None
 ) -> Steps | None:
-    """Q(Z) under the best replacement; None for a long run, and for elements of several sizes without a line size."""
+    """Q(Z) under the best replacement; None for a long run, for elements of several sizes without a line size, and if
+    time or memory are not enough.
+    """
     from roofdsl.simulate.best_curve import best_curve, line_of_elements
 
     if known is not None and known.line_bytes == line_bytes:
@@ -308,8 +310,8 @@ def bound_line(
     """(cache sizes, least Q there) in bytes, from one line to where only compulsory traffic is left.
 
     This is the traffic that every order of the kernel needs: the bound on loads, counted in the kernel's smallest
-    elements, plus one store for every element that is written. In the convention `once`, where a residency costs one
-    line, it has only the loads. None if the bound is the compulsory traffic at every size.
+    elements, plus one store for every element that is written; at least the compulsory traffic. In the convention
+    `once`, where a residency costs one line, it has only the loads. None if it is the compulsory traffic at every size.
     """
     from roofdsl.bounds.bound import bound
     from roofdsl.counts.traffic_at import traffic_at
@@ -362,7 +364,7 @@ def plateau_lines(
         form = of_quantity(p.bytes, order)
         label = "" if form is None else f"${latex(form.main.expr)}$ B"
         start = float(p.from_bytes.value)
-        if lines and lines[-1].start_bytes >= start:  # at these sizes, the later plateau begins before this one ends
+        if lines and lines[-1].start_bytes >= start:  # at these sizes, the later plateau does not begin later
             lines.pop()
         if lines:
             last = lines.pop()

@@ -26,9 +26,9 @@ def form_curve(
     """Q at cache sizes from one end to the other; None if no closed form is found that is exact at `values`.
 
     Every Q is exact. Between two neighbouring sizes, Q is at most that of the first and at least that of the second.
-    The sizes are adjacent integers, or their Q differ by at most 1 %.
+    Their Q differ by at most 1 %, or the form holds for no size between them.
     """
-    for forms in (KernelForms(kernel, {}), KernelForms(kernel, values)):  # more have a form at given sizes
+    for forms in (KernelForms(kernel, {}), KernelForms(kernel, values)):  # more kernels have a form at given sizes
         by_cases = forms.at_any_cache(line_bytes, convention)
         if by_cases is not None:
             found = _curve(*by_cases, values, ends)
@@ -71,7 +71,7 @@ def sampled(moved: Callable[[list[int]], list[int] | None], first: int, last: in
 
 
 def _at(known: Known, values: Mapping[str, int], caches: list[int]) -> list[int] | None:
-    """Q at `values` and each of these caches; None if the form is not known to hold at one of them."""
+    """Q at `values` and each of these caches; None if the form is not known to hold at one, or if Q is too large."""
     import numpy as np
 
     columns: dict[str, Any] = {**values, "Z": np.array(caches)}

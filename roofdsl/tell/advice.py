@@ -104,7 +104,7 @@ def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
 
 
 def short(one: Advice, advice: tuple[Advice, ...]) -> str:
-    """A chain of steps, by the numbers of those steps that are in the table."""
+    """A change in words; a chain of steps by the numbers of those steps that are in the table."""
     if len(one.steps) == 1:
         return one.what
     numbers = {a.what: str(k) for k, a in enumerate(advice, 1) if len(a.steps) == 1}
@@ -139,7 +139,7 @@ def _refused(refused: tuple[Refused, ...], show_all: bool) -> list[Block]:
 
 
 def _sentence(refused: Refused) -> str:
-    """A dependence names the change itself."""
+    """A refusal in words: its reason alone if that begins with the change, as for dependences."""
     return refused.why if refused.why.startswith(f"`{refused.what}`") else f"{refused.what}: {refused.why}"
 
 

@@ -23,7 +23,7 @@ from roofdsl.tell.blocks import (
 )
 
 MOST_ROWS = 60
-"""Rows of a table of figures; the others are counted."""
+"""Rows of a table of figures that are shown; the others are counted."""
 
 
 def to_html(blocks: Sequence[Block]) -> Iterator[str]:
@@ -64,7 +64,7 @@ def _html_table(table: Table) -> Iterator[str]:
 
 
 def _side(table: Table, column: int) -> str:
-    """Where a cell is aligned to: notebooks align all cells to the right where nothing is said."""
+    """The attribute that aligns a cell of figures: notebooks align all cells to the right unless told otherwise."""
     if table.kind == "prose":
         return ""
     return f' style="text-align: {"right" if column in table.right else "left"}"'

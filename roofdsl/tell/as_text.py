@@ -24,9 +24,9 @@ from roofdsl.tell.line_breaks import WIDTH, aligned
 
 
 def to_text(blocks: Sequence[Block], width: int = WIDTH, strong: Callable[[str], str] = str) -> Iterator[str]:
-    """Lines of plain text; sentences, tables and, if possible, equations are at most `width` wide.
+    """Lines of plain text; paragraphs and, if possible, tables of prose are at most `width` wide.
 
-    Lines, items and tables of figures are never broken. strong: the style of emphasized words on a terminal.
+    Lines, items, equations and tables of figures are never broken. strong: the style of emphasized words on a terminal.
     """
     for k, block in enumerate(blocks):
         match block:

@@ -99,7 +99,7 @@ Block = Title | Heading | Paragraph | Line | Items | Gap | Equations | Table
 
 
 def without_empty_columns(table: Table) -> Table:
-    """The table without columns that are empty in all rows; a table of figures with a head is unchanged."""
+    """The table without columns that are empty in all rows; a table of figures keeps those that have a head."""
     telling = (table.head, *table.rows) if table.head and table.kind != "prose" else table.rows
     keep = [k for k in range(len(table.rows[0]) if table.rows else 0) if any(any(row[k]) for row in telling)]
     return replace(

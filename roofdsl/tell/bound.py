@@ -72,7 +72,7 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
 
 
 def _where(b: Bound) -> Iterator[str]:
-    """The S from which another argument gives more, by leading terms."""
+    """The S at which another argument begins to give more, or ceases to, by leading terms."""
     for name in ("partition", "stencil"):
         part = getattr(b, name)
         if part is None or not b.compulsory.leading:
@@ -92,7 +92,7 @@ def _where(b: Bound) -> Iterator[str]:
 
 
 def _large(value: Any) -> float:
-    """A polynomial in the parameters, all of which are large."""
+    """The value of a polynomial in the parameters if all of them are large."""
     return float(value.subs(dict.fromkeys(value.free_symbols, 1 << 20)))
 
 

@@ -1,4 +1,4 @@
-"""From which size on one term of the time takes as long as another."""
+"""The sizes from which one term of the time takes as long as another."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST = 90
 def blocks(
     title: str, found: Sequence[Found], total: Found | None, others: Mapping[str, int], values: Mapping[str, int]
 ) -> list[Block]:
-    """The formula of a kernel; of a program those of its launches and of all together, which is `total`.
+    """The sizes and the formula of a kernel; of a program the sizes of its launches and of all together (`total`).
 
     others: the sizes given, without the parameter that grows; values: all that are known.
     """

@@ -18,7 +18,10 @@ Outcome = Literal["passed", "failed", "skipped"]
 
 
 class Case(Record):
-    """A run as a test: `skipped` says why it proves nothing or was not measured; `why` what is wrong, and its cause."""
+    """A run as a test, which is skipped if it proves nothing or was not measured.
+
+    seconds: the median of one call. kind: what is wrong, or why it is skipped, in a few words; why: the reason.
+    """
 
     name: str
     machine: str
@@ -34,7 +37,10 @@ CONTRADICTIONS = ("slower than predicted", "faster than predicted", "above the r
 def cases_of(
     comparisons: Sequence[Comparison], checks: Sequence[PointCheck], regressions: Regressions | None
 ) -> list[Case]:
-    """Every run. With a baseline, only a run slower than it, above the bound, or not verified has failed."""
+    """Every run and point, and the runs of the baseline that are missing.
+
+    With a baseline, a run has failed only if it is slower than that, above the bound, or not verified.
+    """
     changes = {} if regressions is None else {id(x.comparison): x for x in regressions.changes}
     found = []
     for c in comparisons:
@@ -113,7 +119,7 @@ def _xml(text: str) -> str:
 
 
 def markdown(cases: Sequence[Case]) -> str:
-    """A table of all runs, what failed first."""
+    """A table of all runs, those that failed first."""
     order = {"failed": 0, "skipped": 1, "passed": 2}
     count = {outcome: sum(case.outcome == outcome for case in cases) for outcome in order}
     told_of = [f"{n} {outcome}" for outcome, n in count.items() if n]

@@ -1,4 +1,4 @@
-"""A derivation as equations with all their cases, for LaTeX and HTML: W, Q, Q(Z), I and the plateaus.
+"""A derivation as equations with their cases, for LaTeX and HTML: W, Q, Q(Z), I and the plateaus.
 
 `derive_text` tells the same results for a terminal, in columns, with the case for large sizes first. Both take them
 from `counts.readable_forms`.

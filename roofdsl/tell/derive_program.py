@@ -220,7 +220,7 @@ def _sentence(q: Quantity | Ratio | str) -> Sentence:
 
 
 def to_json(d: ProgramDerivation) -> dict[str, Any]:
-    """`roofdsl.derive/1`: the keys of a kernel, with `launches` and `by_kernel`; a program has no plateaus."""
+    """`roofdsl.derive/1`: keys as of a kernel, and `launches`, `by_kernel` and `exchanges`; there are no plateaus."""
     return {
         "schema": SCHEMA,
         "kernel": d.name,

@@ -36,7 +36,7 @@ def any_cache_title(between: Between) -> str:
 
 
 def any_share_lines(d: Derivation) -> Iterator[str]:
-    """The interval of Q(Z), and the size from which on it is the compulsory traffic."""
+    """The interval of Q(Z), and the size from which it is the compulsory traffic."""
     assert d.any_cache is not None and d.between is not None
     yield from share_lines(d, d.any_cache.bytes, d.between.shares)
     whole = of_quantity(d.between.whole, growth_of(d.kernel))

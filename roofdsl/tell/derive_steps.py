@@ -40,7 +40,7 @@ from roofdsl.tell.words import (
 )
 
 MOST_CASES = 3
-"""Cases for small sizes that are written out, at most."""
+"""The most further cases that are written out; if there are more, none of them is."""
 
 WHY = {
     "read": "only read: loaded, never stored",
@@ -388,7 +388,7 @@ def _last(r: ReuseStep) -> Sentence:
 
 
 def _held(r: ReuseStep, cache: int) -> str:
-    """Whether a cache of this many bytes holds it; leading terms prove nothing within a fifth of the size."""
+    """In words, whether a cache of this size holds the datum; leading terms prove nothing within a fifth of it."""
     low, high = r.low, r.high
     exact = all(q.form is not None and q.form.single is not None and q.form.single.is_constant() for q in (low, high))
     if low.value is None or high.value is None:

@@ -49,7 +49,7 @@ from roofdsl.tell.words import (
 
 
 def to_text(d: Derivation, width: int = WIDTH) -> str:
-    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument if the steps were requested.
+    """W, Q, I and the plateaus of Q(Z), in the order of a textbook; the argument instead if the steps were requested.
 
     width: the columns of a line; longer lines continue on the next one.
     """

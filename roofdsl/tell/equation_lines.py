@@ -25,7 +25,7 @@ class Row(Record):
     assumes: tuple[Fact, ...] = ()
     note: str = ""
     equal: bool = True
-    """Whether the expression gives the value; at sizes for which it does not hold, they are lines apart."""
+    """Whether the expression gives the value. If not, since it is for other sizes, the two are on separate lines."""
     at: str = ""
     """The sizes of a value that the expression does not give."""
 
@@ -49,7 +49,7 @@ def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterato
 
 
 def _apart(row: Row) -> tuple[Row, ...]:
-    """A row with the value first and separate, because the expression holds for other sizes only."""
+    """The row as it is or, if its expression holds only for other sizes, a row for the value and one for that."""
     if row.equal or not row.value or row.form is None:
         return (row,)
     label = " " * len(row.label)

@@ -11,7 +11,7 @@ from roofdsl.sets.quasi import Floor, Quasi
 from roofdsl.sets.terms import Definition, Rest, Root, Span, Term, Terms
 
 OFTEN = 4
-"""Occurrences from which a floor gets a name."""
+"""A floor that occurs at least this often gets a name."""
 
 LETTERS = ("u", "v", "w", "p", "q", *(f"u{k}" for k in range(1, 1000)))
 

@@ -13,7 +13,7 @@ LONG = 46
 """A longer expression, in characters, does not decide where the columns beside it begin."""
 
 NARROW = 50
-"""Columns below which nothing is broken any more: no reader is served by ten characters a line."""
+"""The fewest columns to which `fitted` breaks lines: no reader is served by ten characters a line."""
 
 LEAST_COLUMN = 16
 """Columns of characters below which the columns of a table are not made narrower."""
@@ -82,7 +82,9 @@ def _broken(margin: str, rest: str, width: int) -> Iterator[str]:
 
 
 def _place(text: str, room: int) -> int | None:
-    """Where to break: the last of the best places with at most `room` and at least a third of it in front."""
+    """Where to break: the last of the best places with at most `room` in front, and at least a third of it if possible;
+    None if there is no place.
+    """
     depths = _depths(text)
     for share in (3, 100):
         for k, (pattern, most) in enumerate(BREAKS):

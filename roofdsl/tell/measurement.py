@@ -18,7 +18,7 @@ def variant_of(measured: Measurement) -> str:
 
 
 def blocks(found: Sequence[Measurement]) -> list[Block]:
-    """One line for each measurement: median, 10th and 90th percentile, rate, how it was verified."""
+    """One line for each measurement: median, 10th and 90th percentile, rate, error, and number of calls."""
     rows = []
     for m in found:
         times = [show_time(t, 4) for t in (m.median_s, m.low_s, m.high_s)]
@@ -57,7 +57,7 @@ def _error(m: Measurement) -> str:
 
 
 def _by_launch(m: Measurement) -> list[Block]:
-    """The kernels of a program, the slowest first, and deviations from what was requested."""
+    """The launches of a program by kernel and size, the slowest first, with the variants that ran and their errors."""
     if not m.by_launch:
         return []
     rows = []

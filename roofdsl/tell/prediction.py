@@ -23,10 +23,10 @@ from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 
 HEAD = ("", "amount", "rate", "I", "time", "")
-"""Of the table of terms."""
+"""The head of the table of terms."""
 
 NUMBERS = (1, 2, 3, 4)
-"""Its columns that are aligned to the right."""
+"""The columns of that table that are aligned to the right."""
 
 
 def blocks(p: Prediction, machine: Machine | None = None) -> list[Block]:
@@ -115,7 +115,7 @@ def _per_byte(value: Fraction, p: Prediction) -> str:
 
 
 def terms_rows(p: Prediction, bounds: Sequence[str]) -> list[tuple[str, ...]]:
-    """The rows of the table of terms: name, amount, rate, intensity, time, and a mark at the term `bounds`."""
+    """The rows of the table of terms: name, amount, rate, intensity, time, and a mark at the terms in `bounds`."""
     marks = dict.fromkeys(bounds, "<- bound")
     rows: list[tuple[str, ...]] = []
     if p.peak_per_s is not None:

@@ -66,7 +66,7 @@ class Run:
         progress: Callable[[int], None],
         skip: bool = True,
     ) -> Run:
-        """The simulation through `levels`, or without levels through one cache with lines of all sizes."""
+        """The run with its results, through `levels` or, without levels, through one cache with lines of all sizes."""
         if levels is None:
             return self._through_elements(kernel, values, cache_bytes, convention, progress, skip)
         from roofdsl.simulate.hierarchy import simulate
@@ -240,7 +240,7 @@ def _best_words(bypass: bool) -> str:
 
 
 def of_curve(run: Run) -> list[Block]:
-    """Q(Z) at the powers of two, or for a number of sets, at powers of two of the ways."""
+    """Q(Z) at the powers of two or, for caches with several sets, at powers of two of the ways."""
     curve = run.curve
     assert curve is not None
     last = int(curve.steps(run.convention)[0][-1])

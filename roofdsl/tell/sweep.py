@@ -21,7 +21,7 @@ from roofdsl.sweep.table import Table, Varying, best_of, front_of, look
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
 
 MOST_ROWS = 40
-"""Rows that are printed; a table with more is written to a file."""
+"""The most rows that are printed; all points of a larger table are only in files and in JSON."""
 
 MOST_FRONT = 20
 

@@ -116,7 +116,7 @@ def csv_pieces(table: Table) -> Iterator[str]:
 
 
 def plain(table: Table) -> dict[str, Any]:
-    """The table as JSON, for `json_pieces`: a list for each column, null without a value."""
+    """The table in JSON, with a place for each column, where `json_pieces` puts its list: null without a value."""
     return {"schema": SCHEMA, "points": len(table), "columns": {n: f"{_HERE}{k}" for k, n in enumerate(table.names)}}
 
 

@@ -14,7 +14,7 @@ from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at, on
 
 LONGEST_FORM = 48
-"""Characters of a closed form or of a launch in the table, at most."""
+"""The most characters of a closed form, or of a launch's name, in the table."""
 
 
 def blocks(
@@ -66,7 +66,7 @@ def _form(form: Any, unit: str) -> str:
 
 
 def _left(parts: Sequence[Bounds], over: str) -> list[str]:
-    """Where the overhead stops limiting the launches: the first and the last of them."""
+    """Where the overhead stops limiting launches: the first and last of them, and those that it limits to the end."""
     firsts = [(b.first_without(LAUNCH), _label(b)) for b in parts if any(LAUNCH in i.names for i in b.intervals)]
     left = [(first, label) for first, label in firsts if first is not None]
     lines = []

@@ -56,7 +56,7 @@ def once_differs(d: Derivation) -> bool:
 
 
 def ceiling(alpha: Fraction | None) -> str:
-    """(2 alpha + 1 - alpha) / 2 as a percentage."""
+    """(1 + alpha) / 2 as a percentage; empty if alpha is not known."""
     return "" if alpha is None else f"{show_number((1 + alpha) * 50)} %"
 
 

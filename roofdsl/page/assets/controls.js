@@ -1,6 +1,6 @@
 // Choices and sliders. Everything works by keyboard, and every control announces its name and its value.
 
-/** A slider over numbers that lie evenly on a logarithmic scale; the box beside it takes any whole number. */
+/** A slider over numbers spaced evenly on a logarithmic scale; with `number`, a box beside it takes any whole one. */
 function knob({ label, stops, value, text, change, number }) {
   const distance = (i, v) => Math.abs(Math.log(stops[i] / v));
   const nearest = (v) => stops.reduce((best, _, i) => (distance(i, v) < distance(best, v) ? i : best), 0);

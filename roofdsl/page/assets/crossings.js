@@ -1,6 +1,6 @@
 // The sizes from which another term of the time is the longest.
 
-/** Sizes that the kernel allows: `values` with one parameter set, and others rounded to the multiples needed. */
+/** `values` with one parameter set. Parameters that must be multiples of a number or of another one are rounded. */
 function withSize(kernel, values, name, size) {
   const out = { ...values, [name]: Math.max(1, Math.round(size)) };
   for (let pass = 0; pass < 2; pass += 1) {
@@ -19,10 +19,10 @@ function stepOf(kernel, values, name) {
 }
 
 /**
- * The longest term over the sizes of a parameter, from small to large: [{from, after, longest}]. It is `longest` at the
- * size `from`, and still the previous one at the size `after`; if sizes lie between the two, it changes somewhere there.
- * Only sizes at which it is decided are compared: four per octave and, where it differs between two of them, others
- * found by bisection.
+ * The longest term over the sizes of a parameter, from small to large: [{from, after, longest}]. The longest term is
+ * `longest` at the size `from`, and still the previous one at the size `after` (null in the first entry). If sizes lie
+ * between the two, it changes somewhere there. Only sizes at which it is decided are compared: four per octave and,
+ * where it differs between two of them, others found by bisection.
  */
 function crossings(kernel, name, most, values, predict) {
   const step = stepOf(kernel, values, name);

@@ -140,7 +140,7 @@ function drawTable(state, table, notes) {
   notes.replaceChildren(...notesOf(state).map((text) => tag("li", {}, text)));
 }
 
-/** The sign in front of a number of bytes: `≈` if it may not be exactly what the machine moves. */
+/** The sign in front of an amount of bytes: `≈` for a single number that may not be exactly what the machine moves. */
 function signOf({ moved, isOne }) {
   return isExact(moved) || !isOne ? "" : "≈ ";
 }

@@ -13,7 +13,7 @@ function sizesOf(values, cache = null) {
   return sizes;
 }
 
-/** A form's value as a fraction; null if there is no form, or if it does not hold for these sizes. */
+/** A form's value as a fraction; null without a form, if it does not hold at these sizes, or if adding takes long. */
 function valueOf(form, sizes) {
   if (!form || (form.needs !== undefined && !FUNCTIONS[form.needs](sizes))) return null;
   return FUNCTIONS[form.f](sizes);
@@ -82,7 +82,8 @@ function predictionAt(kernel, type, machine, unit, values, cache) {
 
 /**
  * The expected time, which has no closed form: {seconds, bound, model, causes} from `predict` if the page has it for these
- * sizes; {missing} if there is none; otherwise {known}, the sizes for which the page has it.
+ * sizes, this type and unit, and this cache; {missing} if there is none; otherwise {known}, the sizes for which the
+ * page has it.
  */
 function expectedAt(kernel, type, machine, unit, values, cache) {
   const found = kernel.expected[machine.name];
@@ -98,12 +99,12 @@ function timeOf(terms) {
   return Math.max(...terms.map(([, seconds]) => seconds));
 }
 
-/** The same terms with another time of the memory, which is the second one. */
+/** The same terms with another time of the memory, which is the second term. */
 function withMemory([compute, [name], launch], seconds) {
   return [compute, [name, seconds], launch];
 }
 
-/** One end of a prediction: its results if `bytes` move and the terms of the time are compute, memory and launch. */
+/** One end of a prediction: its results if `bytes` move (null: no bound is known), with the times of its terms. */
 function endAt(work, bytes, terms) {
   const time = timeOf(terms);
   const bounds = terms

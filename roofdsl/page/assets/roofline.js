@@ -108,7 +108,10 @@ function endsOf(found) {
   }));
 }
 
-/** The place of an interval's label: halfway on both scales. An end that is 0 counts as 1/10000 of the other one. */
+/**
+ * The place of an interval's label: halfway on both scales. There, the first end counts as at least 1/10000 of the last
+ * one; if the last end is infinite, the label is at the first.
+ */
 function middleOf(ends) {
   const [first, last] = [ends[0], ends[ends.length - 1]];
   if (first === last || first.intensity === null) return last;

@@ -3,7 +3,10 @@
 const STEPS = 5;
 const LARGEST = Number.MAX_SAFE_INTEGER;
 
-/** The initial state. cache: "machine", "none" (unbounded) or bytes. sizes, shown: one entry per kernel. */
+/**
+ * The initial state. cache: "machine", "none" (unbounded) or bytes. sizes, shown, swept: one entry per kernel; swept:
+ * the index of the parameter that was moved last, at first that of the first one that is no tile size.
+ */
 function firstState() {
   return {
     machine: 0,
@@ -19,7 +22,7 @@ function firstState() {
   };
 }
 
-/** The state as the part of an address after `#`: only what differs from the initial state. */
+/** The state, without `swept`, as the part of an address after `#`: only what differs from the initial state. */
 function toHash(state) {
   const start = firstState();
   const out = new URLSearchParams();

@@ -13,7 +13,7 @@ function plateausFor(forms, sizes) {
 const AFTER = 1.5;
 const BEFORE = 0.75;
 
-/** The bytes by a form, and the loads among them if it has these; null if it does not hold for the sizes. */
+/** The bytes by a form, and the loads among them if it has these; null if the form has no value at the sizes. */
 function movedBy(form, sizes, how) {
   const bytes = valueOf(form, sizes);
   if (bytes === null) return null;
@@ -22,10 +22,10 @@ function movedBy(form, sizes, how) {
 }
 
 /**
- * Q by the plateaus. Well after the start of one and well before its end, it is that plateau's. Otherwise the cache is
- * in a step, and Q is at most that of an earlier plateau and at least that of a later one that it has not left. A
- * plateau known only by its leading term gives no bound, since lower orders are missing. null if no plateaus are known
- * for these sizes, or if they are too small.
+ * Q by the plateaus. Well after the start of one and well before its end, Q is that plateau's. Otherwise the cache is
+ * in a step: Q is at most that of an earlier plateau (or as if every access missed), and at least that of a later one
+ * whose end is not near (or compulsory). A plateau known only by its leading term gives no bound, since lower orders
+ * are missing. null if a bound is missing, if no plateaus are known for these sizes, or if the sizes are too small.
  */
 function plateauAt(forms, values, cache) {
   const sizes = sizesOf(values);
@@ -53,7 +53,7 @@ function isWhole(row) {
   return !row.moved.form.leading;
 }
 
-/** The bytes that a cache needs to hold every line touched; null if they have no form. */
+/** The bytes that a cache needs to hold every line touched; null if a form is missing. */
 function footprint(forms, values) {
   const sizes = sizesOf(values);
   const parts = forms.lines.map((form) => valueOf(form, sizes));

@@ -81,7 +81,7 @@ def _last(data: Sequence[tuple[str, float]], part: float) -> float:
 def draw_ecm(panels: Sequence[Panel], title: str, unit: str, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure: a panel for each kernel, a row for each part of its time, and lines for the whole.
 
-    Raises CommandError without a panel.
+    Raises CommandError without a panel, and if the panels do not fit into the requested size.
     """
     if not panels:
         raise CommandError("there is no expected time to draw", "the machine must state its instructions")

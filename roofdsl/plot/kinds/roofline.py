@@ -157,7 +157,7 @@ def _legend(shown: _Shown, key: bool) -> list[Any]:
 
 
 def _key(shown: _Shown) -> list[Any]:
-    """The points with their symbols; for several machines, each name once."""
+    """The points with their symbols, each text once; in grey if colours stand for machines."""
     found: dict[str, Any] = {}
     for point, (color, sign) in zip(shown.points, shown.styles(), strict=True):
         text = _key_text(point, shown.points)

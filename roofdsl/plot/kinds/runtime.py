@@ -75,7 +75,7 @@ def _in(kept: Sequence[str], parts: Sequence[tuple[str, float]]) -> tuple[tuple[
 def draw_runtime(bars: Sequence[Bar], title: str, *, look: Look = USUAL) -> Any:
     """The matplotlib Figure: bars one below the other, each with its time, coloured by kernel if a bar has several.
 
-    Raises CommandError without a time.
+    Raises CommandError without a time, and if the bars do not fit into the requested size.
     """
     if not any(bar.total_s for bar in bars):
         raise CommandError("there is no run time to draw", "give FILEs and a machine")

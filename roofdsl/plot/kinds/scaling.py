@@ -36,7 +36,8 @@ def draw_scaling(
 ) -> Any:
     """The matplotlib Figure: the speedup over one core for each kernel, and a mark where it saturates.
 
-    measured: for each kernel the measured speedups by number of cores, drawn hollow.
+    measured: for each kernel the measured speedups by number of cores, drawn hollow. Raises CommandError without a
+    kernel.
     """
     if not found:
         raise CommandError("there is no kernel to draw", "give FILEs, and a machine that states its instructions")

@@ -81,7 +81,7 @@ def _best(frame: Frame, content: TrafficContent, right: float) -> None:
 
 
 def _at(steps: tuple[tuple[int, ...], tuple[int, ...]], sizes: Sequence[float]) -> list[int]:
-    """The traffic at each of `sizes`, none of which is below the first step."""
+    """The traffic at each of `sizes`; below the first step, that of the first step."""
     return [steps[1][max(0, bisect_right(steps[0], z) - 1)] for z in sizes]
 
 
@@ -115,8 +115,8 @@ def _window(content: TrafficContent) -> tuple[float, float, float, float]:
 
 
 def _name_plateaus(frame: Frame, content: TrafficContent, look: Look) -> None:
-    """The formula above each plateau: in its middle if it is wide enough; otherwise from its left end on, or up to the
-    right end of the axes, unless it would cover another formula.
+    """Write the formula above each plateau: in the middle if the plateau is wide enough; otherwise from its left end
+    on, or up to the right end of the axes. A formula that would cover another one is left out.
     """
     axes = frame.axes
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()

@@ -89,7 +89,7 @@ def of_record(kind: type[Record]) -> Schema:
 
 
 def of_type(kind: Any) -> Schema:
-    """A field of type str, bool, int, float, Fraction, None, or of several of them. Raises TypeError for any other."""
+    """A field of type str, bool, int, float, Fraction, or a union of them and None. Raises TypeError for any other."""
     plain = {str: TEXT, bool: FLAG, int: WHOLE, float: NUMBER, Fraction: NUMBER}
     if kind in plain:
         return plain[kind]
