@@ -6,7 +6,7 @@ or loaded after it. There are four kinds of moments:
 - `turn`: an execution b whose value others use (a sum that then scales every term, or the end of a recurrence from
   which another one runs back). The other operands of these users are live at b if b depends on them or on something
   that uses them. If no value is live in this way at two of the b, their loads are distinct: loads >= sum over b of
-  (|L_b| - S).
+  (|L_b| - S), where L_b is the set of values live at b.
 - `rounds`: executions b_1, b_2, ..., one for every iteration of a loop, each of which depends on the one before. Of the
   values that existed before b_k and are used by the executions between b_k and b_(k+1), all but S are loaded in
   between.
@@ -43,7 +43,9 @@ from roofdsl.sets.cases import Cases
 
 @dataclass(frozen=True)
 class Part:
-    """Moments of one kind, how many values are live at all of them together, and how many there are (sympy)."""
+    """Moments of one kind, how many values are live at all of them together, and how many there are (sympy). counts:
+    the same two as Cases, the first one as a sum.
+    """
 
     found: Moments
     live: Any
@@ -53,9 +55,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Bottleneck:
-    """loads >= value (sympy): inputs + the sum over parts of max(0, live - moments * (S + registers)).
+    """loads >= value (sympy): inputs + the sum over parts of max(0, live - moments * (S + registers)); of one part,
+    without the max.
 
-    inputs: loads of input values that are not counted among those of a part.
+    inputs: loads of input values that are not counted among those of a part. loaded: their number, as Cases.
     """
 
     parts: tuple[Part, ...]
@@ -86,7 +89,7 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
     found: list[tuple[tuple[int, float], Part, Any]] = []
     for moments in candidates:
         counts, often = [count(flow, part) for part in moments.live], count(flow, moments.moments)
-        # If no more values are live than there are moments, subtracting S for each moment leaves nothing.
+        # If the live values grow no faster than the moments, subtracting S for each moment leaves nothing.
         if max(degree(flow, c) for c in counts) <= max(degree(flow, often), 1):
             continue
         live = sum((expression(c) for c in counts), sympy.Integer(0))

@@ -48,8 +48,9 @@ class Compulsory:
 class Bound:
     """loads >= max of the arguments, in elements, for every legal order, all sizes the kernel allows and all S >= 1.
 
-    size: the symbol of S, elements of fast memory. plain: the kernel that was analyzed, with its directives applied;
-    untiled: whether loops over tiles in the text were removed, too. notes: arguments that gave nothing, and why.
+    size: the symbol of S, elements of fast memory. plain: the kernel that was analyzed, with its directives applied and
+    loops over tiles removed where possible; untiled: whether any were removed. notes: arguments that gave nothing, and
+    why.
     """
 
     kernel: Kernel
@@ -116,7 +117,8 @@ class Bound:
 
 
 def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
-    """The lower bound of `kernel`. Raises InputError if it is not legal, or if its directives cannot be applied.
+    """The lower bound of `kernel`. Raises InputError if it is not legal, or if its directives cannot be applied, and
+    CommandError if it has index arrays.
 
     numbers: parameters (tile sizes) to replace by their numbers if there is no exact form without them.
     """

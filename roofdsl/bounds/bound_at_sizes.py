@@ -49,9 +49,9 @@ class Share(Record):
 class Segments(Record):
     """loads >= T (sum over shares of |executions| / allowed(X) - 1) - made, with X = room + T + more.
 
-    room = S + `registers`; T = `ratio` room, as a whole number if `whole`. made: arrivals that are no loads, each count
-    with a factor. apart: the argument also holds for each of several fast memories alone (`loads`). In elements, or all
-    of it in bytes.
+    room = S + `registers`; T = `ratio` room, rounded up if `whole`. made: arrivals that are no loads, each count with a
+    factor. apart: the argument also holds for each of several fast memories alone (`loads`). In elements, or all of it
+    in bytes.
     """
 
     shares: tuple[Share, ...]
@@ -106,8 +106,8 @@ class LowerBound(Record):
     """A lower bound that can be evaluated at given sizes.
 
     arrays: (name, bytes of an element, input elements that are read) of each array. arguments: by name, in elements.
-    in_bytes: by name, arguments that count each element by its own size; empty if all elements have the same size.
-    element_bytes: of the smallest element. notes: arguments that gave nothing, and why.
+    in_bytes: by name, arguments that count each element by its own size; empty if all elements have the same size, or
+    no argument does. element_bytes: of the smallest element. notes: arguments that gave nothing, and why.
     """
 
     arrays: tuple[tuple[str, int, Cases], ...]
@@ -119,9 +119,9 @@ class LowerBound(Record):
     def at(self, sizes: Mapping[str, int], elements: int, memories: int = 1) -> tuple[int, str]:
         """(whole loads, the argument that gives them) into a fast memory of so many elements.
 
-        memories: of so many fast memories, all of whose loads count; what a memory needs may be in another one, and is
-        loaded all the same. Arguments that do not hold for each memory alone treat all of them as one memory of their
-        total size.
+        memories: the number of such fast memories, whose loads are added; what a memory needs may be in another one,
+        and is loaded all the same. Arguments that do not hold for each memory alone treat all of them as one memory of
+        their total size.
         """
         once = sum((count.evaluate(sizes) for _, _, count in self.arrays), Fraction(0))
         found = [(once, COMPULSORY)]
@@ -135,7 +135,7 @@ class LowerBound(Record):
         """As `at`, in bytes of loads into fast memories of `cache_bytes`.
 
         All elements are taken to be of the smallest size: fast memory then holds the most of them, and each load moves
-        the fewest bytes, so that it stays a lower bound if sizes differ. Then the first loads of the inputs and the
+        the fewest bytes, so this is a lower bound even if sizes differ. Then the first loads of the inputs and the
         partition argument also count in bytes, and the larger value counts.
         """
         loads, argument = self.at(sizes, cache_bytes // self.element_bytes, memories)

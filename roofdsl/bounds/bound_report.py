@@ -25,7 +25,9 @@ FEW_EXECUTIONS = 2_000_000
 
 @dataclass(frozen=True)
 class Level:
-    """One cache at given sizes, all in elements (loads). tile and its loads are None if there is no tile."""
+    """One cache at given sizes; loads in elements. schedule: those of the kernel itself; tiled: those with `tile`. Both
+    are None if they are not known, and `tile` is None if there is none.
+    """
 
     name: str
     cache_bytes: int
@@ -46,7 +48,7 @@ class Level:
 class NestedTiles:
     """Nested tiles for all caches: the block of each with its loads. why_not: empty if there are some.
 
-    exact: whether the loads are simulated; otherwise they are upper bounds.
+    lines: the directives. exact: whether the loads are simulated; otherwise they are upper bounds.
     """
 
     blocks: tuple[Block, ...]
@@ -154,8 +156,8 @@ def _loads(kernel: Kernel, params: Mapping[str, int], cache: int, width: int) ->
 
 
 def _intensity(bound: Bound) -> Any:
-    """An upper bound on operations per loaded element, by leading terms of the fastest-growing argument; None without
-    W.
+    """An upper bound on operations per loaded element, by leading terms of the fastest-growing argument; None if W or
+    that argument is not known or 0.
     """
     if bound.flow is None:
         return None

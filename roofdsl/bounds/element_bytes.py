@@ -24,7 +24,7 @@ WIDEST = 16
 
 
 def partition_bytes(flow: Flow, partition: Partition) -> Segments | None:
-    """The argument in bytes, for a fast memory of so many bytes; None where nothing is proven.
+    """The argument with S and the loads in bytes; None if it is not proven.
 
     Interval products are left out: what they count for a value made on chip holds for elements of one size.
     """

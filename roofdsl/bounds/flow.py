@@ -115,7 +115,7 @@ class Flow:
 
 
 def flow(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Flow:
-    """The flow of values of a kernel without directives. Raises NotExact."""
+    """The flow of values of a kernel without directives. Raises NotExact, and CommandError for index arrays."""
     encoder = Encoder(kernel, numbers)
     placed = list(_inlined(kernel))
     try:
@@ -134,8 +134,8 @@ def flow(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Flow:
         name = part.target.array.name
         old = written.get(name, isl.UnionMap("{ }"))
         written[name] = old.union(isl.UnionMap.from_map(part.place(part.target)))
-    # An execution reads before it writes: the last digit of its time is 0 for the read and 1 for the write. As a reader
-    # it has another name (R_...), so that it is not taken for a source of what it reads.
+    # An execution reads before it writes: the last component of its time is 0 for the read and 1 for the write. As a
+    # reader it has another name (R_...), so that it is not taken for a source of what it reads.
     schedule = isl.UnionMap("{ }")
     width = max((2 * len(p.placed.loops) + 2 for p in (*parts, *reading)), default=2)
     for part in (*parts, *reading):

@@ -23,17 +23,18 @@ simplifying them takes a time that grows with the square of their number.
 """
 
 COPIES = 3
-"""Chains of copies are followed to their original for at most this many copies."""
+"""Chains of copies are followed to their original if they have at most this many copies beyond the first."""
 
 
 @dataclass(frozen=True)
 class Moments:
     """Moments of one kind and the values live at them. `bottleneck` turns them into a bound.
 
-    at: the statement whose executions are the moments (for `meeting`: the one that joins two chains); what: reads,
-    statements or arrays that name the values live. moments: isl.UnionSet or isl.Set with one point for each; live:
-    such sets, with a point for each pair of a moment and a value. values: all of these values; already_loaded:
-    those among them that are inputs and were surely loaded once before their moment.
+    kind: `turn`, `rounds`, `meeting`, `sweep`, or `whole` for a sweep with a single round (`bottleneck`). at: the
+    statement whose executions are the moments (for `meeting`: the one that joins two chains); what: reads, statements
+    or arrays that name the values live. moments: isl.UnionSet or isl.Set with one point for each; live: such sets, with
+    a point for each value live at a moment. values: all of these values; already_loaded: those among them that are
+    inputs and were surely loaded once before their moment.
     """
 
     kind: str

@@ -13,7 +13,7 @@ There are five arguments, each for every finite A in Z^m; the largest c among th
   a_(z+1) - a_z + l add up to u + l, and another l for each line of A before p. From p on, take the larger number: each
   line of A gains l - (a_z - a_(z+1)), or k if that is more or the line is the last. So a gain of k on any other line
   takes a fall of at least l - k. For a given total gain, |A| is largest if each of these lines gains either l or k, and
-  those that gain k come last. If M lines in all gain l and n gain k, |A| <= u (M + n) - (l - k) n (n - 1) / 2. The
+  those that gain k come last. If M lines in total gain l and n gain k, |A| <= u (M + n) - (l - k) n (n - 1) / 2. The
   total gain is u + l + l M + k n, and its square is at least 2 (l + k) |A|: c = sqrt(2 (l + k)), attained by large
   trapezoids, as Brunn and Minkowski say.
 - The cross in the plane (a point and its four neighbours): |A + K| >= |A| + sqrt(8 |A| - 4) + 2, attained by diamonds

@@ -9,7 +9,8 @@ loads
 
 if data is still in the cache when it is used again. For level 1 this is the condition of a single tile (tiles.py). For
 the other levels, the following is touched between two uses of a block of level l - 1: at most the block of level l,
-d_(l-1) columns plus as many again for one block of the level before, and 2 d_(l-1) rows (of this turn and the next):
+d_(l-1) columns of b_i elements and as many of b_i' (the rows of a block of level l - 1), and 2 d_(l-1) rows of b_j
+elements (of this turn and the next):
 
     b_i b_j + d_(l-1) (b_i + b_i' + 2 b_j) <= S_l.
 
@@ -37,7 +38,7 @@ STEPS = (0.2, 0.25, 0.33, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0, 2.5, 3.
 """Steps of the stream loop that are tried, relative to the side of the tile."""
 
 LEAST = 5
-"""The least number of elements that hold a one-element tile and what streams past it."""
+"""The least number of elements in which a one-element tile fits together with what streams past it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def _grown(
 
 
 def _within(size: int, extent: int | None, unit: int) -> int:
-    """The size, in whole units and no larger than the extent."""
+    """The size, but at most the extent rounded up to whole units."""
     return size if extent is None else min(size, -(-extent // unit) * unit)
 
 

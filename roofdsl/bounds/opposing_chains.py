@@ -1,4 +1,4 @@
-"""Two chains that run towards each other and are joined: when they meet, all of both is live.
+"""Two chains that run towards each other and are joined: when they meet, one value is live for each place.
 
 Let each execution p of a statement, on a line, read a value a(p) of one chain, which runs along the line, and a value
 b(p) of another chain, which runs the opposite way. If a(p) is made before b(p), the same holds for all p' further back,

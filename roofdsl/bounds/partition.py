@@ -33,7 +33,7 @@ from roofdsl.formulas.sympy_forms import expression, polynomial
 
 @dataclass(frozen=True)
 class Allowed:
-    """H(X) = constant * X^power for one piece: the exponents s_j of its slots, and each class's share of X."""
+    """H(X) = constant * X^power for one piece. exponents: the s_j of its slots; power: their sum."""
 
     piece: Piece
     exponents: tuple[Fraction, ...]

@@ -276,8 +276,8 @@ def _shared(first: Piece, second: Piece) -> set[tuple[int, int]]:
 def _paired(
     first: Piece, second: Piece, moved: list[Slot], shared: set[tuple[int, int]]
 ) -> tuple[list[Slot] | None, list[dict[int, int]]]:
-    """Slots of both, each paired with the other's slot that loses the same directions; and the new names of the
-    classes.
+    """Slots of both, each paired with the other's slot that loses the same directions, or None if they do not pair off;
+    and the new names of the classes.
 
     shared: the pairs of classes with common objects.
     """

@@ -75,7 +75,7 @@ _Links = Mapping[tuple[str, str, Point], _Link]
 
 
 def most_executions(needed: Any) -> Any:
-    """N of the theorem, for X = `needed` values (sympy)."""
+    """The largest N that the inequality above allows, for X = `needed` values (sympy)."""
     return needed ** sympy.Rational(3, 2) / 3 + 4 * needed
 
 

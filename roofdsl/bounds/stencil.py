@@ -45,7 +45,8 @@ Links = dict[tuple[int, Point], Any]
 class Stencil:
     """loads >= value (sympy, in the parameters and S); |E| <= constant * X^power for a segment.
 
-    growth: c; shared: how many points one value between slices stands for; inside: whether slices also read themselves.
+    offsets: K1 of the first phase; inside: its K0 and the point itself, or empty if reads within slices are not used.
+    growth: c; shared: how many points one value between slices stands for.
     """
 
     names: tuple[str, ...]

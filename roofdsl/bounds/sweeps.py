@@ -27,7 +27,9 @@ Same = Callable[[Any], Any]
 
 
 def sweeps(flow: Flow, depends: Dependences) -> Iterator[Moments]:
-    """All paths between statements of one outermost loop, or of two loops, that fill a round of two or more loops."""
+    """Moments of the sweeps: between statements of one outermost loop with two or more loops in it, one round for each
+    of its iterations; and between statements of two loops, which are one round.
+    """
     inside: dict[int, dict[str, Statement]] = {}
     once: dict[str, Statement] = {}
     for s in depends.statements:

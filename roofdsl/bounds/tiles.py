@@ -39,8 +39,8 @@ from roofdsl.loops.transform import apply
 
 @dataclass(frozen=True)
 class Tiling:
-    """How to tile: the `order` of all loops first, then the two tiled ones (rows, columns); `shape` and `loads` in
-    sympy.
+    """How to tile: the `order` of all loops first, then the two tiled ones (rows, columns). shape: the side of a square
+    tile (sympy).
 
     loads: of the tiled kernel under LRU, if tiles divide the extents. extents: of rows, columns and the loop whose
     steps stream past; None if they are not a parameter or a number.

@@ -1,4 +1,4 @@
-"""From lark's tree to the syntax tree: one method for each rule of the grammar, named like it."""
+"""From lark's tree to the syntax tree: one method for each rule, named like it, and one for most lines of machines."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_NESTING = 200
 
 
 def _with_span(method: Callable[..., Any], _rule: str, children: list[Any], meta: Meta) -> Any:
-    """Calls a method of the builder with the extent of what it stands for, and what that is made of."""
+    """Calls a method of the builder with the span of its node and the node's children."""
     if meta.empty:
         return method(Span(1, 1, 1, 1), *children)
     return method(Span(meta.line, meta.column, meta.end_line, meta.end_column), *children)

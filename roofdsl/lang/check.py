@@ -28,7 +28,8 @@ def no_files(path: str) -> str:
 
 
 def check(source: Source, loader: Loader = no_files) -> CheckedFile:
-    """The checked file. `loader` returns the text of a used file by its path and may raise OSError or ValueError.
+    """The checked file. `loader` returns the text of a used file by its path and may raise OSError, ValueError,
+    CommandError or InputError.
 
     Raises InputError with every error that was found, including syntax errors, in the order of the text.
     """

@@ -46,7 +46,7 @@ def check_parameters(parameters: tuple[tree.Parameter, ...], scope: Scope, repor
 
 
 def default_value(default: tree.Expr, report: Report) -> int | None:
-    """The value of a default: a positive integer made of numbers. Reports anything else."""
+    """The value of a default, which must be a positive integer made of numbers; reports anything else."""
     shape = Integers(Scope(report), report).shape(default, DEFAULT)
     if shape.value is not None and shape.value <= 0:
         message = f"a parameter is a positive integer, and this default is {shape.value}"

@@ -35,8 +35,8 @@ class CheckedProgram(Record):
 class Entry(Record):
     """A line of a machine with its units resolved: `fields` are those of the machine model, by name.
 
-    Every number is exact and in plain units: bytes, bytes/s, operations/s, seconds, hertz. `source` is the line's own
-    note.
+    Every number is exact and in plain units: bytes, seconds, hertz, watts, cycles, bits, bytes/s, operations/s, and
+    joules per byte or operation. `source` is the line's own note.
     """
 
     keyword: str

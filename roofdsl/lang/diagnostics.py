@@ -7,7 +7,7 @@ from roofdsl.lang.source import Source, Span
 
 
 class Diagnostic(Record):
-    """One finding about a `.roof` file. `code` is stable (documented, used by tests and editors)."""
+    """One finding about a file. `code` is stable (documented, used by tests and editors)."""
 
     code: str
     message: str

@@ -15,7 +15,7 @@ Language = Literal["python", "c", "cuda"]
 """The languages that the rows have texts for; a target of code generation may take those of one of them."""
 
 Group = Literal["float", "int", "complex", "f32"]
-"""Types with one text; that of `f32` alone goes before that of `float`."""
+"""Groups of types that share a text; for f32, a text of its own takes precedence over that of `float`."""
 
 MANY = -2
 """`Function.arguments` of a function that takes two arguments or more."""
@@ -52,11 +52,11 @@ class Function(Record):
     nothing is stated.
     numpy: given numpy, the function of arrays; the reference evaluates by it.
     arguments: how many, or MANY.
-    cls: the class that it is counted in (rules 3 to 5), empty where it costs nothing.
+    cls: the class that it is counted in (rule 1), empty where it costs nothing.
     gives: the type of the result: the arguments' widest type, that type's real component, or a fraction (which for
     integer arguments is f64).
     takes_complex: whether complex arguments are allowed. of_complex: the operations that one costs, by class or
-    special function; additions are fused (rule 5). of_real: what is emitted for a real argument: a call, the argument
+    special function; additions are fused (rule 4). of_real: what is emitted for a real argument: a call, the argument
     itself, or zero.
     positive: whether random inputs to it have to be positive. about: what it is, for the page of the language.
     units: how many units of rounding a result may be wrong by. slope and spread: the steepest slope, and the distance
@@ -134,7 +134,7 @@ def _extremum(name: str, sign: str) -> Function:
 _ROWS = (
     _extremum("min", "<"),
     _extremum("max", ">"),
-    # a statement of the tree of its own: every target writes a choice in its own way
+    # has a node of its own in the tree: every target writes a choice in its own way
     Function("select", {}, {}, lambda np: np.where, arguments=3, cls="", gives="widest", takes_complex=True),
     Function(
         "abs",

@@ -1,9 +1,9 @@
 """What a machine block may say: the attributes of machines, one row each.
 
 The grammar of lines with one quantity, the checker, the model, `machines show`, JSON, the editor grammars and the
-language page are made from these rows. A new attribute is a row here and the field of `roofdsl.machine.model` that it
-fills. Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, rates, `link` and `ceiling` have
-lines of their own: see `check_machine.py`.
+language page are made from these rows. A new attribute is a row here and the field that it fills in `roofdsl.machine`
+(`model`, `multiprocessor` or `instruction`). Rows stand in the order in which they are shown. Sizes, bandwidths,
+`latency`, rates, `link` and `ceiling` have lines of their own: see `check_machine.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Text to syntax tree: lark reads one line after another, and goes on with the next line behind an error."""
+"""Text to syntax tree: lark reads one line after another, and goes on with the next line after an error."""
 
 from __future__ import annotations
 

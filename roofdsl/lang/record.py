@@ -1,7 +1,7 @@
 """Frozen values: `class Point(Record)` is what `@dataclass(frozen=True) class Point` is, and cheap to define.
 
 A dataclass writes and compiles the source of six methods, which takes half a millisecond at every start. The hundred
-classes that `predict` needs would take a fifth of its process. A record shares its methods with all others.
+classes that `predict` needs would take a fifth of its run time. A record shares its methods with all others.
 """
 
 from __future__ import annotations

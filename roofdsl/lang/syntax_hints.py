@@ -141,7 +141,7 @@ def of_character(text: str, position: int) -> str:
 
 
 def of_word(word: str) -> str:
-    """The type that corresponds to a type name of another language."""
+    """The type that corresponds to a type name of another language; empty if none is known."""
     return TYPE_NAMES.get(word.lower(), "")
 
 

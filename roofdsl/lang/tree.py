@@ -177,7 +177,7 @@ class Unit(Record):
 
 
 class Compute(Record):
-    """`compute tf32`: the type in which an f32 kernel multiplies (rule 6)."""
+    """`compute tf32`: the type that operations in f32 count as."""
 
     type: Name
     span: Span = field(compare=False, repr=False)
@@ -329,7 +329,7 @@ class Quantity(Record):
 
 
 class Option(Record):
-    """`line 64 B`, `write_allocate`: what a `cache`, `memory` or `multiprocessor` line lists after commas."""
+    """`line 64 B`, `write_allocate`: one of the attributes that a line of a machine lists, separated by commas."""
 
     name: Name
     quantity: Quantity | None

@@ -1,6 +1,7 @@
-"""Quantities with units to exact plain numbers: bytes, bytes/s, seconds, operations/s, hertz, watts, joules.
+"""Quantities with units to exact plain numbers: bytes, bytes/s, seconds, operations/s, hertz, watts, joules per byte.
 
-Used for machine blocks and for command-line options. A unit is required; one of another kind is an error.
+Used for machine blocks and for command-line options. Except for counts and plain numbers, a unit is required; one of
+another kind is an error.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ _LONGEST = 60
 
 
 class UnitError(ValueError):
-    """A quantity of the wrong kind. `code` is the diagnostic's; `help` says what to write."""
+    """A quantity that is not accepted. `code` is the diagnostic's; `help` says what to write."""
 
     def __init__(self, code: str, message: str, help: str = "") -> None:
         self.code, self.message, self.help = code, message, help
@@ -171,7 +172,7 @@ _LONGEST_COUNT = 40
 def parse_count(text: str) -> int:
     """A whole number as people write it: `4096`, `1_000_000`, `1e6`, `2^20`, `2**20`, `3*2^10`.
 
-    Raises UnitError (a ValueError) for anything else and for what could mean several numbers.
+    Raises UnitError (a ValueError) for anything else, such as `4k`, which could mean several numbers.
     """
     text = text.strip()
     value = 1

@@ -11,7 +11,9 @@ _MANY = 64
 
 
 class Affine(Record):
-    """constant + sum of coefficient * term; a term is a symbol, or a `//`, `%` or product of others left as it is."""
+    """constant + sum of coefficient * term; a term is a symbol, or another expression (such as a `//`, `%`, `min` or
+    product) left as it is.
+    """
 
     constant: int
     terms: tuple[tuple[IntExpr, int], ...]
@@ -81,13 +83,13 @@ class Range(Record):
 
 
 class NotAffineError(Exception):
-    """A bound hides a loop variable inside `//` or `%`."""
+    """A bound hides a loop variable inside a term that is not a symbol, such as a `//` or `%`."""
 
 
 def at_most(stop: IntExpr, ranges: dict[str, Range]) -> IntExpr:
     """A bound that `stop` never exceeds for any values of the variables of `ranges`, and in which these do not occur.
 
-    Raises NotAffineError if one of them stands inside `//` or `%`.
+    Raises NotAffineError if one of them stands inside a term that is not a symbol, such as a `//` or `%`.
     """
     return _bound(stop, ranges, upper=True)
 

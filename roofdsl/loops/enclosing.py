@@ -32,7 +32,7 @@ from roofdsl.loops.model import (
 
 
 class Enclosing(Record):
-    """The affine kernel, and what its loop variables stand for: `data1` for `col[k]`."""
+    """The affine kernel, and what each of its new loop variables stands for: `data1` for `col[k]`."""
 
     kernel: Kernel
     meaning: Mapping[str, str]

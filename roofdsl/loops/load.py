@@ -78,7 +78,7 @@ def load_file(path: str | os.PathLike[str] | Source) -> CheckedFile:
 def kernels(checked: CheckedFile, settings: Mapping[str, int] | None = None) -> dict[str, Kernel]:
     """The kernels that the file itself defines, in order; those it imports if it consists of `use` lines alone.
 
-    `settings` gives numbers to `const` parameters. Raises CommandError if one has none.
+    `settings` gives numbers to `const` parameters. Raises what `lower` raises.
     """
     names = checked.own_kernels or (() if checked.own else tuple(checked.kernels))
     return {name: lower(checked.kernels[name], settings or {}) for name in names}
@@ -87,7 +87,8 @@ def kernels(checked: CheckedFile, settings: Mapping[str, int] | None = None) -> 
 def kernel(checked: CheckedFile, name: str | None, settings: Mapping[str, int] | None = None) -> Kernel:
     """The kernel of that name, defined here or imported; without a name, the only one of the file.
 
-    Raises CommandError for an unknown name, and without a name if there are several kernels or none.
+    Raises CommandError for an unknown name, and without a name if there are several kernels or none; also what `lower`
+    raises.
     """
     if name is None:
         own = checked.own_kernels or (() if checked.own else tuple(checked.kernels))

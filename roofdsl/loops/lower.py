@@ -39,8 +39,8 @@ from roofdsl.loops.model import (
 def lower(checked: CheckedKernel, settings: Mapping[str, int]) -> Kernel:
     """The kernel, its directives not yet applied; `settings` gives the `const` parameters their numbers.
 
-    Raises CommandError if a `const` parameter has no value, or one that is not a positive integer; InputError if the
-    numbers reveal an error in the text, such as a step of zero.
+    Raises CommandError if a `const` parameter has no value, or one that is not a positive integer, or if an assumption
+    does not hold for these numbers; InputError if the numbers reveal an error in the text, such as a step of zero.
     """
     return _Lowering(checked, settings).kernel()
 

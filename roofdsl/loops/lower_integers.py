@@ -50,7 +50,7 @@ class Integers:
         return InputError(self.source, [Diagnostic(code, shown, span, help)])
 
     def lower(self, expression: tree.Expr) -> IntExpr:
-        """The integer expression. Raises InputError for a divisor that is not positive, or an overflow."""
+        """The integer expression. Raises InputError for a divisor below 1, an overflow or too many factors."""
         match expression:
             case tree.Number(_, value):
                 return Const(int(value))

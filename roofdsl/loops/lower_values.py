@@ -109,7 +109,7 @@ def _integer(value: IntExpr, span: Span) -> Expr:
 
 
 def type_of(value: Expr) -> ElementType | None:
-    """The type of a value by rule 6; None if it consists of numbers, parameters and loop variables alone."""
+    """The type of a value by rule 6 (not 7); None if it consists of numbers, parameters and loop variables alone."""
     match value:
         case Element(array) | ScalarRef(array):
             return array.type
@@ -141,7 +141,8 @@ def type_of_plain_let(
 ) -> ElementType:
     """The type of a `let` of plain numbers: the real type of what its first use in `rest` combines it with.
 
-    So `let h = 0.5` does not turn an f32 kernel into f64. A fraction never gets an integer type.
+    So `let h = 0.5` does not turn an f32 kernel into f64. Without a use, it is the widest real type of the arrays, or
+    f64. A fraction never gets an integer type.
     """
     found = _met(let.name.text, rest, arrays, lets, 0)
     if found is None:

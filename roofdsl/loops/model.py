@@ -238,14 +238,14 @@ class Tile(Record):
 
 
 class Order(Record):
-    """`order i, k, j`: the permutation of the outermost perfect nest."""
+    """`order i, k, j`: the loops of one perfect nest, all of them, in their new order."""
 
     loops: tuple[str, ...]
     span: Span = field(compare=False, repr=False)
 
 
 class Rises(Record):
-    """`assume array rises from first to last`: its elements never fall, and begin and end so."""
+    """`assume array rises from first to last`: its elements never fall; the first and the last are these."""
 
     array: str
     first: IntExpr
@@ -253,14 +253,14 @@ class Rises(Record):
 
 
 class Takes(Record):
-    """`assume array takes number values`: so many different ones."""
+    """`assume array takes number values`: the number of different values among its elements."""
 
     array: str
     number: IntExpr
 
 
 class HasAlpha(Record):
-    """`assume array has alpha 0.25`: the bytes that an access of it moves on average, by those of an element."""
+    """`assume array has alpha 0.25`: the average bytes that an access to it moves, divided by those of an element."""
 
     array: str
     alpha: Fraction

@@ -83,7 +83,7 @@ def check_complete(whose: str, names: Iterable[str], values: Mapping[str, int]) 
 
 
 SHOWN = 8
-"""Names in a message, at most."""
+"""The maximum number of names in a message."""
 
 
 def few(names: Sequence[str]) -> str:

@@ -101,8 +101,8 @@ def _unrolled(steps: Sequence[int | RepeatedAt]) -> Iterator[int]:
 def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> ProgramAt:
     """The program of that name at `settings` and defaults.
 
-    Raises CommandError for an unknown program, a parameter that is missing or unknown, and a launch with an argument
-    or a number of repetitions that is not positive.
+    Raises CommandError for a parameter that is missing or unknown, a launch or collective with a number that is not
+    positive, and a program that launches nothing; also what `program` raises.
     """
     lowered = program(checked, name, settings)
     sizes = program_sizes(checked, lowered, settings)

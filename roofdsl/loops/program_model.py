@@ -21,7 +21,7 @@ from roofdsl.loops.lower_integers import Integers
 from roofdsl.loops.model import Kernel, Parameter
 
 MAX_RUNS = 10_000
-"""`run` lines that a program may come to, those of the programs it runs included."""
+"""The maximum number of launches and collectives of a program and those it runs, each `repeat` counted once."""
 
 
 class Launch(Record):
@@ -72,7 +72,8 @@ def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None 
     """The program of that name, defined here or imported by `use`.
 
     `settings` and defaults give values to the program's parameters if a `const` parameter of a kernel needs one. Raises
-    CommandError for an unknown name, for a `const` parameter without a value, and for more than MAX_RUNS launches.
+    CommandError for an unknown name, for a `const` parameter without a value, and for more than MAX_RUNS launches and
+    collectives; also what `lower` raises.
     """
     if name not in checked.programs:
         known = ", ".join(checked.programs)

@@ -1,7 +1,7 @@
 """Stores that bypass the caches, `stream A[i] = e`: which statements make them, and what caches see of a kernel.
 
 Such a store (a non-temporal store) collects a whole line in a buffer of the core and hands it to the main memory. It
-loads nothing first, and takes no place in a cache. Nothing else touches its array (`roofdsl.checks.streams`), so the
+loads nothing first, and takes no place in a cache. Nothing else touches its array (`roofdsl.lang.check_kernel`), so the
 caches behave as if the stores were not there, and the memory gets every stored element once for each time it is stored.
 """
 
@@ -93,7 +93,8 @@ class Apart(Record):
 
 
 def apart(kernel: Kernel) -> tuple[Apart, ...]:
-    """Such stores that do not fill lines one after the other, of a kernel with its directives applied."""
+    """The stores past the caches that do not fill lines one after the other, in a kernel with its directives applied.
+    """
     streams = [p for p in statements(kernel.body) if isinstance(p.statement, Assign) and p.statement.stream]
     found = []
     for placed in streams:

@@ -1,8 +1,8 @@
-"""Kernels with index arrays as nests of affine loops, each of which runs as often in sum as the loops of the kernel.
+"""Kernels with index arrays as nests of affine loops, each of which runs as often in total as the loops of the kernel.
 
 `for i in range(n): for k in range(rowptr[i], rowptr[i + 1]): S` executes S once for each k from 0 to nnz - 1, where
-rowptr rises from 0 to nnz, whatever it holds in between. So S stands under `for k in range(0, nnz)` here, and `i` is a
-number that only the data tell. Counting needs no order, so that each statement gets a nest of its own.
+rowptr rises from 0 to nnz, whatever it holds in between. So S stands under `for k in range(0, nnz)` here, and the value
+of `i` is one that only the data tell. Counting needs no order, so each statement gets a nest of its own.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Nest(Record):
 def nests(kernel: Kernel) -> tuple[Nest, ...]:
     """A nest for each statement and for what each loop bound reads, in the order of the text.
 
-    Raises CommandError for loops whose trips in sum are not known.
+    Raises CommandError for loops whose total number of iterations is not known.
     """
     return tuple(_Walk(kernel).block(kernel.body, _Around((), (), (), frozenset())))
 
@@ -113,7 +113,7 @@ class _Walk:
                     yield Nest(node, at.loops, at.outside, at.conditions, at.hidden)
 
     def _within(self, loop: For, at: _Around) -> _Around:
-        """What is around the body of a loop, with one loop for a pair whose trips are known in sum."""
+        """What is around the body of a loop, with one loop for a pair whose total number of iterations is known."""
         what = f"the loop over {loop.var}"
         self._known((loop.start.symbols() | loop.stop.symbols()) & at.hidden, what)
         if not bound_accesses(loop):

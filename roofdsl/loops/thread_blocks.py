@@ -56,8 +56,8 @@ def _threads_along(loop: For) -> int:
 
 
 def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> Launch | None:
-    """The launch of `kernel` at `values`; None if it does not begin with `parallel for`, or if bounds depend on other
-    loops.
+    """The launch of `kernel` at `values`; None if it is not one nest that begins with `parallel for`, or if bounds
+    depend on other loops.
 
     block_threads: threads of a block if no tiles determine them.
     """
@@ -115,7 +115,7 @@ def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
     """What one multiprocessor does, block after block, each with arrays of its own, so that none finds another's data.
 
     Counting the traffic of this kernel through a cache starts every block cold and flushes at its end. For every block,
-    arrays begin on lines of `line_bytes`.
+    row-major arrays begin on lines of `line_bytes`.
     """
     body = block_by_block(launch).body
     copies = {a.name: _per_block(a, launch.blocks, line_bytes) for a in launch.kernel.arrays if not a.is_scalar}
@@ -191,7 +191,7 @@ def _together(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _per_block(array: Array, blocks: Sequence[For], line_bytes: int | None) -> Array:
-    """The array with a copy for each block, each of a whole number of lines."""
+    """The array with a copy for each block; those of a row-major array are whole numbers of lines."""
     stops = tuple(loop.stop for loop in blocks)
     dims = [d.evaluate({}) for d in array.dims]
     per_line = max(1, (line_bytes or 0) // array.type.bytes)

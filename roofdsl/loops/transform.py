@@ -179,7 +179,7 @@ class _Tiling:
         return self._multiple(affine(sub(loop.stop, loop.start)).expression(), size)
 
     def _multiple(self, whole: IntExpr, part: IntExpr) -> bool:
-        """Whether `whole` is a multiple of `part`: by numbers, or by an assumption."""
+        """Whether `whole` is known to be a multiple of `part`: by numbers, or by an assumption."""
         if part == Const(1) or whole == part:
             return True
         if isinstance(whole, Const):

@@ -10,7 +10,7 @@ from roofdsl.loops.model import Kernel
 
 @lru_cache(maxsize=64)
 def used_parameters(kernel: Kernel) -> tuple[str, ...]:
-    """The parameters that occur in the kernel's loops, accesses, shapes or assumptions, in their order."""
+    """The parameters that occur in the kernel's loops, accesses, shapes, assumptions or directives, in their order."""
     texts: set[str] = set()
     pending: list[object] = [kernel.arrays, kernel.assumptions, kernel.directives, kernel.body]
     while pending:

@@ -1,7 +1,7 @@
 """From the checked kernel to integer sets: iteration domains, schedule, and the location of every access.
 
-An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md, step S1).
-A statement takes as many places in its body as it makes accesses, so accesses need no separate dimension. Loops with
+An access instance is a point of the time space T: textual places and loop counters in turn (docs/rules.md, step S1). A
+statement takes a place in its body for each of its references, so references need no dimension of their own. Loops with
 steps run over counters (`domains`). For symbolic tile sizes, see `sizes`.
 """
 
@@ -70,9 +70,9 @@ class AccessSets:
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> AccessSets:
     """All accesses of `kernel` (directives applied) with some parameters as `numbers`.
 
-    line_bytes: the line size, or None for lines of one element. least: every symbolic parameter, and every number of
-    tiles, is at least this in the context. Raises NotAffine if a subscript or bound has no affine form, and
-    CommandError for a kernel with index arrays.
+    line_bytes: the line size, or None for lines of one element. least: every isl parameter (a size, its quotient by a
+    known factor, a number of tiles) is at least this in the context. Raises NotAffine if a subscript, bound or
+    condition has no affine form, and CommandError for a kernel with index arrays.
     """
     return _build(kernel, id(kernel.source), tuple(numbers.items()), line_bytes, least)
 
@@ -211,6 +211,7 @@ class _Builder:
                 break
             if length.low.constant % per_line == 0:
                 break
+            # The outermost extent is never asked for: 0 takes its place.
             extents = (
                 [*extents[:-2], Const(0)]
                 if len(extents) < 3
@@ -228,7 +229,7 @@ class _Builder:
 
 
 def _at(executions: Any, places: Mapping[int, int]) -> Any:
-    """The executions with other numbers in some dimensions, each of which has the same number in all of them."""
+    """The executions with other numbers in the dimensions of `places`, in each of which they had a single number."""
     name = executions.get_tuple_name()
     for dimension, place in places.items():
         executions = executions.project_out(isl.dim_type.set, dimension, 1).insert_dims(isl.dim_type.set, dimension, 1)
@@ -237,7 +238,7 @@ def _at(executions: Any, places: Mapping[int, int]) -> Any:
 
 
 def _is_digit(low: Linear) -> bool:
-    """Whether the low part is a single digit, so that it lies in 0..b-1."""
+    """Whether the low part is 0 or a single digit, so that it lies in 0..b-1."""
     if low == Linear(()):
         return True
     return low.constant == 0 and len(low.terms) == 1 and low.terms[0][1] == 1 and low.terms[0][0].endswith(DIGIT)
@@ -248,7 +249,7 @@ def _is_number(text: str) -> bool:
 
 
 def _places(placed: tuple[PlacedStatement, ...]) -> dict[tuple[int, ...], int]:
-    """The place of every loop and statement in its body; a statement takes as many places as it makes accesses."""
+    """The place of every loop and statement in its body; a statement takes one for each reference, and at least one."""
     room: dict[tuple[int, ...], int] = {}
     for each in placed:
         for depth in range(len(each.loops)):
@@ -264,7 +265,7 @@ def _places(placed: tuple[PlacedStatement, ...]) -> dict[tuple[int, ...], int]:
 
 
 def _instances(placed: PlacedStatement, time: list[str], width: int) -> list[list[str]]:
-    """The point of each access of a statement, at least one, all of the same width."""
+    """The point of each reference of a statement, at least one, all of the same width."""
     tail = ["0"] * (width - len(time))
     first = int(time[-1])
     return [[*time[:-1], str(first + k), *tail] for k in range(max(1, len(_merged(placed))))]

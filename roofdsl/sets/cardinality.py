@@ -1,9 +1,10 @@
-"""How many points sets have, counted dimension by dimension where these do not depend on each other.
+"""The number of points of sets, and of images of maps, which are counted dimension by dimension where possible.
 
 The library's cost grows steeply with the dimensions and parameters of what it counts, and most of what is counted here
-are unions of boxes: each dimension lies between bounds of its own. So a set is cut into disjoint basic sets, the
-dimensions of each into groups that no constraint ties together, and its points are the product of the groups' counts,
-each a count in one dimension or two and in few parameters, which is the same again and again.
+are unions of boxes: each dimension lies between bounds of its own. So a map without floors is cut into disjoint basic
+maps, and the dimensions of each into groups that no constraint ties together. The number of its images is the product
+of the groups' counts. Each of these is a count in one dimension or two and in few parameters, and the same ones come
+again and again. Sets, and maps with floors, are counted as they are.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from roofdsl.sets.by_text import ByText
 from roofdsl.sets.library import MAX_OPERATIONS, TooHard, counted_as_it_is, most_floors, unlimited
 
 MOST_TOGETHER = 2
-"""Dimensions of a group that are surely counted in no time."""
+"""The maximum number of dimensions of a group that is counted without a limit: that takes hardly any time."""
 
 MOST_KNOWN = 4096
-"""Counts of sets, and of groups, that are kept, at most."""
+"""The maximum number of counts that are kept, of sets and of groups each."""
 
 _IN, _OUT, _DIV = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.div
 
 
 MAX_PARTS, MAX_PARTS_OF_MAP, MAX_FLOORS = 600, 40, 5
-"""Basic sets of one set to be counted, of one map, and floors in one of them, at most."""
+"""The maximum number of basic sets of a counted set, of basic maps of a counted map, and of floors in one of these."""
 
 
 def cardinality(counted: Any, share: float = 1) -> Any:
@@ -73,7 +74,7 @@ def require_few_floors(relation: Any) -> None:
 def added(counts: Sequence[Any]) -> Any:
     """The sum of isl.PwQPolynomials, in pairs: sums of few pieces are merged before they are added to others.
 
-    Those with floors come last and are not merged. Merged, they would have floors of loop variables, for which fewer
+    Counts with floors come last and are not merged. Merged, they would have floors of loop variables, for which fewer
     closed forms exist.
     """
     bent = [count for count in counts if most_floors(count)]
@@ -109,9 +110,9 @@ def _sum_of(a: _Sum, b: _Sum) -> _Sum:
     """The sum of two counts, merged.
 
     The library subtracts every piece of each count from every piece of the other, to find where only one of them has a
-    value. That takes nearly all of its time. But most counts have a value on all of a set that is simple as a whole,
-    however many pieces it is cut into, and most pairs of counts on the same set. So the pieces are only intersected
-    here, and what lies outside is found from the whole sets.
+    value. That takes nearly all of its time. But the domain of most counts is simple as a whole, however many pieces it
+    is cut into, and most pairs of counts have the same domain. So the pieces are only intersected here, and what lies
+    outside is found from the whole sets.
     """
     if a[0].n_piece() * b[0].n_piece() <= FEW_PIECES:
         return a[0].add(b[0]).coalesce(), None
@@ -164,7 +165,7 @@ def total_of(counts: Iterable[Counted]) -> Any:
 
 
 def _points(basic: Any) -> Any:
-    """The points of an isl.BasicSet, or the images of an isl.BasicMap, without floors."""
+    """The number of points of an isl.BasicSet, or of images of an isl.BasicMap, without floors."""
     basic = basic.remove_redundancies()
     dims = basic.dim(_OUT)
     known = basic.drop_constraints_involving_dims(_OUT, 0, dims)
@@ -191,7 +192,7 @@ def _groups(basic: Any) -> Iterable[list[int]]:
 
 
 def _factor(basic: Any, group: list[int]) -> Any | None:
-    """`basic` in the dimensions of one group, without other constraints; None if they have only one value."""
+    """`basic` in the dimensions of one group, without other constraints; None for one dimension with a single value."""
     for k in reversed(range(basic.dim(_OUT))):
         if k not in group:
             basic = basic.drop_constraints_involving_dims(_OUT, k, 1).project_out(_OUT, k, 1)

@@ -1,7 +1,7 @@
 """Closed forms: piecewise quasi-polynomials in the kernel's parameters, merged to as few pieces as possible.
 
 The main polynomial absorbs that of a small piece if the two agree on the piece. So the result is `2*n**2`, not a
-Piecewise, if one polynomial holds for every size (docs/rules.md).
+Piecewise, if one polynomial is seen to hold for every size.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def closed_form(piecewise: Any, context: Any, meaning: Mapping[str, Quasi], assu
 def closed_form_of(
     parts: list[tuple[Any, Quasi]], context: Any, meaning: Mapping[str, Quasi], assumes: tuple[Fact, ...] = ()
 ) -> Cases:
-    """As `closed_form`, for `value` on each disjoint (isl parameter set, value) of `parts`; 0 elsewhere."""
+    """As `closed_form`, for a form given by `parts`: (isl parameter set, its value there), disjoint; 0 elsewhere."""
     merged = merge(parts, context)
     cases = []
     for domain, value in merged:
@@ -83,8 +83,8 @@ def closed_form_of(
 
 
 def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi]]:
-    """The pieces with as few polynomials as possible; the value outside them is 0, and these places may be absorbed,
-    too.
+    """The pieces, merged where the polynomial of another has the same values. Outside them, the value is 0; these
+    places may be absorbed, too.
     """
     groups: dict[Quasi, Any] = {}
     for anywhere, value in parts:
@@ -137,7 +137,7 @@ FEW = 32
 
 
 def agrees(a: Quasi, b: Quasi, domain: Any) -> bool:
-    """Whether a == b everywhere on `domain` (isl parameter set): by its equalities, or at each of a few values."""
+    """Whether a == b is shown on all of `domain` (isl parameter set): by its equalities, or at each of a few values."""
     difference = a - b
     if not difference:
         return True

@@ -18,7 +18,7 @@ from roofdsl.overtime import forking
 CAN_FORK = hasattr(os, "fork") and hasattr(signal, "setitimer")
 
 MOST_TASKS = 10_000
-"""The maximum number of task numbers that a pipe certainly holds at once."""
+"""A number of task numbers that a pipe certainly holds at once."""
 
 _NUMBER = struct.Struct("<I")
 
@@ -53,8 +53,10 @@ def in_children(
 ) -> list[str]:
     """The texts that the tasks return, computed by as many forked copies as there are cores.
 
-    A free copy takes the next task. Each task gets `seconds`, and all together get `together_s`. After a task that
-    returns the text `ends_all`, no other task is started, and that text stands for theirs. Raises as `in_child` does.
+    A free copy takes the next task. Each copy gets `seconds` of processor time for all of its tasks, and all copies
+    together get `together_s`. After a task that returns the text `ends_all`, no other task is started, and that text
+    stands for theirs. Raises as `in_child` does. On one core, and for one task or more than MOST_TASKS, everything runs
+    in this process without a limit.
     """
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
     if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:
@@ -99,7 +101,7 @@ def _one_by_one(tasks: Sequence[Callable[[], str]], ends_all: str | None) -> lis
 
 
 def _in_copies(tasks: Sequence[Callable[[], bytes]], seconds: float) -> list[bytes]:
-    """The texts that the tasks return, each computed in its own forked copy, all at once."""
+    """The bytes that the tasks return, each computed in its own forked copy, all at once. Raises Stopped and Raised."""
     running: list[tuple[int, int]] = []
     answers: list[bytes] = []
     ends: set[int] = set()

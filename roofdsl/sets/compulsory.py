@@ -14,7 +14,7 @@ from roofdsl.sets.reuse import by_array, touches
 
 
 def compulsory(access_sets: AccessSets) -> tuple[Residencies, ...]:
-    """One `Residencies` per array, in points of its lines. Raises NotCertified if first accesses are in doubt."""
+    """One `Residencies` per array, in points of its lines. Raises TooHard and NotCertified."""
     found = []
     for name, refs in by_array(access_sets).items():
         touch = touches(refs)
@@ -33,7 +33,7 @@ def compulsory(access_sets: AccessSets) -> tuple[Residencies, ...]:
 
 
 def first_access(touch: Any) -> Any:
-    """The certified map from each line to its first access."""
+    """The certified map from each line to its first access. Raises TooHard and NotCertified."""
     accesses = touch.reverse()
     for candidates in (accesses, accesses.coalesce(), isl.Map(str(accesses.coalesce()))):
         first = first_images(candidates)

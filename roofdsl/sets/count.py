@@ -25,7 +25,7 @@ def number(piecewise: Any) -> int:
 def count_number(parts: Iterable[Part], most: int = MAX_GRID) -> int:
     """The number of points of the parts, if all sizes are numbers.
 
-    Raises CannotCount, also if a curved condition would have to be evaluated at more than `most` points.
+    Raises TooHard, and CannotCount if a curved condition needs more than `most` points or more than 64 bits.
     """
     total = 0
     for part in parts:
@@ -41,7 +41,7 @@ def count_number(parts: Iterable[Part], most: int = MAX_GRID) -> int:
 def count_symbolic(parts: Iterable[Part]) -> Any:
     """The number of points as an isl.PwQPolynomial in the parameters; None if there are no parts.
 
-    Raises CannotCount.
+    Raises TooHard, and CannotCount if a condition is curved.
     """
     total: Any = None
     for part in parts:

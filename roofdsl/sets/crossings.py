@@ -7,7 +7,7 @@ Z at an integer root, which becomes an ordinary parameter of the count. A smalle
 parameter. A distance that is nonlinear in two variables is summed over one of them (Haystack, PLDI 2019, counts the
 values of that variable one by one).
 
-It is proven first that the distance grows, and that the smaller part is small.
+It is proven first that the distance grows or falls, and that the smaller part is small.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Region(Record):
     """A part of a domain.
 
     here: its points. beyond: the disjoint isl.Sets of its points that exceed the limit. names: the isl parameters of
-    roots and rests in them; known: isl text of what holds for these. threshold: the condition for all this.
+    roots and rests in them; known: isl text of what holds for these. threshold: the condition on sizes and limit under
+    which `beyond` counts; empty if always.
     """
 
     here: Any
@@ -62,7 +63,7 @@ class Course(Record):
     """The part of a distance that rises or falls with `along`.
 
     of: that part, as a function of _AT, the value of `along`. along: an affine form of the dimensions. low, high: its
-    range, in the parameters.
+    range, in the parameters. sign: 1 if that part does not fall, -1 if it does not rise.
     """
 
     along: Quasi
@@ -100,8 +101,8 @@ class Crossings:
     def terms(self, domain: Any, distances: Longest) -> list[Term]:
         """The number of points of `domain` (isl.Set) at which the longest of `distances` exceeds the limit.
 
-        Without any distances, the distance counts as infinite. Raises CannotCount if the distances are nonlinear in too
-        many variables.
+        Without any distances, the distance counts as infinite. Raises TooHard, and CannotCount for distances of a form
+        that this class does not count, such as one nonlinear in several variables.
         """
         domain = domain.intersect_params(self.context)
         if domain.is_empty():
@@ -172,8 +173,8 @@ class Crossings:
 
     def _level(self, domain: Any, distance: Quasi, *, alone: bool) -> Region:
         """`domain`, all of whose points exceed the limit, or none."""
-        # Distances and limits are integers, so greater means at least 1 more. No limit is below `least`, so shorter
-        # distances never miss, and need no separate parts.
+        # Distances and limits are integers, so greater means at least 1 more. No limit is below `least`, so distances
+        # up to `least` never miss, and need no separate parts.
         excess = distance - self.limit - 1
         if distance.is_constant() and distance.constant_value() <= self.least:
             return Region(domain, ())

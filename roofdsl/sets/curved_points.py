@@ -30,7 +30,7 @@ CHUNK = 1 << 20
 def count_positive(domain: Any, excess: Quasi, limit: int) -> int:
     """The number of points of `domain` (isl.Set without parameters) with excess > 0, for excess in d0, d1, ...
 
-    Raises CannotCount if more than `limit` grid points would be needed.
+    Raises TooHard, and CannotCount if more than `limit` grid points or more than 64 bits would be needed.
     """
     excess = excess * lcm(*(c.denominator for _, c in excess))  # so that both parts below are integers
     bent = _bent_dimensions(excess)

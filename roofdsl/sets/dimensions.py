@@ -14,19 +14,19 @@ def dimensions(domain: Any) -> list[str]:
 
 
 def parameters(domain: Any) -> list[str]:
-    """The names of its parameters."""
+    """The names of the parameters of an isl.Set."""
     space = domain.get_space()
     return [space.get_dim_name(isl.dim_type.param, i) for i in range(space.dim(isl.dim_type.param))]
 
 
 def tuple_name(domain: Any) -> str:
-    """The name of its points; empty if they have none."""
+    """The tuple name of an isl.Set; empty if it has none."""
     space = domain.get_space()
     return space.get_tuple_name(isl.dim_type.set) if space.has_tuple_name(isl.dim_type.set) else ""
 
 
 def where(domain: Any, condition: str, more: Iterable[str] = ()) -> Any:
-    """The set of a condition on the dimensions, the parameters and `more` of these, in the space of `domain`."""
+    """The points that meet a condition on dimensions, parameters and `more` parameters, in the space of `domain`."""
     head = f"[{', '.join([*parameters(domain), *more])}]"
     return isl.Set(f"{head} -> {{ {tuple_name(domain)}[{', '.join(dimensions(domain))}] : {condition} }}")
 

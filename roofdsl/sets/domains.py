@@ -156,6 +156,8 @@ class LoopDims:
                 raise NotAffine(f"{what} runs in tiles of both {old} and {new}")
             return old or new
 
+        # Digits spread until nothing changes: from a loop with a symbolic step to loops that it bounds, to array
+        # dimensions that these subscript, and from there to all loops whose variables stand in such subscripts.
         changed = True
         symbolic_tiles = {b for _, b in self.sizes.tiled}
         while changed:

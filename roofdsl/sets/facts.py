@@ -52,7 +52,7 @@ class Compared(Fact):
 
 
 class Remainders(Fact):
-    """The sizes belong to some residue classes."""
+    """The sizes belong to certain residue classes."""
 
     condition: Condition
 
@@ -106,7 +106,7 @@ class LeadingTerms(Fact):
 
 
 def decided(fact: Fact) -> bool | None:
-    """Whether a fact holds at all sizes (True) or at none (False); None if it depends on the sizes."""
+    """Whether a fact holds at all sizes (True) or at none (False); None if that depends on the sizes, or on more."""
     try:
         return fact.holds({})
     except KeyError:

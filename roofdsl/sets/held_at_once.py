@@ -1,4 +1,4 @@
-"""How many bytes a cache holds at a time that keeps lines only from one use to the next, and only for certain uses.
+"""How many bytes a cache holds at once if it keeps lines only from one use to the next, and only for certain uses.
 
 A cache with that much room, and a line more, hits at least as often under the best replacement: the one that keeps
 these lines, and drops all others at once, fits into it. LRU needs room for everything that is touched in between, used
@@ -23,7 +23,7 @@ from roofdsl.sets.residues import Class
 from roofdsl.sets.reuse import ArrayReuse
 
 MOST_PARTS = 20
-"""Of what is held of an array at a time: more take seconds to count."""
+"""The maximum number of basic maps of what is held of an array at once: more take seconds to count."""
 
 
 def most_held(
@@ -31,7 +31,8 @@ def most_held(
 ) -> Quasi | None:
     """The leading terms of the most bytes that are held at once, for large sizes; None if nothing is held.
 
-    hits: id() of those pieces of the reuse distances whose accesses find their line. Raises TooHard, CannotCount.
+    hits: id() of the domain of each piece of the reuse distances whose accesses find their line. Raises TooHard,
+    CannotCount.
     """
     # One instant of an innermost iteration is enough: within it, what is held changes by a few lines only.
     last = {d.placed.position[:-1]: d.executions for d in access_sets.domains}
@@ -54,7 +55,7 @@ def most_held(
 
 
 def _waiting(previous: Any, instants: Any) -> Any:
-    """isl.Map from an instant to the accesses after it whose previous access is not: one to each line that is held."""
+    """isl.Map from an instant to the accesses after it whose previous access is not after it: one to each line held."""
     space = previous.get_space().range()
     since = previous.apply_range(isl.Map.lex_le(space)).intersect(isl.Map.lex_gt(space))
     return since.intersect_range(instants).reverse().coalesce()

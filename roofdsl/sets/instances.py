@@ -40,9 +40,9 @@ from roofdsl.sets.library import set_of
 from roofdsl.sets.sizes import NotAffine, conjuncts
 
 T = TypeVar("T")
-TRIED = 5  # numbers tried for a parameter that has no affine form
-COMBINATIONS = 40
-CASES = 32  # of the starts of loops with steps, in one statement
+TRIED = 5  # numbers tried for each of up to three parameters that keep a set from being exact; for each of more, 2
+COMBINATIONS = 40  # combinations of these numbers that are tried, at most
+CASES = 32  # combinations of the starts of loops with steps, around one statement
 POINTS = 12  # sets whose smallest point is looked at before giving up
 
 
@@ -177,7 +177,7 @@ class Encoder:
         return pairs.project_out(isl.dim_type.set, dimensions, pairs.dim(isl.dim_type.set) - dimensions)
 
     def before(self, loop: For, first: str, second: str) -> str:
-        """Text: execution `first` is in an earlier iteration of the loop, in the same one of the outer loops."""
+        """Text: execution `first` is in an earlier iteration of the loop, given the same ones of the outer loops."""
         a, b = variable(first, loop.var), variable(second, loop.var)
         step = self.step(loop)
         return f"{a} + {f'p_{loop.step}' if step is None else step} <= {b}"
@@ -245,7 +245,7 @@ class Encoder:
     def smallest(self, found: Any) -> dict[str, int] | None:
         """A point: parameters and dimensions by name, with the least possible sum of the parameters.
 
-        None if fresh parameters stand for expressions, because their values would mean nothing.
+        None for an empty set, and if fresh parameters stand for expressions, because their values would mean nothing.
         """
         if self._fresh:
             return None
@@ -298,7 +298,7 @@ def decide(
 ) -> Answer[T]:
     """Whether a set made by `suspects` has a point that `confirm` accepts, for some allowed sizes.
 
-    `suspects` returns supersets of the points in question (the exact sets if the encoder stays exact).
+    `suspects` yields supersets of the points in question (the exact sets if the encoder stays exact).
     """
     encoder = Encoder(kernel)
     found, clear = _confirmed(encoder, suspects, confirm)

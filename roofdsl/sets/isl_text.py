@@ -8,7 +8,7 @@ from roofdsl.sets.quasi import Quasi
 
 
 def affine_text(value: Quasi) -> str | None:
-    """isl text of an affine quasi-polynomial with integer coefficients outside floors; None for any other."""
+    """isl text of a quasi-polynomial, whose coefficients outside floors must be integers; None if it is not affine."""
     parts = []
     for monomial, c in value:
         if not monomial:

@@ -1,4 +1,4 @@
-"""The only access to the integer-set library: operation limits, and results as roofdsl's own values."""
+"""The integer-set library under limits of operations and time, and its results as roofdsl's own values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.quasi import Monomial, Quasi, floor
 
 MAX_OPERATIONS = 30_000_000
-"""The operations of the integer-set library for one quantity if there is no budget: about half a minute. This many or
-more stand for as many as a command's budget has time for.
+"""The maximum number of integer-set operations for one quantity if there is no budget: 15 seconds to a minute. With a
+budget, a limit of this many or more stands for as many as the budget has time for.
 """
 
 
 class TooHard(CommandError):
-    """The integer-set library gave up within its limit of operations."""
+    """The integer-set library gave up at its limit of operations, or a set looked too hard to try."""
 
     def __init__(self, what: str, operations: int) -> None:
         super().__init__(
@@ -76,8 +76,8 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
 
 
 SIMPLE = 3
-"""A set with at most this many basic sets and floors is counted in this process; a polynomial with at most this many
-dimensions and floors is bounded in it.
+"""A set with at most this many basic sets and floors together is counted in this process; a polynomial with at most
+this many dimensions and floors together is bounded in it.
 """
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
@@ -169,9 +169,9 @@ def counted_as_it_is(counted: Any, share: float = 1) -> Any:
     if len(parts) + floors > SIMPLE:
         return _in_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share)[0]
     if floors and len(parts) > 1:
-        # Two basic sets with a floor have taken 20 s, so a child process shows that this ends. The count is made again
-        # here: read from text, its pieces are merged into ones with floors of loop variables, for which fewer closed
-        # forms exist.
+        # Two basic sets with a floor have taken 20 s, so a child process shows first that the count ends. It is made
+        # again here: read from text, its pieces are merged into ones with floors of loop variables, for which fewer
+        # closed forms exist.
         _in_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share / 2)
     with unlimited():
         return counted.card()
@@ -247,19 +247,19 @@ def _most_floors(parts: Sequence[Any]) -> int:
 
 
 MANY_FLOORS = 12
-"""First images of sets with at most this many floors, in all basic sets together, are found in this process."""
+"""First images of a map are found in this process if its basic maps, times the most floors in one, are at most this."""
 
 FLOORS_AT_ONCE = 5
-"""Last images of sets with at most this many floors in any basic set are found in this process."""
+"""Last images of maps with at most this many floors in any basic map are found in this process."""
 
 MANY = 12
-"""From this many counts on, several processes are worth their start-up time."""
+"""With at least this many counts, several processes are worth their start-up time."""
 
 
 def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
     """The results of the tasks (isl.PwQPolynomials or None): in this process if there are few, otherwise on all cores.
 
-    Each task is bound by the rest of the current limit; the first one that is too hard ends all of them. Raises
+    Each process is bound by the rest of the current limit; the first task that is too hard ends all of them. Raises
     TooHard.
     """
     if len(tasks) < MANY:
@@ -272,7 +272,7 @@ def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
         raise _limit.error("sets of accesses") from error
     except Raised:
         return [task() for task in tasks]
-    if _BEYOND in texts:  # within its own time, or the rest of one
+    if _BEYOND in texts:  # what a process has left for a task depends on the tasks that it happened to do before
         reproducibility.decided_by_clock()
         raise _limit.error("sets of accesses")
     with unlimited():

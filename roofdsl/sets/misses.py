@@ -1,9 +1,9 @@
 """Misses and write-backs, counted from the reuse of every array.
 
-See docs/rules.md, steps S4 and S5. A `Rule` (the distance exceeds a cache size, or lies on a plateau of the traffic
-curve) decides for each piece of the reuse distance which accesses miss. The accesses that miss are kept in parts:
-integer sets if the condition is affine, and `Curved` parts otherwise, which are counted only at given sizes, over the
-values of the few dimensions that make them nonlinear (Haystack, PLDI 2019).
+See docs/rules.md, steps S4 and S5. A `Rule` decides for each piece of the reuse distance which accesses miss: those
+whose distance exceeds the cache size. The accesses that miss are kept in parts: integer sets if the condition is
+affine, and `Curved` parts otherwise, which are counted only at given sizes, over the values of the few dimensions that
+make them nonlinear (Haystack, PLDI 2019).
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Residencies:
 def exceeding(cache: Quasi, fresh: Fresh, large: list[Quasi] | None = None) -> Rule:
     """The rule of an LRU cache of `cache` bytes: an access misses if its distance is greater.
 
-    With `large`: a piece that is not affine but misses as a whole from some sizes on is assumed to miss, and the
-    polynomial that must be positive for that is appended to `large`.
+    With `large`: a piece that is not affine but misses as a whole at large enough sizes is assumed to miss, and the
+    polynomials that must be positive for that are appended to `large`. The rule raises CannotCount.
     """
 
     def rule(domain: Any, distance: Quasi) -> Any | Curved:
@@ -145,7 +145,7 @@ def _chord(polynomial: Quasi, least: int, start: int) -> Quasi | None:
 
 
 def where_positive(domain: Any, excess: Quasi, fresh: Fresh) -> Any | None:
-    """The isl.Set of points of `domain` with excess > 0; None if that is not affine in the dimensions."""
+    """The isl.Set of points of `domain` with excess > 0; None if it is not affine in dimensions. Raises CannotCount."""
     names = dimensions(domain)
     excess = excess * lcm(*(c.denominator for _, c in excess))
     in_dims, rest = excess.split(frozenset(names))
@@ -172,7 +172,7 @@ def _is_affine(monomial: Any) -> bool:
 def residencies(reuse: ArrayReuse, rule: Rule, *, stores: bool = True) -> Residencies:
     """The residencies of one array under a rule, optionally without its stores.
 
-    Raises CannotCount if integer sets cannot count the write-backs.
+    Raises CannotCount if integer sets cannot count the write-backs; NotCertified and TooHard.
     """
     begun = missing(reuse.cold, reuse.distances, rule)
     reading = begun if reuse.reading.is_equal(reuse.all) else begun.within(reuse.reading)
@@ -196,9 +196,9 @@ def missing(start: Any, distances: tuple[tuple[Any, Quasi], ...], rule: Rule) ->
 def _stored(reuse: ArrayReuse, rule: Rule, begun: Part) -> tuple[Part, ...]:
     """The residencies with a write that end in a store, one point each.
 
-    A write is the last one of its residency (which is then stored) exactly if some later access to its line, up to
-    and including the next write, misses. After the last write, the line is stored when it is
-    evicted, or by the flush at the end; a line of a `temp` array only when it is evicted before the end.
+    A write is the last one of its residency (which is then stored) exactly if some later access to its line, up to and
+    including the next write, misses. After the last write, the line is stored when it is evicted, or by the flush at
+    the end; a line of a `temp` array only if it is evicted before the end.
     """
     parts = [begun.within(reuse.lone_writes)]
     several = reuse.shared_windows

@@ -70,7 +70,7 @@ def one_body(
     alike: Mapping[str, str],
     line_bytes: Mapping[str, int],
 ) -> OneBody | None:
-    """The body; None if some references are not made in every iteration, or if none moves along with it.
+    """The body; None if some references are not made in every iteration, or if no array moves along with it.
 
     boxes: array -> isl.Map from an iteration, at one place or at each, to everything that it touches.
     """
@@ -116,7 +116,7 @@ class _Windows:
         self._unmoved: dict[tuple[str, tuple[int, ...], tuple[int, ...]], Any] = {}
 
     def bytes_between(self, after: int, before: int) -> Any:
-        """The bytes from place `after` of the first iteration to place `before` of the last."""
+        """The bytes from place `after` of the first iteration (included) to place `before` of the last (excluded)."""
         key = after, before
         if key not in self._known:
             counts = [self._whole] if any(self.back) and self._whole is not None else []

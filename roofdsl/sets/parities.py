@@ -1,9 +1,9 @@
 """One form for even and odd sizes, where a count has one.
 
-The integer-set library writes what depends on n % 2 in one of several ways, even the same set now in this one, now in
-that: as a polynomial for even n and another for odd n, or as one with floor(n/2), with small sizes apart or not. Here
-they become one, where the two polynomials differ by what does not depend on n: a value with n - 2*floor(n/2), wherever
-it has the values of the pieces.
+The integer-set library writes what depends on n % 2 in several ways, and the same set not always in the same one: as
+one polynomial for even n and another for odd n, or as one with floor(n/2), with small sizes apart or not. Here the
+pieces become one if the two polynomials differ by something that does not depend on n. The joined value contains
+n - 2*floor(n/2), and replaces the pieces wherever it has their values.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Piece = tuple[Any, Quasi]
 """(isl parameter set, the value there)."""
 
 FAR, APART = 1 << 20, 720720
-"""A large even size, and how far apart those of several parameters are taken."""
+"""A large even size, and the distance between the sizes of several parameters."""
 
 
 def joined_parities(parts: list[Piece], context: Any) -> list[Piece]:
-    """The disjoint pieces of a count, as few as one form serves if it depends on whether one parameter is even.
+    """The disjoint pieces of a count, of which one form replaces as many as it can if only one parity matters.
 
-    context: the isl parameter set of all sizes. The values are the same at each of them; 0 outside the pieces.
+    context: the isl parameter set of all sizes. The values at these stay the same; 0 outside the pieces.
     """
     if len(parts) < 2 or not any(floors_of(v) or _has_floors(d) for d, v in parts) or _has_floors(context):
         return parts
@@ -66,7 +66,7 @@ def _far_sizes(context: Any, name: str, rest: int) -> dict[str, int]:
 
 
 def _value_at(parts: list[Piece], context: Any, sizes: dict[str, int]) -> Quasi | None:
-    """The polynomial of the piece that these sizes are in, 0 in none; None where they are not of the context."""
+    """The polynomial at these sizes, without floors; 0 outside the pieces, and None outside the context."""
     text = " and ".join(f"{n} = {value}" for n, value in sizes.items())
     point = isl.Set(f"[{', '.join(sizes)}] -> {{ : {text} }}")
     if context.is_disjoint(point):
@@ -76,6 +76,6 @@ def _value_at(parts: list[Piece], context: Any, sizes: dict[str, int]) -> Quasi 
 
 
 def _same(piece: Any, name: str, rest: int, values: tuple[Quasi, Quasi], at: dict[str, int]) -> bool:
-    """Whether two values agree on the sizes of `piece` whose remainder modulo 2 is `rest`."""
+    """Whether two values are shown to agree on the sizes of `piece` whose remainder modulo 2 is `rest`."""
     here = piece.intersect_params(isl.Set(f"[{name}] -> {{ : {name} mod 2 = {rest} }}"))
     return here.is_empty() or agrees(resolved(values[0], at), resolved(values[1], at), here)

@@ -133,9 +133,10 @@ def check_large(access_sets: AccessSets, order: Growth) -> None:
 
 
 def check_executed(access_sets: AccessSets, order: Growth, residues: Class = ()) -> None:
-    """Raises CannotCount if a statement is executed for large sizes in one order and not in another.
+    """Raises CannotCount if a statement is not executed at large sizes of the class, in one order of the sizes or the
+    other.
 
-    An example is a filter that may be as large as its image: then nothing can be said for large sizes.
+    An example is a filter that may be as large as its image: if it is larger, some loops do not run.
     """
     for falling in (False, True):
         at = far_point(access_sets.sizes, order, residues, falling=falling).intersect(access_sets.context)
@@ -232,8 +233,8 @@ class Range:
 class Step:
     """A step of Q(Z): accesses begin to hit between the leading terms `low` and `high`, in bytes.
 
-    pieces: those all of whose accesses hit from `high` on. across: pieces that begin to hit before the plateau after
-    this step and end beyond it, with so few accesses that the plateau is the same to leading order.
+    pieces: ids of those whose last accesses begin to hit in this step. across: pieces that begin to hit before the
+    plateau after this step and end beyond it, with so few accesses that the plateau is the same to leading order.
     """
 
     low: Quasi
@@ -268,7 +269,7 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
 
 
 def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list[Step]:
-    """The steps of Q(Z) from the smallest cache up. Overlapping ranges form one step.
+    """The steps of Q(Z), the one of the smallest cache first. Overlapping ranges form one step.
 
     Ranges that lie across a plateau are left out if `few` says that they are too few to matter there.
     """
@@ -283,8 +284,8 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
     made: list[Step] = []
     start: int | None = None
     for edge in edges:
-        # A step is collected from the edge `start` on. It ends at the first edge that no range crosses: all accesses
-        # that began to hit by then hit from there on. Ranges that cross are skipped if they are `few`.
+        # A step is collected beginning at the edge `start`. It ends at the first edge that no range crosses: beyond it,
+        # all accesses hit that began to hit before. Ranges that cross are skipped if they are `few`.
         start = edge if start is None else start
         across = [r for low, high, r in rows if low <= edge < high]
         if across and (few is None or not few(across, [r for low, _, r in rows if low > edge])):

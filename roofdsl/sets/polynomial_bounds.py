@@ -23,7 +23,7 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
 
     `value` is in d0, d1, ... and parameters. With `at`, an isl parameter set of one point: the bounds of the chamber
     around that point, tight in their leading terms. None if the library gives no bound, or several that do not reduce
-    to one.
+    to one. Raises TooHard, like all functions here that ask for bounds.
     """
     polynomial = _polynomial(domain, value)
     found = []
@@ -39,7 +39,7 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
     """As `bounds`, with all candidates: `value` lies between the least of the first and the largest of the second.
 
     isl gives no bounds for floors, so floors are split by residues; parameters have their residues at `at`. Third: the
-    resulting parts, including those that are empty at `at`.
+    resulting parts, including those that are empty at `at`. No candidates if the library gives none for a part.
     """
     if not value.names() & set(dimensions(domain)) and not floors_of(value):
         return [value], [value], []  # the same at every point
@@ -70,11 +70,12 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
 
     On the part where every variable in floor(E) is r modulo the denominator of its coefficient, floor(E) is E minus the
     fractional part of E at r. Parameters have the residues of their values in `fixed`; floors of other parameters stay.
-    Returns all of `domain` unchanged if a floor contains a floor, or if there would be more than MOST_PARTS parts.
+    Yields all of `domain` unchanged if a floor contains a floor or a product, or if there would be more than MOST_PARTS
+    parts.
     """
     periods: dict[str, int] = {}
     apart = set()
-    for found in sorted(value.atoms(), key=str):  # in which order parts come must be the same in every process
+    for found in sorted(value.atoms(), key=str):  # the order of the parts must be the same in every process
         if isinstance(found, str) or any(n not in fixed and not _DIMENSION.fullmatch(n) for n in found.of.names()):
             continue
         if any(len(m) > 1 or any(not isinstance(a, str) or power != 1 for a, power in m) for m, _ in found.of):
@@ -105,9 +106,9 @@ def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator
 
 
 def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
-    """Lower bounds of `value` over `domain` in the parameters, the least of which holds; empty if one does not grow.
+    """Lower bounds of `value` over `domain` in the parameters: the least of them holds. Empty if one does not grow.
 
-    A bound grows if its only negative term is the constant.
+    A bound grows if it has no floors and its only negative term is the constant, apart from terms that others outweigh.
     """
     low = list(dict.fromkeys(_candidates(bound(_polynomial(domain, value), isl.fold.min)[0], None)))
     grows = all(
@@ -120,7 +121,7 @@ def growing_bounds(domain: Any, value: Quasi) -> list[Quasi]:
 def lower_bounds(domain: Any, value: Quasi) -> list[tuple[Any, Quasi]] | None:
     """(isl parameter set, a lower bound of `value` over `domain` on that set, in the parameters).
 
-    Where several hold, the least is a bound. None if the library gives none for some parameters.
+    Where several sets overlap, the least value is a bound. None if the library gives none for some parameters.
     """
     found: list[tuple[Any, Any]] = []
     bound(_polynomial(domain, value), isl.fold.min)[0].foreach_piece(lambda sizes, here: found.append((sizes, here)))
@@ -182,7 +183,7 @@ def _polynomial(domain: Any, value: Quasi) -> Any:
 
 
 def polynomial_text(value: Quasi) -> str:
-    """isl text of a quasi-polynomial; powers with a caret."""
+    """isl text of a quasi-polynomial; powers are written as products."""
     parts = []
     for monomial, c in value:
         factors = [str(c) if c.denominator == 1 else f"({c})"]

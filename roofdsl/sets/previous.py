@@ -100,7 +100,7 @@ def _claimed(touch: Any) -> Claim:
 
 
 def previous_access(touch: Any) -> Any:
-    """The certified map from each access to the previous one on its line. Raises NotCertified."""
+    """The certified map from each access to the previous one on its line. Raises NotCertified and TooHard."""
     return claimed_previous(touch).certified
 
 

@@ -1,10 +1,10 @@
-"""The previous access where references move along with each other, as those of a stencil do: from pairs of references.
+"""The previous access, from pairs of references, if these move along with each other, as those of a stencil do.
 
-x[i + 1, j] touches what x[i - 1, j + 2] touches two iterations of i later and two of j earlier, wherever both do. For
-each pair of references, the latest earlier access of the one to the line of the other is so a fixed number of
-iterations back, or there is none. The latest of all references is then found without a search: the pairs of a reference
-are taken from the nearest to the farthest, and each decides the accesses that no nearer one has decided. Nothing is
-left to a library's maximum over hundreds of sets, which takes long to find and longer to certify.
+x[i + 1, j] touches what x[i - 1, j + 2] touches two iterations of i later and two of j earlier, wherever both do. So,
+for each pair of references, the latest earlier access that one of them makes to the line of the other is a fixed number
+of iterations back, or there is none. The latest access of all references is then found without a search: the pairs of a
+reference are taken from the nearest to the farthest, and each decides the accesses that no nearer one has decided.
+Nothing is left to a library's maximum over hundreds of sets, which takes long to find and longer to certify.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from roofdsl.sets.previous import certify_previous
 Offset = tuple[int, ...]
 
 MANY_PAIRS = 6
-"""References to one array from which their pairs are looked at: fewer are certified in no time."""
+"""Pairs are looked at for at least this many references to one array: the maximum for fewer is certified in no time."""
 
 
 def previous_by_pairs(references: Sequence[Any]) -> Any | None:
-    """isl.Map from each access to the previous one on its line; None where some pair is not at one distance throughout.
+    """isl.Map from each access to the previous one on its line; None if there is none, or if distances vary.
 
-    references: of each reference to one array the isl.Map from its accesses to their lines. No two have an access in
+    references: for each reference to one array, the isl.Map from its accesses to their lines. No two have an access in
     common. Raises NotCertified if the library's answer for a single pair is wrong.
     """
     if any(map(_rounds, references)):
@@ -38,8 +38,8 @@ def previous_by_pairs(references: Sequence[Any]) -> Any | None:
             if latest is None:
                 return None
             pairs += latest
-        # Of the accesses that another reference makes to the line, the one back by the least is the latest. It decides
-        # where it is made; what is left there, near the edges of the loops, the next one decides.
+        # Of the earlier accesses to the line, the one fewest iterations back is the latest. Where it is made, it is the
+        # previous access. Near the edges of the loops it is not made, and the next one decides.
         pairs.sort(key=lambda pair: pair[0], reverse=True)
         left = own.domain()
         for _, relation in pairs:
@@ -54,8 +54,8 @@ def previous_by_pairs(references: Sequence[Any]) -> Any | None:
 
 
 def _rounds(location: Any) -> bool:
-    """Whether lines are found by rounding, as those of several elements, or only some remainders are executed: then
-    distances are not all one, or what they lead to is too hard to count.
+    """Whether lines are found by rounding, as with several elements in each, or only some remainders are executed: then
+    distances vary, or what they lead to is too hard to count.
     """
     places = range(location.dim(isl.dim_type.out))
     for basic in location.get_basic_maps():
@@ -67,14 +67,14 @@ def _rounds(location: Any) -> bool:
 
 
 def _latest(own: Any, other: Any) -> list[tuple[Offset, Any]] | None:
-    """(how far back, isl.Map from accesses to the latest earlier access of `other` to the same line), by how far; None
-    where some are at different distances in one basic map.
+    """(how far back, isl.Map from accesses to the latest earlier access of `other` to the same line), for each
+    distance; None if one basic map has several distances. Raises NotCertified.
     """
     same = own.apply_range(other.reverse())
     if same.is_empty():
         return []
     back = _constant(same)
-    if back is not None:  # all accesses to the line, since the distance is one: there is nothing to choose
+    if back is not None:  # a single distance: there is nothing to choose from
         return [(back, same)] if back < (0,) * len(back) else []
     earlier = same.intersect(isl.Map.lex_gt(same.get_space().domain()))
     if earlier.is_empty():
@@ -92,7 +92,7 @@ def _latest(own: Any, other: Any) -> list[tuple[Offset, Any]] | None:
 
 
 def _constant(relation: Any) -> Offset | None:
-    """What is to be added to each point for its image, in numbers; None where that differs, or is not seen at once."""
+    """What is added to each point to get its image, in numbers; None if that differs, or is not seen at once."""
     deltas = relation.deltas()
     found = [deltas.plain_get_val_if_fixed(isl.dim_type.set, k) for k in range(deltas.dim(isl.dim_type.set))]
     return tuple(int(v.to_python()) for v in found) if all(v.is_int() for v in found) else None

@@ -248,7 +248,7 @@ def floors_of(value: Quasi) -> list[Floor]:
 
 
 def _as_name(value: Quasi) -> str | None:
-    """The symbol that `value` is; None where it is more than that."""
+    """The symbol that `value` is; None if it is more than that."""
     if len(value.terms) != 1:
         return None
     ((monomial, c),) = value.terms
@@ -259,7 +259,8 @@ def _as_name(value: Quasi) -> str | None:
 
 
 def _renamed(monomial: Monomial, names: Mapping[str, str | None]) -> Monomial | None:
-    """With each symbol by its new name; None where one is replaced by more than a name, or two get the same name.
+    """With new names for symbols; None if it contains a floor, if one becomes more than a name, or two get the same
+    name.
 
     Most substitutions do no more, and need no products.
     """

@@ -30,11 +30,11 @@ from roofdsl.sets.whole_iterations import in_few_boxes, in_one_box, without_plac
 class ArrayReuse(Record):
     """Reuse of one array.
 
-    all, writes, reading: isl.Sets of T: all accesses to the array, the writes, and those that begin with a read.
-    previous: isl.Map from each access to the previous one on its line. cold: accesses without a previous one.
-    distances: (isl.Set of accesses, reuse distance in bytes) for each piece of the domain of `previous`. end_distances:
-    for `temp` arrays, (isl.Set of lines, bytes of distinct lines touched from the last access of the line to the end);
-    None for others.
+    touch: isl.Map from T to lines. all, writes, reading: isl.Sets of T: all accesses to the array, the writes, and
+    those that begin with a read. previous: isl.Map from each access to the previous one on its line. cold: accesses
+    without a previous one. distances: (isl.Set of accesses, reuse distance in bytes) for each piece of the domain of
+    `previous`. end_distances: for `temp` arrays, (isl.Set of lines, bytes of distinct lines touched from the last
+    access of the line to the end); None for others.
     """
 
     name: str
@@ -119,7 +119,7 @@ def alike(groups: Mapping[str, Sequence[Reference]]) -> dict[str, str]:
 
 
 MANY_REFERENCES = 16
-"""From this many references of a kernel on, the touched sets are cut before they are counted."""
+"""If a kernel has at least this many references, the touched sets are cut before they are counted."""
 
 
 class Touched:
@@ -287,7 +287,7 @@ def reuse(access_sets: AccessSets) -> tuple[ArrayReuse, ...]:
     touch = {name: touches(refs) for name, refs in groups.items()}
     touched = Touched(groups, access_sets.line_bytes)
     found = []
-    # Those of all arrays are looked at before the first is certified: some have too many floors to be counted.
+    # The claims for all arrays come before the first certificate: some have too many floors to be counted.
     claims = {name: _claimed(refs, touch[name]) for name, refs in groups.items()}
     for name, refs in groups.items():
         previous, distance = _with_distance(claims[name], touched)
@@ -346,8 +346,8 @@ def _pieces(piecewise: Any) -> tuple[tuple[Any, Quasi], ...]:
 def _by_value(parts: Iterable[tuple[Any, Quasi]]) -> tuple[tuple[Any, Quasi], ...]:
     """`parts` with those merged that have the same value in parameters alone.
 
-    Others may lie far apart in the range of one expression, few here and many there; and sets with floors do not become
-    simpler.
+    Parts whose value depends on dimensions stay as they are, since their accesses may be spread unevenly over its
+    range. So do sets with floors, which do not become simpler.
     """
     together: dict[object, tuple[list[Any], Quasi]] = {}
     for k, (domain, value) in enumerate(parts):

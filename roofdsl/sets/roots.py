@@ -1,7 +1,7 @@
 """Where a polynomial in one parameter is positive, exactly, over the integers.
 
-A condition such as 8*n**2 + 16*n + 8*k > Z is not affine in n. But if Z is a number, it holds for all k from some n on
-and for no k up to another n. The few n in between can be listed, each with an affine condition on k.
+A condition such as 8*n**2 + 16*n + 8*k > Z is not affine in n. But if Z is a number, it holds for all k if n is large
+enough, and for no k if n is small enough. The few n in between can be listed, each with an affine condition on k.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Interval = tuple[int, int | None]
 def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
     """The isl.Set of points of `domain` with excess > 0, if excess is not affine in its one parameter.
 
-    None if excess has another form, or if too many values of the parameter would have to be listed.
+    None if excess has another form or no known bounds, or if too many values of the parameter would have to be listed.
     """
     dims = set(dimensions(domain))
     symbols = excess.names() - dims
@@ -63,9 +63,9 @@ def positive_in_one_parameter(domain: Any, excess: Quasi) -> Any | None:
 
 
 def first_positive(value: Quasi) -> int | None:
-    """The least positive integer from which on a polynomial in one parameter stays positive.
+    """The least positive integer such that a polynomial in one parameter is positive there and at all larger ones.
 
-    None for another form.
+    None for another form, and if it does not stay positive.
     """
     if len(value.names()) != 1 or any(not isinstance(a, str) for a in value.atoms()):
         return None
@@ -95,13 +95,13 @@ def _value(coefficients: list[int], x: int) -> int:
 
 
 def intervals_of(value: Quasi, start: int) -> list[Interval]:
-    """The maximal intervals of integers from `start` on in which a polynomial in one name is positive."""
+    """The maximal intervals of integers >= `start` in which a polynomial in one name is positive."""
     (name,) = value.names()
     return positive_intervals(_coefficients(value, name), start)
 
 
 def positive_intervals(coefficients: list[int], start: int) -> list[Interval]:
-    """The maximal intervals of integers from `start` on in which the polynomial (constant first) is positive."""
+    """The maximal intervals of integers >= `start` in which the polynomial (constant first) is positive."""
     signs = _segments(coefficients, start)
     return [(a, b) for a, b, positive in signs if positive]
 
@@ -193,7 +193,7 @@ def _where(domain: Any, name: str, intervals: list[Interval]) -> Any:
 
 
 def large_sizes(values: list[Quasi], context: Any, meaning: Mapping[str, Quasi]) -> tuple[Any, tuple[Fact, ...]]:
-    """(`context` narrowed to where all of `values` are positive, as far as that is affine; this condition).
+    """(`context` narrowed to where those of `values` in one parameter stay positive; facts that state where all are).
 
     context: isl.Set of parameters; meaning: the isl parameters in terms of the kernel's parameters.
     """

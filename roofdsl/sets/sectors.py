@@ -38,7 +38,7 @@ def _of_array(line: ArrayReuse, small: Any, sector_bytes: int, rule: Rule) -> Re
 
 
 def _flat(part: Part, array: str) -> Any:
-    """The points of a part whose nonlinear condition has the same sign everywhere. Raises CannotCount."""
+    """The points of a part. Raises CannotCount unless bounds decide its nonlinear conditions for whole basic sets."""
     total = part.flat
     for curved in part.curved:
         for piece in curved.domain.make_disjoint().get_basic_sets():
@@ -69,8 +69,8 @@ def _with_a_miss(line: ArrayReuse, before: Any, misses: Any) -> Any:
 
 
 def _stored(line: ArrayReuse, small: Any, rule: Rule, misses: Any) -> tuple[Part, ...]:
-    """The stores of sectors: at each write, the previous write is stored if the line left in between; the rest is
-    stored at the end.
+    """The stores of sectors: at each write, the previous write is stored if the line left in between. The rest is
+    stored at the end, or, for a `temp` array, only if its line is evicted before.
     """
     written = small.intersect_domain(line.writes)
     left_between = Part(_with_a_miss(line, previous_access(written), misses))

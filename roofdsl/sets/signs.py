@@ -31,7 +31,7 @@ def nowhere_negative(domain: Any, value: Quasi) -> bool:
 
 
 def _in_sizes(where: Any, value: Quasi) -> bool:
-    """Whether a polynomial of parameters is at least 0 on an isl.Set of them."""
+    """Whether a polynomial of parameters is proven to be at least 0 on an isl.Set of them."""
     if value.is_constant():
         return value.constant_value() >= 0 or bool(where.is_empty())
     if any(not isinstance(a, str) for a in value.atoms()):

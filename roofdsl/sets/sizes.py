@@ -1,10 +1,10 @@
 """How the parameters of a kernel appear in integer sets: as numbers, symbols, or digits of a tile size.
 
-Under `n % b == 0` a symbolic tile size b is made affine by writing n = b*N and every loop variable that runs in
-tiles as b*K + k (0 <= k < b). Under `(n - 2) % b == 0` it is n = b*N + 2, and a variable whose tiles begin at 1 is
+Under `n % b == 0` a symbolic tile size b is made affine by writing n = b*N and every loop variable that runs in tiles
+as b*K + k (0 <= k < b). Under `(n - 2) % b == 0` it is n = b*N + 2, and a variable whose tiles begin at 1 is
 b*K + k + 1. Expressions of such variables are pairs (H, L) that stand for b*H + L, and the dimensions of arrays that
-they subscript become two, H and L (docs/rules.md, step S6). With a number in
-place of b, n = b*N alone makes everything affine.
+they subscript become two, H and L (docs/rules.md, step S6). With a number in place of b, n = b*N alone makes everything
+affine.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Sizes:
     """The parameters of one kernel, for one analysis.
 
     numbers: parameters with a value. symbols: the others. divided: n -> c if n % c == 0 is assumed for a number c.
-    tiles: (n, b) -> True if n % b == 0 is assumed for a symbol b. beyond: n -> c if it is n - c that is assumed to be
-    a multiple.
+    tiled: (n, b) if n % b == 0 is assumed for a symbol b. beyond: n -> c if it is n - c that is assumed to be a
+    multiple.
     """
 
     numbers: Mapping[str, int]
@@ -83,7 +83,8 @@ class Sizes:
     divided: Mapping[str, int]
     tiled: frozenset[tuple[str, str]]
     least_tile: dict[str, int] = field(default_factory=dict, compare=False)
-    """The texts written so far hold from these tile sizes on: constants beside digits must be smaller than a tile."""
+    """The texts written so far hold for tiles at least this large: constants beside digits must be smaller than a tile.
+    """
     beyond: Mapping[str, int] = field(default_factory=dict)
 
     def multiple(self, name: str) -> Quasi:
@@ -91,7 +92,7 @@ class Sizes:
         return Quasi.symbol(name) - self.beyond.get(name, 0)
 
     def reach(self, low: Linear, tile: str) -> tuple[int, int]:
-        """(m, M) such that -m*b <= low < M*b for tile size b, from `least_tile` on. Raises NotAffine."""
+        """(m, M) such that -m*b <= low < M*b for b >= `least_tile`, which this may increase. Raises NotAffine."""
         require_digits(low, tile)
         down = sum(-c for _, c in low.terms if c < 0)
         up = sum(c for _, c in low.terms if c > 0)
@@ -109,7 +110,9 @@ class Sizes:
         return names + [quotient(n, b) for n, b in sorted(self.tiled)]
 
     def quotients(self) -> list[tuple[str, str, str]]:
-        """(isl parameter, n, b) for each n that is cut into tiles of b: the parameter is n / b."""
+        """(isl parameter, n, b) for each n that is cut into tiles of b: the parameter is n / b, or (n - c) / b
+        (`beyond`).
+        """
         return [(quotient(n, b), n, b) for n, b in sorted(self.tiled)]
 
     def known(self, given: Mapping[str, int]) -> dict[str, int]:

@@ -1,8 +1,8 @@
 """Sums of conditional terms: the form of Q(Z) if a partition into cases would be too long to read.
 
 The misses in a cache of Z bytes are a sum over classes of accesses with one reuse distance, each counted if that is
-greater than Z. A distance that grows along a loop exceeds Z from one iteration on, an integer root, which gets a name.
-This is plain Python, exact at any sizes.
+greater than Z. A distance that grows along a loop exceeds Z beyond a certain iteration, an integer root, which gets a
+name. This is plain Python, exact at any sizes.
 """
 
 from __future__ import annotations
@@ -155,7 +155,9 @@ class Terms(Record):
         return known
 
     def substitute(self, put: Mapping[str, Quasi]) -> Terms:
-        """Every symbol in `put` replaced; definitions and summation variables only by other names."""
+        """Every symbol in `put` replaced, definitions and summation variables only by other names; `assumes` stays as
+        it is.
+        """
 
         def name(old: str) -> str:
             return _only_name(put[old]) if old in put else old

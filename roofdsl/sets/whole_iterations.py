@@ -31,7 +31,7 @@ _IN, _OUT, _SET = isl.dim_type.in_, isl.dim_type.out, isl.dim_type.set
 
 
 def in_one_box(touch: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """array -> isl.Map from an iteration, at place 0, to its lines; None if these are not boxes.
+    """array -> isl.Map from an iteration, at place 0, to its lines; None if these are no boxes, or as many as before.
 
     touch: array -> isl.Map from accesses to their lines.
     """
@@ -114,7 +114,7 @@ def cover(points: Collection[Offset]) -> list[Box]:
 
 
 def _grown(start: Offset, order: tuple[int, ...], every: frozenset[Offset]) -> Box:
-    """The largest box around a point, extended as far as possible in one dimension after the other."""
+    """A box around a point, extended as far as possible in one dimension after the other."""
     low, high = list(start), list(start)
     for k in order:
         for ends, step in ((low, -1), (high, 1)):
@@ -164,6 +164,6 @@ def without_places(accesses: Any) -> Any:
 
 
 def point(values: Any) -> Offset | None:
-    """The only point of a set, in numbers; None if there are more."""
+    """The only point of a set, in numbers; None if there are more, or if that is not seen at once."""
     found = [values.plain_get_val_if_fixed(_SET, k) for k in range(values.dim(_SET))]
     return tuple(int(v.to_python()) for v in found) if all(v.is_int() for v in found) else None

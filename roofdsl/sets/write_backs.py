@@ -31,7 +31,7 @@ Found = tuple[Any, Quasi | None]
 def stored(reuse: ArrayReuse) -> list[Piece]:
     """One point for every possible store, with the distances of which the longest must exceed the cache size.
 
-    Raises CannotCount if it is not known which access of a window has the longest distance.
+    Raises CannotCount if it is not known which access of a window has the longest distance; NotCertified and TooHard.
     """
     if reuse.writes.is_empty():
         return []
@@ -139,7 +139,9 @@ def _extreme(relation: Any, at: int, *, greatest: bool) -> Any:
 
 
 def _greatest(pieces: Iterable[Found]) -> list[Piece]:
-    """Disjoint pieces with the longest of the distances given for each point, or several if none is the longest."""
+    """Disjoint pieces with the longest of the distances given for each point, or several if none is known to be
+    longest.
+    """
     found: list[Piece] = []
     for domain, distance in pieces:
         # `found` stays disjoint: the intersection of the new piece with each of them goes to the longer distance.
