@@ -32,7 +32,7 @@ _TEXT: dict[Kind | None, Callable[[Any], str]] = {
 
 
 def settings(machine: Machine) -> list[tuple[str, str, str]]:
-    """The word, the value and the source of each of the machine's own attributes that it states."""
+    """(word, value as text, source) of each attribute of the machine itself that it states."""
     rows = []
     for word, attribute in attributes("machine").items():
         value = getattr(machine, attribute.field)
@@ -43,9 +43,10 @@ def settings(machine: Machine) -> list[tuple[str, str, str]]:
 
 
 def options(of: Record, place: Place, *before: str) -> str:
-    """`before` and the attributes of a peak, cache, memory or multiprocessor, separated by commas.
+    """`before` and the attributes of a part of a machine, such as a cache or a core, separated by commas.
 
-    Attributes with the value that they have if they are not stated are left out.
+    Attributes with the value that they have if they are not stated are left out. One that `joins`, such as `copies`,
+    follows the first text without a comma.
     """
     parts = list(before)
     for attribute in attributes(place).values():
@@ -79,7 +80,7 @@ def written(place: Place, fields: Mapping[str, object]) -> str:
 
 
 def _is_said(attribute: Attribute, value: object) -> bool:
-    """Whether a word alone, or with a share, states this value."""
+    """Whether the attribute's word, alone or with a share, states this value."""
     return value is attribute.value or (attribute.share and isinstance(value, Fraction))
 
 
@@ -89,7 +90,7 @@ def _share(value: object, attribute: Attribute) -> str:
 
 
 def numbers(of: Record) -> dict[str, Any]:
-    """The fields of a cache, memory or multiprocessor for JSON, in plain units."""
+    """The fields of a part of a machine, such as a cache or a core, for JSON, in plain units."""
     return {name: _number(getattr(of, name)) for name in of.__match_args__}
 
 

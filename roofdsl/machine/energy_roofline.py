@@ -77,7 +77,8 @@ class EnergyRoofline(Record):
         """Where an operation takes twice the least energy: half of the best efficiency, the middle of the arch.
 
         Choi et al. call it the effective energy balance; it is B_eps where there is no constant power. The energy is
-        the largest of three lines in bytes per operation, so it reaches the double where the first of them does.
+        the largest of three linear functions of bytes per operation, so it reaches twice the least where the first of
+        them does.
         """
         extra = 2 * self.least_j - self.operation_j
         lines = [
@@ -99,7 +100,10 @@ def capped_seconds(seconds: Number, dynamic_j: Number, constant_w: Number, cap_w
 
 
 def energy_roofline(machine: Machine, type_name: str, unit: str | None = None) -> EnergyRoofline:
-    """That of a type, with the main memory. Raises Unstated, and CommandError where the machine lacks the type."""
+    """The energy roofline of a type, with data from the main memory.
+
+    Raises Unstated, and CommandError where the machine lacks the type.
+    """
     peak = machine.peak(type_name, unit).per_s
     memory = machine.main_memory
     return EnergyRoofline(
@@ -113,7 +117,7 @@ def energy_roofline(machine: Machine, type_name: str, unit: str | None = None) -
 
 
 def require_energy(machine: Machine) -> None:
-    """Raise CommandError for a machine that states no constant power, of which no energy is known then."""
+    """Raise CommandError if a machine does not state its constant power, without which no energy is known."""
     try:
         constant_power(machine)
     except Unstated as error:
@@ -138,10 +142,10 @@ def byte_energy(machine: Machine, level: Cache | Memory) -> Fraction:
 
 
 def operation_energy(machine: Machine, type_name: str, cls: str) -> Fraction:
-    """The energy of one operation of a class of rates, in joules: stated for it, or for the type as a whole.
+    """The energy of one operation of a class of rates, in joules: stated for the class, or for the type as a whole.
 
-    A type's `fma` line, or its line without a class, is of all its operations. Matrix units have energies of their own.
-    Raises Unstated.
+    A type's `fma` line, or else its line without a class, is for all its operations. Matrix units have energies of
+    their own. Raises Unstated.
     """
     classes: tuple[str, ...] = (cls,) if cls in MATRIX_CLASSES else (cls, "fma", UNFUSED)
     if cls in SPECIAL_FUNCTIONS:

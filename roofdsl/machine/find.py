@@ -24,7 +24,7 @@ SIZES = ("mini", "small", "medium", "large", "extralarge")
 """The standard sizes of PolyBench 4.2."""
 
 MOST_FILES = 256
-"""The most shipped files that a process keeps."""
+"""The most shipped files that a process keeps in checked form."""
 
 _PACKAGE = Path(roofdsl.__file__).parent
 
@@ -70,8 +70,8 @@ def shipped_model(text: str) -> Target | None:
     """The shipped kernel or program that NAME, GROUP/NAME, STEM:NAME or GROUP/STEM:NAME refers to; None if there is
     none.
 
-    STEM is a file's name without its suffix. If several groups have a name, it refers to the first group's; the group
-    in front selects another: `lu`, `polybench/lu`.
+    STEM is a file's name without its suffix; whether that file defines NAME is not checked. If several groups have a
+    name, it refers to the first group's; the group in front selects another: `lu`, `polybench/lu`.
     """
     target = split_target(text)
     group, slash, name = target.path.rpartition("/")
@@ -90,7 +90,8 @@ def shipped_model(text: str) -> Target | None:
 def find_model(text: str) -> Target:
     """The file that FILE refers to: a path, or the name of a kernel or program among the shipped models.
 
-    Raises CommandError if there is neither.
+    Standard input, and a path that ends in `.roof` or leads into a folder, are returned without looking for the file.
+    Raises CommandError for any other name that is neither a file nor shipped.
     """
     target = split_target(text)
     path = target.path
@@ -135,7 +136,8 @@ def split_target(text: str) -> Target:
 
 
 def load_machine(text: str) -> Machine:
-    """The machine that NAME, FILE or FILE:NAME refers to; a FILE ends in `.roof` or has a folder in front.
+    """The machine that NAME, FILE or FILE:NAME refers to; a FILE alone ends in `.roof`, has a folder in front, or is
+    `-`.
 
     Raises CommandError if the machine or file does not exist, InputError if it has errors.
     """
@@ -150,7 +152,10 @@ def load_machine(text: str) -> Machine:
 
 
 def machine_of(checked: CheckedFile, name: str | None) -> Machine:
-    """The machine of that name in a file, or its only one. Raises CommandError if there is none or several."""
+    """The machine of that name in a file; without a name, the only one.
+
+    Raises CommandError if there is no such machine, and without a name if there are several.
+    """
     if name is not None:
         if name not in checked.machines:
             help = did_you_mean(name, checked.machines, _has(checked.own_machines))
@@ -185,7 +190,7 @@ def checked_file(path: str, name: str | None = None) -> CheckedFile:
         return reader(path, name)
     if path == "-":
         return load_file(standard_input())
-    if any(path.startswith(f"{folder}{os.sep}") for folder in MODELS):  # there may be none beside a user's own files
+    if any(path.startswith(f"{folder}{os.sep}") for folder in MODELS):  # models_folder() raises if there are none
         about = os.stat(path)
         return _shipped_file(path, about.st_mtime_ns, about.st_size)
     return load_file(path)
@@ -193,7 +198,7 @@ def checked_file(path: str, name: str | None = None) -> CheckedFile:
 
 @lru_cache(MOST_FILES)
 def _shipped_file(path: str, _changed: int, _bytes: int) -> CheckedFile:
-    """A shipped file, checked once by a process that answers many questions."""
+    """A shipped file; a process that answers many questions checks it once, and again only if it changes."""
     return load_file(path)
 
 

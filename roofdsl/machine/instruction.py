@@ -10,14 +10,14 @@ from roofdsl.lang.record import Record
 class Instruction(Record):
     """What one instruction of a class costs a core, in cycles, if its data are in the nearest cache.
 
-    cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type.
-    latency: from the operands to the result; throughput: from one instruction to the next if nothing waits.
-    p0 to p3: the vector units that can execute it; two classes with a unit in common compete for it.
-    unpredicted: of a call, the throughput where the branches inside it depend on data and are not learned.
-    Loads and stores: `split` is the throughput across two lines, `page` across two pages, `apart` within a line that
-    none of those just before it lies in, `forward` the cycles from a store to a load of the same bytes. `mixed`: cycles
-    that a load, a store or arithmetic beside them takes of what all of these share. Fused multiply-adds: `adder` is for
-    how long each keeps the units of `add` busy besides its own.
+    cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type. latency:
+    from the operands to the result; throughput: from one instruction to the next if nothing waits. p0 to p3: the vector
+    units that can execute it; two classes with a unit in common compete for it. unpredicted: of a call, the throughput
+    where the branches inside it depend on data and are not learned. Loads and stores: `split` is the throughput across
+    two lines, `page` across two pages, `apart` if each goes to a line that none of those just before it went to;
+    `forward`: cycles from a store to a load of the same bytes. `mixed`: cycles for which a load, a store or arithmetic
+    occupies the resources that they share. Fused multiply-adds: `adder` is the number of cycles for which each keeps
+    the units of `add` busy, in addition to its own.
     """
 
     cls: str

@@ -1,8 +1,8 @@
 """How much of a working set a cache still holds when the same data are gone through again.
 
 Under LRU it is all or nothing. A cache that many cores share, whose lines are hashed to slices and replaced by other
-rules, loses a working set little by little. Random replacement describes that with one number, the capacity C: of N
-lines each miss replaces a random one, so a line survives with probability 1 - 1/N. A pass over W bytes of
+rules, loses a working set little by little. Random replacement describes that with one number, the capacity C: each
+miss replaces a random one of N lines, so any other line survives it with probability 1 - 1/N. A pass over W bytes of
 which the share h is found again replaces (1 - h) W bytes before a line is asked for again, hence h = exp(-(1 - h) W /
 C).
 """

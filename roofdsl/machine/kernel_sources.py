@@ -56,7 +56,7 @@ def program(source: str | Path, name: str | None = None) -> Program:
 
 
 def checked_source(source: str | Path) -> tuple[CheckedFile, str | None]:
-    """The file, and the name that is selected in it."""
+    """The file, and the name that is selected in it; None if no name is."""
     text = str(source)
     if "\n" in text:
         return load_file(Source("<text>", text)), None
@@ -71,9 +71,7 @@ def is_program(source: str | Path) -> bool:
 
 
 def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:
-    """The kernel with its constants set, and those of the sizes that are its parameters. Unknown sizes are rejected
-    when they are used.
-    """
+    """The kernel with its constants set, and all other sizes. Unknown ones are rejected when they are used."""
     given = {**(sizes or {}), **more}
     own = source if isinstance(source, Kernel) else kernel(source, sizes=given)
     constants = {name for name, _ in own.constants}
@@ -81,8 +79,9 @@ def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tu
 
 
 def several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, dict[str, int]]]:
-    """Kernels, each with those sizes that are its parameters. Raises CommandError for a size that is a parameter of
-    none.
+    """Kernels, each with those sizes that are its parameters; a file without a name gives all its kernels.
+
+    Raises CommandError for a size that is a parameter of none, and if there is no kernel.
     """
     found: list[Kernel] = []
     for source in sources:

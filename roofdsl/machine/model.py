@@ -17,7 +17,7 @@ from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.machine.quantities import show_rate
 
 UNFUSED = "unfused"  # what `peak TYPE RATE` without a class states
-ONLY_STORED, COMPUTED_IN = ("f8",), "f32"  # types that ordinary units compute in another one
+ONLY_STORED, COMPUTED_IN = ("f8",), "f32"  # types that ordinary units do not compute in, and what they use instead
 DEFAULT_COSTS: Mapping[str, Fraction] = {"div": Fraction(8), "special": Fraction(8)}  # rule 12
 
 
@@ -29,7 +29,7 @@ def operation(type_name: str) -> str:
 class Peak(Record):
     """Operations per second of one class on one type; a fused pair is two operations.
 
-    `energy_j`: what one of them takes in addition to the constant power; None where the machine does not say.
+    `energy_j`: the energy of one of them, in addition to the constant power; None where the machine does not say.
     """
 
     type: str
@@ -42,28 +42,31 @@ class Peak(Record):
 class Cache(Record):
     """One cache level. `size_bytes` is the size of one copy, the bandwidth that of all copies together.
 
-    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is that
-    of the lines begun by stores that ordinary code loads first: the expected time counts it. The bound counts no such
-    load then, since stores can bypass the cache. `duplex`: loads from it and stores to it cross at the same time, each
-    at the bandwidth. `beside_bytes_per_s`: the rate at which it delivers while lines come through it from farther
-    levels, whose times then add to its own; None where it delivers as if they did not. The bound never takes less than
-    the bandwidth for it, since one after the other is always possible. `beside_updates_bytes_per_s`: the same for bytes
-    that are loaded and stored again. `beside_far_bytes_per_s`: the same beside lines from farther than the next level.
-    `energy_j_per_byte`: of a byte across the boundary to the nearer level, in addition to the constant power.
+    `write_allocate` is None where the machine does not say; then predictions take load_store (rule 11). A share is the
+    part of the lines first touched by a store that the hardware loads before the store: the expected time counts these
+    loads. The bound counts none, since stores can bypass the cache. `duplex`: loads from it and stores to it cross at
+    the same time, each at the bandwidth. `beside_bytes_per_s`: the rate of its hits while lines from farther levels
+    pass through it; the time of the hits is then added to that of those levels. None: both overlap. If this rate is
+    below the bandwidth, the bound takes the bandwidth, since code can always use the levels one after the other.
+    `beside_updates_bytes_per_s`: the same for hits that are both loaded and stored. `beside_far_bytes_per_s`: the same
+    while the lines come from beyond the next level. `energy_j_per_byte`: of a byte across the boundary to the nearer
+    level, in addition to the constant power.
 
-    Only expected times use what follows. `typical_bytes_per_s`: the bandwidth in the median over working sets on
-    ordinary pages; the bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that
-    of loads. `written_bytes_per_s`: the rate of stored lines; `written_loads_bytes_per_s`: the rate at which loaded
-    lines, including those whose first access is a store, add to their time (without it, nothing). `holds_bytes`: what
-    code keeps of it beside others that use it too (`machine.kept`). `fill_bytes_per_s`: the rate at which lines come in
-    while the core's loads and stores wait. `one_stream_bytes_per_s`: the rate of a single stream, where only `streams`
-    of them reach the bandwidth. `strided_bytes_per_s`: the rate of its lines where every load takes another one, too
-    far from the one before to be fetched ahead; `strided_stores_bytes_per_s`: that at which storing to these lines adds
-    to the time. `strided_odd_bytes_per_s`, `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of
-    lines apart, so that they use all sets and banks; `crowded_stores_bytes_per_s`: what a store adds if all lines fall
-    into one set of the nearer cache. `buffers`: the lines that loads find on their way into it. `random_bytes_per_s`,
-    `random_stores_bytes_per_s`: as the strided ones, for randomly accessed lines. `restart_s`: what a stream from it
-    loses at each page of 4 KiB while the core computes, as it is fetched ahead in its page only.
+    Only expected times use what follows. `typical_bytes_per_s`: the median bandwidth over working sets on ordinary
+    pages; the bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads.
+    `written_bytes_per_s`: the rate that stored lines cannot exceed; `written_loads_bytes_per_s`: the rate at which
+    loaded lines, including those whose first access is a store, add to the time of stored ones (without it, they add
+    nothing). `holds_bytes`: the part of it that remains for the code if others use the cache too (`machine.kept`).
+    `fill_bytes_per_s`: the rate at which lines come in while it serves no loads and stores of the core.
+    `one_stream_bytes_per_s`: the rate of a single stream; `streams` of them reach the bandwidth. `strided_bytes_per_s`:
+    the rate of its lines if every load takes another one, too far from the last to be fetched ahead;
+    `strided_stores_bytes_per_s`: the rate at which stores to these lines add to the time. `strided_odd_bytes_per_s`,
+    `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines apart, so that they use all sets
+    and banks; `crowded_stores_bytes_per_s`: what stores add if all lines fall into one set of the nearer cache.
+    `buffers`: the number of lines on their way into it in which loads hit, in addition to those in its sets.
+    `random_bytes_per_s`, `random_stores_bytes_per_s`: like the strided ones, for randomly accessed lines. `restart_s`:
+    the time that a stream from it loses at each page of 4 KiB while the core computes, since lines are fetched ahead
+    only within a page.
     """
 
     name: str
@@ -100,12 +103,12 @@ class Cache(Record):
 
     @property
     def kept_bytes(self) -> int:
-        """What code finds again in it, as far as the machine says."""
+        """How many bytes of it the code finds again, as far as the machine says."""
         return min(self.size_bytes, self.holds_bytes or self.size_bytes)
 
     @property
     def takes_turns(self) -> bool:
-        """Whether it does not deliver at the same time as some level behind it."""
+        """Whether its hits take turns with the lines of some level behind it."""
         return self.beside_bytes_per_s is not None or self.beside_far_bytes_per_s is not None
 
 
@@ -169,16 +172,17 @@ class Link(Record):
 class Core(Record):
     """How a core executes out of order; times are in cycles.
 
-    dispatch: instructions a cycle; window: instructions between the first and the last that are under way; waiting:
-    those of them that wait for operands; loading, storing, registers: loads, stores and results in vector registers
-    under way, 0 where that is not known; refill: cycles from the end of an instruction to the start of one that takes
-    its place; taken: cycles from one taken jump to the next; redirect: cycles of dispatch lost by each, on average over
-    where loops lie in memory; mispredict: cycles lost by a jump predicted wrong; indexed: what vector arithmetic with
-    an indexed address counts as; closes: whether 512-bit vectors close the units that they do not use to narrower ones;
-    predicted: the most iterations of a short inner loop whose end is predicted, `varied` where their number differs
-    from time to time; left: cycles lost where a loop is left even so; blocked: cycles that a load waits for stores of
-    parts of its bytes; pages: of 4 KiB, whose addresses the core keeps; walk: cycles that an access to another page
-    takes; learned: calls that a repeated launch makes at most for their branches to be predicted from the last one.
+    dispatch: instructions a cycle; window: the most instructions in flight; waiting: those of them that may wait for
+    operands; loading, storing, registers: the most loads, stores and results in vector registers in flight, 0 where
+    that is not known; refill: cycles from the end of an instruction to the start of one that takes its place; taken:
+    cycles from one taken branch to the next; redirect: cycles of dispatch lost by a taken branch, averaged over the
+    places where loops may lie in memory; mispredict: cycles lost by a mispredicted branch; indexed: the number of
+    instructions that vector arithmetic with an indexed address counts as; closes: whether 512-bit vectors close the
+    units that they do not use to narrower ones; predicted: the most iterations of a short inner loop whose end is
+    predicted, `varied` where their number differs from time to time; left: cycles lost at the end of a loop even if
+    that was predicted; blocked: cycles that a load waits for stores of parts of its bytes; pages: how many pages of 4
+    KiB its TLB holds the addresses of; walk: cycles that an access to another page takes; learned: the most calls, or
+    rows of data, per launch whose branches the core remembers from the previous launch.
     """
 
     dispatch: int
@@ -206,9 +210,9 @@ class Core(Record):
 class Sustained(Record):
     """The bandwidth of a level that a stream in one direction ("read", "write" or "mixed") approaches.
 
-    A launch with L bytes in flight reaches `(F**-p + B**-p)**(-1/p)` of it, where F = L / `latency_s`, B is the
-    bandwidth and p the `exponent`. The latency and the bandwidth are those of the stream's threads, each of which
-    starts, loads, stores and ends, so the latency is longer than that of a single load.
+    A launch with L bytes in flight reaches a bandwidth of `(F**-p + B**-p)**(-1/p)`, where F = L / `latency_s`, B is
+    `bandwidth_bytes_per_s` and p the `exponent`. The latency is that of the stream's threads, each of which starts,
+    loads, stores and ends, so it is longer than that of a single load.
     """
 
     level: str
@@ -273,7 +277,7 @@ class Machine(Record):
 
     @property
     def hierarchy(self) -> tuple[Cache | Memory, ...]:
-        """The caches from the nearest on, and the main memory."""
+        """The caches, nearest first, and the main memory."""
         return (*self.caches, self.main_memory)
 
     @property
@@ -345,12 +349,12 @@ class Machine(Record):
         return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
 
     def _has_matrix_units_alone(self, type_name: str) -> bool:
-        """Whether a type that ordinary units nowhere compute in has a rate here, that of matrix units."""
+        """Whether the only rates of a type here are those of matrix units, and ordinary units compute in it nowhere."""
         own = {p.cls for p in self.peaks if p.type == type_name}
         return type_name in ONLY_STORED and {MATRIX_CLASSES[0]} <= own <= set(MATRIX_CLASSES)
 
     def _rate_beside_matrix_units(self, type_name: str, cls: str, costs: Mapping[str, Fraction] | None) -> Rate:
-        """Pairs of multiplication and addition run on matrix units, everything else as code computes it: in f32."""
+        """Pairs of multiplication and addition run on matrix units; all other operations are computed in f32."""
         if cls == "fma":
             on = MATRIX_CLASSES[0]
             return Rate(self.rate(type_name, on).per_s, (f"{type_name}: sums of products on {on} units",))

@@ -12,8 +12,8 @@ class Multiprocessor(Record):
 
     warp: threads that execute together; warps, blocks: the most of each that are resident; block_threads: most threads
     of one block; registers: number of 32-bit registers; shared_bytes: shared memory; schedulers: the partitions to
-    which registers and warps are assigned. tlb_bytes: the memory whose addresses its TLB holds; tlb_miss_s: what a
-    warp's request waits for another one. Only the times of library operators use these two.
+    which registers and warps are assigned. tlb_bytes: the memory whose addresses its TLB holds; tlb_miss_s: how long a
+    warp's request waits for an address that is not in it. Only the times of library operators use these two.
     """
 
     warp: int

@@ -14,7 +14,9 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"))
 
 
 def show_number(value: Number, digits: int = 4) -> str:
-    """`value` with that many significant digits and no exponent for everyday magnitudes."""
+    """`value` with that many significant digits (or all of its whole part), without an exponent for everyday
+    magnitudes.
+    """
     x = float(value)
     if x == 0 or not 1e-4 <= abs(x) < 1e15:
         return f"{x:.{digits}g}"
@@ -52,7 +54,7 @@ def show_bytes(count: Number, digits: int = 4) -> str:
 
 
 def show_size(count: Number) -> str:
-    """A capacity, in binary multiples if they have few digits, `6 MiB`, or else in decimal ones."""
+    """A capacity, in binary multiples if it is a whole number of quarters of one, `6 MiB`, or else in decimal ones."""
     x = Fraction(count)
     factor, unit = next(((f, u) for f, u in _BINARY if x >= f), (1, "B"))
     if (x / factor * 4).denominator == 1:

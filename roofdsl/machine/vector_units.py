@@ -1,7 +1,7 @@
 """Which vector units of a core execute a class of operations, as the machine's `instruction` lines state.
 
-Golden Cove and its successor Raptor Cove, for example, multiply on p0 and p1 and add on p1 and p2. Twice as many
-additions as products, or as many, leave no unit idle: a core with three such units does 1.5 times what either class
+Golden Cove and its successor Raptor Cove, for example, multiply on p0 and p1 and add on p1 and p2. If there are as many
+additions as products, or twice as many, no unit is idle: a core with three such units does 1.5 times what either class
 reaches alone.
 """
 
@@ -23,8 +23,9 @@ _SHORTEST = 128
 def units_of(machine: Machine, type_name: str, cls: str) -> Units:
     """The units of a class of operations on a type; empty if the machine states none.
 
-    Types that are only storage formats are computed in f32. If the units depend on the vector width, those of the width
-    with the most units for this type count, so that no code can have more.
+    A floating-point type whose vector instructions state no units has those of f32, in which types for storage only are
+    computed. If the units depend on the vector width, those of the width with the most units for this type count, so
+    that no code can have more.
     """
     own = _stated(machine, type_name)
     if not own and TYPES[type_name].kind == "float":

@@ -1,8 +1,9 @@
 """`--data rowptr,col=A.mtx`: gives index arrays their values, and parameters the sizes that follow from these.
 
 What the arrays hold follows from their declarations. Two arrays take a matrix: offsets that rise and columns in one
-dimension are CSR, offsets and columns in two dimensions SELL-C, rows and columns COO. One array of two dimensions
-takes the columns of a matrix in ELLPACK, one of one dimension a list of integers. Imports numpy.
+dimension are CSR, offsets and columns in two dimensions SELL-C, rows and columns COO. One array of two dimensions takes
+the columns of a matrix in ELLPACK. A list of integers from a generator is for one array of one dimension; integers from
+a file may have as many dimensions as their array. Imports numpy.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ class _Attach:
 
     def _fill(self, matrix: Matrix, arrays: list[Array]) -> str:
         """`, beta 0.937` for a padded format: the share of what it stores that is entries of the matrix (Kreutzer et
-        al., SIAM J. Sci. Comput. 36(5), 2014). Else empty.
+        al., SIAM J. Sci. Comput. 36(5), 2014). Empty for other formats.
         """
         stored = self.values[arrays[-1].name].size
         return f", beta {matrix.entries / stored:.3g}" if len(arrays[-1].dims) == 2 and stored else ""
@@ -165,7 +166,7 @@ class _Attach:
             self._size(rising.last, int(values[-1]))
 
     def _size(self, expression: IntExpr | None, value: int) -> None:
-        """Gives a parameter the value that follows from that of an expression in it."""
+        """Derives the value of a parameter from the value of an expression in which it alone is unknown."""
         if expression is None:
             return
         form = affine(expression.substitute({}))

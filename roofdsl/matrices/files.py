@@ -15,7 +15,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.matrices.matrix import Ints, Matrix, matrix, require_memory
 
 MOST_BYTES = 1 << 32
-"""Of a file."""
+"""The largest file."""
 
 
 def read_file(path: Path, array: str) -> Matrix | Ints:

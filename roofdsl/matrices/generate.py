@@ -1,9 +1,9 @@
 """Generated data: `banded:n=1000,w=3`, `random:n=1000,row=8,seed=1`, `powerlaw:n=1000,count=5000,seed=1`.
 
-With `row`, the result is a matrix of n rows and m columns (n unless given), from that many draws a row; equal draws
-become one entry. `routing` draws different columns, such as the experts that serve a token. With `count`, it is a list
-of so many integers from 0 to n - 1. The draws are the doubles of numpy's PCG64 with the seed, so that a text stands for
-the same data everywhere. Imports numpy.
+With `w` or `row`, the result is a matrix of n rows and m columns (n unless given). `row` is the number of draws in each
+row; equal draws become one entry. `routing` draws different columns, such as the experts that serve a token. With
+`count`, the result is a list of that many integers from 0 to n - 1. The draws are the doubles of numpy's PCG64 with the
+seed, so that a text stands for the same data everywhere. Imports numpy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from roofdsl.lang.findings import did_you_mean
 from roofdsl.matrices.matrix import Ints, Matrix, matrix, require_memory
 
 MOST = 1 << 28
-"""Draws at most."""
+"""The most draws, and the most rows and columns."""
 
 _OPTIONS = {
     "banded": ("n", "m", "w"),
@@ -34,7 +34,7 @@ EXAMPLES = {
 
 
 def is_generated(text: str) -> bool:
-    """Whether a source names a generator, and no file."""
+    """Whether a source names a generator rather than a file."""
     return text.partition(":")[0] in _OPTIONS
 
 
@@ -70,7 +70,7 @@ def _banded(n: int, m: int, w: int, text: str) -> Matrix:
 
 
 def _chooser(text: str, given: Mapping[str, str], n: int) -> Callable[[int, Callable[[int], np.ndarray]], Ints]:
-    """Integers below n from draws: all equally likely, or k with a chance in proportion to (k + 1)**-exponent."""
+    """A function that makes integers below n from draws: equally likely, or k in proportion to (k + 1)**-exponent."""
     if not text.startswith("powerlaw"):
         return lambda number, draw: np.minimum((draw(number) * n).astype(np.int64), n - 1)
     exponent = _exponent(text, given, "1")

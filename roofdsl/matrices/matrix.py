@@ -13,14 +13,15 @@ from roofdsl.lang.diagnostics import CommandError
 Ints = NDArray[np.int64]
 
 MOST = 1 << 28
-"""Rows, and columns, of a matrix at most; so many that places can be numbered, and tables of rows fit in memory."""
+"""The most rows, and the most columns: so few that all places have numbers and tables of rows fit in memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """The places of a matrix's entries, sorted by row and in a row by column, each once; their values do not matter.
+    """The places of a matrix's entries, each once, sorted by row and within a row by column; their values do not
+    matter.
 
-    row, column: i64 arrays of one length, from 0. about: where it is from, in words.
+    row, column: i64 arrays of the same length, counted from 0. about: where it is from, in words.
     """
 
     rows: int
@@ -43,7 +44,7 @@ BYTES_PER_ENTRY = 48
 
 
 def require_memory(entries: int, what: str) -> None:
-    """Raises CommandError if so many entries take more memory than there is."""
+    """Raises CommandError if this many entries take more memory than is available."""
     needed, there = entries * BYTES_PER_ENTRY, budget.available_bytes()
     if needed > there:
         sizes = f"{needed / 2**30:.3g} GiB of memory, and {there / 2**30:.3g} GiB are available"

@@ -1,4 +1,4 @@
-"""All executions of a statement whose loops read index arrays, as columns of numbers. Imports numpy.
+"""All executions of a statement, whose loops may read index arrays, as columns of numbers. Imports numpy.
 
 Where the data are given, every iteration of every loop is known. The loops are unfolded from the outside in: each
 iteration of the outer loops becomes as many rows as the loop inside has iterations there.
@@ -35,14 +35,14 @@ from roofdsl.loops.sized import Sized
 from roofdsl.matrices.matrix import different
 
 MOST_POINTS = 50_000_000
-"""Executions of one statement that are unfolded at most: some hundred bytes each."""
+"""The most executions of one statement that are unfolded; each takes 16 bytes for every loop around it."""
 
 
 class Points(Record):
     """The executions of one statement, in order.
 
-    values: parameters, and for each loop variable an array of its value in each execution. turns: for each loop, which
-    of its iterations that is, from 0. number: of executions.
+    values: parameters, and for each loop variable an array of its value in each execution. turns: for each loop
+    variable, an array of the number of the iteration, from 0. number: of executions.
     """
 
     placed: PlacedStatement
@@ -51,14 +51,14 @@ class Points(Record):
     number: int
 
     def flat(self, element: Element, kernel: Kernel, sizes: Mapping[str, int]) -> Any:
-        """The number of the element in its array, as it lies in memory, in each execution."""
+        """The number of the accessed element in its array, in the order in memory, in each execution."""
         strides = element.array.strides(sizes)
         parts = [s * at(e, self.values, kernel) for s, e in zip(strides, element.subscripts, strict=True)]
         return np.broadcast_to(np.asarray(sum(parts)), (self.number,))
 
 
 class Touching(Record):
-    """A statement with its loops, or what the bounds of a loop read before it begins (`is_bound`), and the accesses."""
+    """A statement with its loops, or (`is_bound`) what the bounds of a loop read before it begins; and the accesses."""
 
     placed: PlacedStatement
     accesses: tuple[Access, ...]
@@ -140,7 +140,7 @@ def _spread(values: dict[str, Any], turns: dict[str, Any], loops: Sequence[For],
 def _kept(  # noqa: PLR0917
     kernel: Sized, placed: PlacedStatement, depth: int, values: dict[str, Any], turns: dict[str, Any], number: int
 ) -> int:
-    """Keeps the rows that the conditions at this depth let through; returns their number."""
+    """Keeps only the rows for which the conditions at this depth hold; returns their number."""
     guards = [condition for d, condition in placed.guards if d == depth]
     for condition in guards:
         holds = np.broadcast_to(np.asarray(at(condition, values, kernel.kernel)), (number,))

@@ -2,7 +2,7 @@
 
 The functions are not written twice: their syntax trees are rewritten. Every integer becomes a pair, every operation and
 comparison a call, and every table gets a last axis of two. A rewritten function takes one more argument, the limit, and
-passes it on. Functions are told apart by their annotations: `int`, `bool`, tables, and tuples of tables. Imports numba.
+passes it on. The functions' annotations tell integers, truth values, tables and tuples of tables apart. Imports numba.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class _Function:
         return ast.For(ast.Name(raw, ast.Store()), ast.Call(ast.Name("range", ast.Load()), values, []), body, [])
 
     def assign(self, targets: Sequence[ast.expr], value: ast.expr) -> list[ast.stmt]:
-        """Assignments with several targets, and tuples on both sides, through temporaries, since all values come before
-        all targets.
+        """Assignments with several targets, and tuples on both sides, use temporaries, since all values are computed
+        before any target is set.
         """
         if isinstance(targets[0], ast.Tuple) and isinstance(value, ast.Tuple):
             held, done = [], []

@@ -107,8 +107,8 @@ def _one_pass(
             if progress is not None:
                 progress(len(trace.accesses))
         lines = stack[1 : held + 1]
-        # A cache that holds a dirty line of a `temp` array at the end drops it: those from its depth on that have also
-        # held it since the last write.
+        # A cache drops a dirty line of a `temp` array that it still holds at the end. These are the caches of at least
+        # the line's depth that have also held it since its last write.
         own = temporary[lines] & (written[lines] != NOT_WRITTEN)
         np.add.at(dropped, np.maximum(np.arange(1, held + 1)[own], written[lines[own]]), 1)
         _clear(tree, size, held)

@@ -1,9 +1,9 @@
 """The compiled hierarchy of caches, walked by a kernel's own loops.
 
-`hierarchy.py` has the interface, and `cache_levels.py` defines what is simulated.
-Addresses are block numbers; a block is a sector of the first level. Requests from one level to the next are kept on a
-stack, so that a request is answered before the line that it evicts is written back. The walk (`walk.py`) also follows
-subscripts that read index arrays. Imports numba.
+`hierarchy.py` has the interface, and `cache_levels.py` defines what is simulated. Addresses are block numbers; a block
+is a sector of the first level. Requests from one level to the next are kept on a stack, so that a request is answered
+before the line that it evicts is written back. The walk (`walk.py`) also follows subscripts that read index arrays.
+Imports numba.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _evicted(k: int, gone: int, waiting: int, tallies: Ints, stack: Ints, sets: 
         stack[waiting, 3], stack[waiting, 4] = 1 if moved else 0, 0
         stack[waiting, 5] = set_of(levels[k + 1], first >> levels[k + 1, LINE])
         return waiting + 1
-    for s in range(level[SECTORS] - 1, -1, -1):  # processed first, since it is on top
+    for s in range(level[SECTORS] - 1, -1, -1):  # the lowest sector ends up on top, and is written back first
         if moved >> s & 1:
             tallies[k, STORES] += 1
             if not is_last:

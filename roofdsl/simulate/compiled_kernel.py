@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 HALT, LOOP, NEXT, UNLESS, JUMP, RUN, SWEEP = range(7)
 # Expression operations. CONST pushes a value; MADD adds variable * coefficient to the top; the others replace two
 # values by one (NOT and GATHER replace one). A truth value is 0 or 1. GATHER first, count replaces a flat element
-# number of an index array by that element, which stands behind the variables; -1 for one outside the array.
+# number of an index array by that element, which stands after the variables; -1 for one outside the array.
 CONST, MADD, ADD, MUL, MIN, MAX, FLOOR, MOD, EQ, NE, LT, LE, GT, GE, AND, OR, NOT, GATHER = range(18)
 
 _COMPARISONS = {"==": EQ, "!=": NE, "<": LT, "<=": LE, ">": GT, ">=": GE}
@@ -97,8 +97,8 @@ class Program:
 def compile_kernel(kernel: Kernel, params: Mapping[str, int], line_bytes: int | None) -> Program:
     """The program of a kernel with its directives applied, with lines of `line_bytes` (None: one element each).
 
-    Raises CommandError if a line is not a multiple of an element, a parameter has no value, an assumption is violated,
-    or a number is too large.
+    Raises CommandError if a line is not a multiple of an element, a parameter or an index array has no value, an
+    assumption is violated, a loop's step is not positive, or a number is too large.
     """
     if kernel.directives:
         raise CommandError(f"kernel {kernel.name} has directives that were not applied")
@@ -236,7 +236,9 @@ class _Compiler:
     # ---- references ----
 
     def moving(self, node: For, step: int, scope: Mapping[str, int]) -> list[tuple[int, int, int, int]] | None:
-        """The references of an innermost loop; None if it is not innermost, or if one of them does not move evenly."""
+        """The references of an innermost loop; None if it has a loop or a branch in it, or a reference that does not
+        move evenly.
+        """
         body = [n for n in node.body if isinstance(n, (Assign, Let, Count))]
         if len(body) < len(node.body):
             return None

@@ -31,11 +31,13 @@ BYTES_PER_LINE = 80
 class MissCurve:
     """How misses, loads and stores fall with the size of the cache, which grows by its ways if it has `sets` > 1.
 
-    `distance_bytes`, ascending: the cache sizes from which on further accesses hit. Each of the other arrays gives, for
-    each size, the amount by which something falls there: misses (`count`), bytes of lines read first, of lines written
-    first, and of lines stored. What misses in every cache is separate, in the `cold_` numbers. For `temp` arrays,
-    `dropped_bytes` at a size are the lines that, from that size on, are dirty in the cache at the end, and dropped.
-    streamed_bytes: those of stores that bypass the caches, a part of all stores.
+    `distance_bytes`, ascending: the cache sizes at which further accesses begin to hit. Each of the other arrays gives,
+    for each size, the amount by which something falls there: misses (`count`), bytes of lines read first, of lines
+    written first, and of lines stored. What misses in every cache is separate, in the `cold` numbers. For `temp`
+    arrays, `dropped_bytes` at a size are the bytes of the lines that are dirty at the end in caches of at least that
+    size, and dropped. streamed_bytes: those of stores that bypass the caches, a part of all stores.
+
+    The methods raise CommandError for a cache of less than `smallest_bytes`.
     """
 
     accesses: int
@@ -196,7 +198,7 @@ def _one_pass(  # noqa: PLR0917
     layouts, lines = program.layouts, program.lines
     weights = np.array([a.line_bytes // unit for a in layouts], dtype=np.int64)
     owner = np.repeat(np.arange(len(layouts), dtype=np.int64), [a.count for a in layouts])
-    # Twice the number of lines: times are then renewed only once per that many new ones, at a small cost each.
+    # There are twice as many times as lines, so they are renewed at most once in as many accesses as there are lines.
     room = 2 * -(-lines // sets) + (66 if sets == 1 else 18)
     trees = np.zeros((sets, room), dtype=np.int64)
     at = np.full((sets, room), -1, dtype=np.int64)

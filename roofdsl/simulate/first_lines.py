@@ -36,8 +36,8 @@ Small = NDArray[np.int32]
 # Bits of a line's kind: its first residency began with a write, contains a write, has ended. The number of its array
 # follows them.
 WRITE_FIRST, WRITTEN, OVER, ARRAY_BIT = 1, 2, 4, 3
-PER_LINE = 512  # accesses of one walk for each line that the cache holds
-MOST_LOOKED_UP = 4096  # first lines that are in the list
+PER_LINE = 512  # the most accesses of one walk for each line that the cache holds
+MOST_LOOKED_UP = 4096  # the most first lines that may be in the list
 BEYOND = 4  # times as many lines as the cache holds, after which a walk ends
 
 
@@ -95,8 +95,8 @@ shorten = internal(_shorten)
 
 
 def _walk(tables: Tables, space: FirstLines, lines: int) -> tuple[int, int, int]:
-    """Walks until the first residencies of the first `lines` lines are over, or to the end; returns (the lines that
-    were touched, the accesses made, the steps taken).
+    """Walks until the first residencies of the first `lines` lines are over, to the end, or until it has touched too
+    many lines or made too many accesses; returns (the lines that were touched, the accesses made, the steps taken).
     """
     references, places = tables[4], tables[5]
     cursor, numbers, touched, kinds, log, stamp, last = space

@@ -95,13 +95,14 @@ def simulate(
     """Simulate one execution of `kernel`, with its directives applied, at `params`; the registers access the first
     level.
 
-    The memory needed depends on the caches, not on the kernel's sizes. A single fully associative LRU cache is
-    simulated by `lru_traffic.py`, which skips iterations that repeat earlier ones, unless that needs far more memory;
-    `skip=False` simulates every access. The best replacement (`best_replacement.py`) keeps all accesses in memory.
-    begins: the address of each array, a multiple of the line; without it, they follow each other. Only caches with sets
-    depend on it. `progress` is called with the number of accesses made so far several times a second, and an exception
-    such as KeyboardInterrupt then ends the run. Raises CommandError for impossible levels, a missing parameter, a
-    violated assumption, and caches (or accesses, for the best replacement) that need more than `memory_bytes`.
+    A single fully associative LRU cache is simulated by `lru_traffic.py`, which skips iterations that repeat earlier
+    ones, if `_is_list` allows it; this takes 15 bytes for each line of the arrays. `skip=False` simulates every access.
+    The best replacement (`best_replacement.py`) keeps all accesses in memory. In all other cases, the memory needed
+    depends on the caches, not on the kernel's sizes. begins: the address of each array, a multiple of the longest line;
+    without it, they follow each other. Only caches with sets depend on it. `progress` is called with the number of
+    accesses made so far several times a second, and an exception such as KeyboardInterrupt then ends the run. Raises
+    CommandError for impossible levels, a missing parameter, a violated assumption, and caches (or accesses, for the
+    best replacement) that need more than `memory_bytes`.
     """
     check_levels(levels, kernel)
     if levels[0].policy == "opt":
@@ -174,8 +175,8 @@ MOST_LIST_BYTES = 1 << 30
 
 
 def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) -> bool:
-    """Whether `_by_list` can simulate these levels; only for arrays of one element size, since it counts accesses, not
-    bytes.
+    """Whether `_by_list` can simulate these levels, and its tables are small enough; only for arrays of one element
+    size, since it counts accesses, not bytes.
     """
     level = levels[0]
     return (
@@ -312,7 +313,7 @@ def _rings(rows: Sequence[tuple[int, int, bool, int, int]], links: int) -> tuple
 
 
 def _shape(level: CacheLevel, lines: int) -> tuple[int, int]:
-    """The sets and ways, at most as many as `lines` different lines can distinguish."""
+    """The numbers of sets and ways; no more of them than `lines` lines can use."""
     if level.ways is not None:
         return min(level.sets, max(lines, 1)), level.ways
     if level.policy == "plru":

@@ -1,5 +1,5 @@
 """What `skip_repeats.py` needs to know about a block of iterations: how its lines are renamed, and for how many blocks
-no two names collide.
+no two lines get the same name.
 
 A block's lines have shifts: the block that comes k blocks later touches line x + k s(x) where this one touches x.
 Imports numba.
@@ -62,8 +62,9 @@ class Names(NamedTuple):
     """Work space for one examination of a block; `attempt[0]` is its number.
 
     For each line, if the first of two fields equals the number, the second is valid: seen, shift; listed, place in the
-    list. old: equals the number for lines in the top of the list before the block. found: the lines seen. For places in
-    the list: now, the lines; moves; marks; then, then_marks.
+    list. old: equals the number for lines in the top of the list before the block. found: the lines seen; families:
+    these by array and shift. For places in the list: now, the lines; moves, their shifts; marks, their flags; then and
+    then_marks, the lines and flags after the skipped blocks.
     """
 
     attempt: Lines
@@ -189,7 +190,7 @@ apart = compiled(_apart)
 
 
 def _until_two_meet(known: int, n: int, most: int, owner: NDArray[np.uint16], names: Names) -> int:
-    """The number of blocks, at most `most`, for which no two lines get the same name."""
+    """A number of blocks, at most `most`, for which no two lines get the same name."""
     table = names.families
     for i in range(n):
         for j in range(i):
@@ -234,7 +235,7 @@ overlap = compiled(_overlap)
 def _until_one_returns(  # noqa: PLR0917
     deepest: int, new: int, held: int, capacity: int, most: int, n: int, owner: NDArray[np.uint16], names: Names
 ) -> int:
-    """The number of blocks, at most `most`, for which no missed line is held below the top of the list.
+    """A number of blocks, at most `most`, for which no missed line is held below the top of the list.
 
     The list's first `deepest` lines are the top, renamed; the next `new` lines were pushed down by the block. A later
     block pushes down the same lines by their later names; everything below sinks by `new` with each block.

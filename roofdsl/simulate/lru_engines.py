@@ -1,7 +1,8 @@
-"""The two ways to simulate a fully associative LRU cache: line by line, skipping what repeats, and segment by segment.
+"""The two ways to simulate a fully associative LRU cache: line by line, and segment by segment.
 
-Which of them is faster depends on the kernel: iterations that repeat are skipped by the first only, and sweeps of long
-inner loops cost nothing by the second only. Both can be stopped and continued, and give the same counts:
+Which of them is faster depends on the kernel. Both skip iterations that repeat; the first does so even if references to
+one array move by different numbers of lines. In the second, a sweep of an inner loop costs the same however long it is,
+and iterations that grow evenly can be skipped. Both can be stopped and continued, and give the same counts:
 `lru_traffic.py`, the entry point, lets them take turns. Imports numba.
 """
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from roofdsl.simulate.segment_new_lines import Growth
 
 Counts = NDArray[np.int64]
-# The cost after which growing blocks are skipped: if the code for that is compiled, and if not, since compiling takes a
-# minute.
+# The cost after which growing blocks are skipped: SOON if the code for that is compiled, LATE if not, since compiling
+# takes a minute.
 SOON, LATE = 1 << 22, 1 << 32
 
 
@@ -114,7 +115,7 @@ class ByLines(_Walk):
         else:
             with first_call(skip_repeats.run_skipping):
                 looked = self.skipping(self.tables, self.cursor, budget, self.sizes, self.capacity)
-        # Without any access, a call ends after this many steps, each of which costs about as much as an access.
+        # Without any access, a call ends after `budget` steps, each of which costs about as much as an access.
         self.cost += max(budget, self.simulated - before + looked)
 
     def final_tallies(self) -> Counts:
@@ -144,7 +145,9 @@ class BySegments(_Walk):
 
     @staticmethod
     def can(program: Program, cache_bytes: int) -> bool:
-        """Whether all lines have one size, and the cache has room for the lines of all references of a statement."""
+        """Whether all lines have one size, and the cache has room for the lines of all references of a piece of
+        straight-line code.
+        """
         sizes = {a.line_bytes for a in program.layouts}
         return len(sizes) == 1 and cache_bytes // min(sizes) >= _widest(program)
 

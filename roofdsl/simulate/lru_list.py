@@ -1,6 +1,6 @@
 """A fully associative LRU list over lines of any size, walked by loops that data may choose. Imports numba.
 
-This is the method line by line of `lru_engines.py`; `skip_repeats.py` skips what repeats in it, and `lru_traffic.py` is
+This is the line-by-line method of `lru_engines.py`; `skip_repeats.py` skips what repeats in it, and `lru_traffic.py` is
 the entry point.
 
 If the lines of an innermost loop's references stay the same for several iterations, only the iterations that can change

@@ -1,4 +1,4 @@
-"""Q(Z) by simulation, the entry point: every access of a kernel through a fully associative LRU of Z bytes.
+"""Q(Z) by simulation, the entry point: every access of a kernel through a fully associative LRU cache of Z bytes.
 
 docs/rules.md has the conventions. `lru_engines.py` has the two methods, which take turns here: line by line
 (`lru_list.py`), and by segments (`segments.py`).
@@ -43,7 +43,7 @@ class TooManyLines(CommandError):
 
 @dataclass(frozen=True)
 class ArrayTraffic:
-    """The residencies of one array's lines; `stored` counts those in which the line was written and had to be kept."""
+    """The residencies of one array's lines; `stored` counts those after which the line was written back."""
 
     array: Array
     line_bytes: int
@@ -108,12 +108,13 @@ def simulate_lru(
 
     `cache_bytes` None is an unbounded cache; `line_bytes` None makes each element its own line. `skip`: iterations that
     repeat earlier ones on other lines are counted, not simulated (`skip_repeats.py`), and innermost loops are simulated
-    as a whole where that is faster (`segment_walk.py`); the numbers are the same.
-    `progress` is called with the number of accesses made so far several times a second, and its exceptions end the run.
+    as a whole where that is faster (`segment_walk.py`); the numbers are the same. `progress` is called with the number
+    of accesses made so far several times a second, and its exceptions end the run.
+
     Raises CommandError for a missing parameter, a violated assumption, a line or cache that docs/rules.md, rule 10
-    forbids, and an access outside its array; TooManyLines if every method needs tables larger than `memory_bytes`;
-    TooManyAccesses beyond `max_accesses` accesses, or as many iterations without an access, and beyond `max_walked`
-    accesses simulated one by one.
+    forbids, and an access outside its array; TooManyLines if no method's tables are small enough (line by line, at most
+    `memory_bytes`); TooManyAccesses beyond `max_accesses` accesses, or as many iterations without an access, and beyond
+    `max_walked` accesses simulated one by one.
     """
     program = compile_kernel(kernel, params, line_bytes)
     largest = max((a.line_bytes for a in program.layouts), default=0)
@@ -139,7 +140,7 @@ class _Limits:
     progress: Progress | None
 
     def check(self, ways: Sequence[Way], turns: int) -> None:
-        """Reports progress after some turns. Raises TooManyAccesses."""
+        """Reports progress after `turns` turns. Raises TooManyAccesses."""
         accesses, most = max(way.accesses for way in ways), self.max_accesses
         if self.progress is not None:
             self.progress(accesses)
@@ -147,7 +148,7 @@ class _Limits:
             raise TooManyAccesses(f"kernel {self.kernel} makes more than {most} accesses at these sizes")
         if most is not None and max(way.steps - way.accesses for way in ways) > most:
             raise TooManyAccesses(f"kernel {self.kernel} makes more than {most} iterations without an access")
-        # A turn ends after about CHUNK simulated accesses, or after as many repetitions, which cost about the same.
+        # A turn ends after about CHUNK simulated accesses, or when looks for repetitions have cost about as much.
         walked = sum(way.simulated for way in ways)
         if self.max_walked is not None and (walked > self.max_walked or turns * CHUNK > 2 * self.max_walked):
             raise TooManyAccesses(
@@ -179,7 +180,7 @@ def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
 
     The second gets most of the turns, since each of its sweeps costs the same however long it is, and later sweeps are
     longer. If the first is far ahead, they share the turns evenly, and after some time the first gets most of them.
-    Raises TooManyAccesses.
+    Raises TooManyAccesses, and TooManyLines if every method gives up.
     """
     rest = list(makers)
     ways = [rest.pop(0)()]

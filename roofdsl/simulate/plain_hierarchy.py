@@ -2,8 +2,8 @@
 
 `compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
 row of words from the newest to the oldest. One pass searches the row for a line, moves it to the front and pushes out
-the last one. A word is a line number above a dirty bit; -1 is an empty place. Words are half as
-long as in `replacement.py`, so that more of a large cache stays near the processor.
+the last one. A word is a line number above a dirty bit; -1 is an empty place. Words are half as long as in
+`replacement.py`, so that more of a large cache stays near the processor.
 
 If the lines of an innermost loop's references stay the same for several iterations, and there are no more references
 than the first level has ways, only one of these iterations is simulated. All of their lines are then present, in the
@@ -104,8 +104,8 @@ write_back_down = inlined(_write_back_down)
 
 
 def _ask_below(line: int, levels: Ints, words: Words, out: Ints, tallies: Ints) -> int:
-    """Reads a line from the second level on; returns the number of levels that missed it. `out[k]`: the word that level
-    k pushed out for it.
+    """Reads a line that the first level missed from the levels below; returns the number of levels that missed it, the
+    first included. `out[k]`: the word that level k pushed out for it.
     """
     tallies[0, LOADS] += 1
     for k in range(1, levels.shape[0]):

@@ -1,10 +1,10 @@
 """Sets of cache slots, compiled into the loops that use them: finding, ordering, emptying and choosing slots.
 
 A slot holds one word: the line number in the high bits, then a byte of dirty sectors and a byte of valid ones; -1 is an
-empty slot. In a level with few ways, a set is a row of words from the newest to the oldest, which a hit shifts. Only
-the words are touched, which matters for large caches. In a level with many ways, a set is a ring of linked slots from
-the newest to the oldest, searched through a hash table. Under tree-PLRU, words stay in place, with a binary tree over
-them. Empty slots are at the old end.
+empty slot. In a level with few ways, a set is a row of words from the newest to the oldest, which a hit shifts under
+LRU. Only the words are touched, which matters for large caches. In a level with many ways, a set is a ring of linked
+slots from the newest to the oldest, searched through a hash table. Under tree-PLRU, words stay in place, with a binary
+tree over them. Otherwise, empty slots are at the old end.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 from roofdsl.simulate.walk import Ints, inlined
 
 # Columns of the parameters of a level. MASK is sets - 1, or -1 if the number of sets is not a power of two; LINE and
-# SECTOR are logarithms of blocks; slots, sets and hash buckets of all levels are in one array each, from FIRST_... on
-# (a set has an entry of its own only in ring levels).
+# SECTOR are logarithms of numbers of blocks. Slots, sets and hash buckets are in one array each for all levels; those
+# of a level begin at FIRST_... (a set has an entry of its own only in ring levels).
 (
     SETS,
     MASK,

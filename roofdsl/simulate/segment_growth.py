@@ -104,7 +104,8 @@ touch_next_affine = affine(touch_next, without=(tidy, compact))
 def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[int, int]:
     """Sets `start` to the top; returns (its number of segments, the column of the oldest one).
 
-    The number is -1 if the top has not grown from the one before the block, -2 if too few segments were kept.
+    The number is -1 if the top has not grown from the one before the block or is too long, -2 if too few segments were
+    kept.
     """
     segments, notes, start = cache.segments, cache.notes, growth.start
     own, kept = blocks.notes[loop], blocks.kept[loop]
@@ -170,7 +171,9 @@ set_out = internal(_set_out)
 
 
 def _go_through(growth: Growth) -> int:
-    """Simulates one block; returns the number of new visitors and lines, -1 if the next block already differs."""
+    """Simulates one block; returns the number of new visitors and lines, -1 if the next block already differs or they
+    are too many.
+    """
     control, visitors, lines = growth.cursor[7], growth.sweep.visitors, growth.sweep.lines
     limit, notes, new = growth.limit, growth.cache.notes, growth.new
     fresh, room = 0, new.shape[0] - visitors.shape[0]

@@ -233,7 +233,8 @@ rates = inlined(_rates)
 
 
 def _most_growth(sweep: Sweep, n: int, segments: Ints, p: int, found: int, time: int) -> int:  # noqa: PLR0917
-    """The maximum growth of the distance from a visit of piece p, whose line was touched at `time`, to any later visit.
+    """An upper bound on the growth of the distance from a visit of piece p, whose line was touched at `time`, to any
+    later visit.
 
     `started[0]` holds the visits that have begun before that visit.
     """
@@ -264,8 +265,8 @@ most_growth = inlined(_most_growth)
 
 
 def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, time: int) -> int:  # noqa: PLR0917
-    """The maximum decrease of the distance from visit w of piece p, whose line was touched at `time`, to any later
-    visit; WAY is 1.
+    """An upper bound on the decrease of the distance from visit w of piece p, whose line was touched at `time`, to any
+    later visit; WAY is 1.
 
     `started[0]` holds the visits that have begun before visit w.
     """

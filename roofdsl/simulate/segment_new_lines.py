@@ -71,7 +71,7 @@ bounds = internal(_bounds)
 
 
 def _place_step(step: int, count: Ints, other_step: int, other_count: int) -> int:
-    """Two rows of lines can meet only if their lines differ by a multiple of this."""
+    """Two rows of lines can meet only if their first lines differ by a multiple of this."""
     one = 0 if count[0] == 1 and count[1] == 0 else abs(step)
     return int(max(1, gcd(one, 0 if other_count == 1 else abs(other_step))))
 

@@ -262,8 +262,8 @@ skip = internal(_skip)
 
 
 def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) -> int:
-    """Skips blocks if the one that ends here repeats: returns the number of skipped blocks; -2 if too few segments were
-    kept.
+    """Skips blocks if the one that ends here repeats: returns the number of skipped blocks; -1 if the list does not
+    begin with the old top, renamed, -2 if too few segments were kept.
     """
     segments, notes, tallies = cache
     own = blocks.notes[loop]

@@ -37,7 +37,7 @@ MOST_LINES, MOST_FIRST_LINES = 1 << 26, 1 << 23  # of a compiled kernel, and of 
 
 
 def repeating_blocks(program: Program, cursor: Cursor) -> Blocks:
-    """The loops whose iterations repeat.
+    """The loops whose iterations repeat, exactly or growing.
 
     Sets the alarms of `cursor` for those that repeat exactly: all references to an array move by the same number of
     lines.
@@ -99,7 +99,9 @@ def growth_of(tables: Cursor, cursor: Cursor, totals: Ints, sweep: Sweep, cache:
 
 
 def repeating_starts(program: Program, cursor: Cursor, cache: List, blocks: Blocks) -> Copies:
-    """The loops that begin by repeating what they did in an earlier iteration of the loop around them."""
+    """The loops that begin by repeating what they did in an earlier iteration of the loop around them, if records of
+    that can be kept.
+    """
     from roofdsl.simulate.first_lines import work_space
     from roofdsl.simulate.segment_copies import (
         COPY_NOTES,

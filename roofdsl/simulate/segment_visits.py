@@ -13,7 +13,7 @@ from roofdsl.simulate.walk import FOR_EVER, Ints, inlined, internal, stays
 # Columns of a visitor. Visit v is to line LINE + v STEP, from iteration max(0, BEGIN + v EVERY) on, for LONGER more
 # iterations but not beyond the sweep. VISITS: how many there are. FIRST and LAST: the references that come first and
 # last in an iteration, and WRITES_FIRST, WRITES: whether the first one writes, and whether any does. OF: the reference
-# that it was made for; FOUND: how many of its lines are in the list.
+# that it was made for; LOW, HIGH: its smallest and largest line; FOUND: how many of its lines are in the list.
 ARRAY, LINE, STEP, VISITS, BEGIN, EVERY, LONGER, FIRST, LAST, WRITES_FIRST, WRITES, OF, LOW, HIGH, FOUND = range(15)
 VISITOR = 16  # columns
 MOST_VISITORS = 192
@@ -71,7 +71,9 @@ gcd = inlined(_gcd)
 def _all_visitors(  # noqa: PLR0917
     visitors: Ints, references: Ints, places: Ints, flat: Ints, stride: Ints, first: int, count: int, iterations: int
 ) -> int:
-    """The visitors of a sweep over `count` references; returns their number, -1 if they are not even."""
+    """The visitors of a sweep over `count` references; returns their number, -1 if their visits are not even or they
+    are too many.
+    """
     n = 0
     for r in range(count):
         array, write = references[first + r, 1], references[first + r, 2]
@@ -109,7 +111,7 @@ all_visitors = internal(_all_visitors)
 
 
 def _ranges(visitors: Ints, n: int) -> None:
-    """Sets LOW and HIGH: the smallest and the largest line of each visitor."""
+    """Sets LOW and HIGH, the smallest and the largest line of each visitor, and FOUND to 0."""
     for x in range(n):
         one = visitors[x, LINE]
         other = one + visitors[x, STEP] * (visitors[x, VISITS] - 1)
@@ -192,7 +194,7 @@ apart = internal(_apart)
 
 
 def _begun(visitors: Ints, x: int, iteration: int, r: int) -> int:
-    """The number of visits of x that have begun before reference r in an iteration."""
+    """The number of visits of x that have begun before reference r of an iteration."""
     before = iteration if visitors[x, FIRST] < r else iteration - 1
     if before < 0:
         return 0

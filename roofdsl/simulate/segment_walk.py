@@ -228,7 +228,7 @@ touch_next = internal(_touch_next)
 
 
 def _run_segments(tables: Tables, cursor: Cursor, budget: int, totals: Ints, sweep: Sweep, cache: List) -> None:  # noqa: PLR0917
-    """Continues until about `budget` more segments have been examined."""
+    """Continues for about `budget` units of work (WORK), or to a boundary."""
     control, notes = cursor[7], cache.notes
     until = notes[WORK] + budget
     while control[STATUS] == RUNNING and notes[WORK] < until and not notes[TOO_SMALL]:

@@ -32,16 +32,16 @@ streams).
 """
 
 MOST_CACHES = 8
-"""The bits of a line's marks."""
+"""A line's marks are bytes with a bit for each cache."""
 
 CHUNK = 1 << 16
-"""Accesses from the walk to the caches at a time: they stay in the second cache of the computer that simulates."""
+"""Accesses passed from the walk to the caches at a time: they fit in the second cache of the simulating computer."""
 
 BYTES_PER_LINE = 14
 """Two links of 4 bytes, an owner of 2, and 4 marks of 1 byte each."""
 
 OLDER, NEWER = range(2)  # columns of the links
-NEAREST, DIRTY, APART, CHOSEN = range(4)  # columns of the marks: a number, and a bit for each cache
+NEAREST, DIRTY, APART, CHOSEN = range(4)  # columns of the marks: a cache's number, twice a bit for each cache, 0 or 1
 BEGUN, BEGUN_BY_WRITE, STORED = range(3)  # columns of the tallies of arrays
 
 Table = Any
@@ -50,10 +50,10 @@ Table = Any
 class Passed(Record):
     """What one execution, or the second of two in a row, did to several caches.
 
-    accesses: of one execution. counts: [execution, cache, array, BEGUN ...] after each execution, as if the dirty lines
-    were stored then (those of temporaries are not). apart: (residencies that the last execution began by a random
-    access, those stored) of each cache. pages: its accesses to a page that was not held. touched: the distinct elements
-    of each array.
+    accesses: of one execution. counts: [execution, cache, array, BEGUN ...], the totals since the beginning, after each
+    execution, as if the dirty lines were stored then (those of temporaries are not). apart: (residencies that the last
+    execution began by a random access, those stored) of each cache. pages: its accesses to a page that was not held.
+    touched: the distinct elements of each array.
     """
 
     accesses: int

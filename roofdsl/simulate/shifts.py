@@ -2,7 +2,8 @@
 
 An iteration repeats an earlier one, moved, if all bounds and guards inside the loop have the same result (a bound may
 move with its loop, so that the trip count is the same), and if each reference moves by a fixed number of whole lines.
-This is found from the program's tables: every expression has a constant change from one iteration to the next, or none.
+This is found from the program's tables: an expression has a constant change from one iteration to the next, or the loop
+does not repeat.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ MOST_ITERATIONS = 1 << 16
 """A loop must repeat itself after at most this many iterations; otherwise it counts as not repeating."""
 
 MOST_EMPTY = 64
-"""The iterations that are searched for one in which an inner loop does something."""
+"""How many iterations, at each end of a loop, are searched for one in which an inner loop does something."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ def repeating_loops(program: Program, growing: bool = False) -> tuple[Repeating,
 class Copied:
     """A loop whose iterations repeat those of an earlier iteration of the loop around it, moved by whole lines.
 
-    outer, step: that loop. inner: the variable of the loop itself; iteration after iteration, it repeats what it did
-    `period` iterations of the outer loop earlier, for as long as it ran then. around: the variables of the loops around
-    both. lines: reference -> the lines by which it has then moved.
+    outer, step: the variable and the step of the loop around it. inner: the variable of the loop itself; iteration
+    after iteration, it repeats what it did `period` iterations of the outer loop earlier, for as long as it ran then.
+    around: the variables of the loops around both. lines: reference -> the lines by which it has then moved.
     """
 
     outer: int
@@ -199,7 +200,9 @@ class _Changes:
         return Repeating(self.variable, self.step, body, self.period, moved)
 
     def inside(self, inner: int, start: int, body: int, end: int) -> Repeating | None:
-        """How an inner loop repeats what it did in an earlier iteration of this one. start: an expression."""
+        """How an inner loop repeats what it did in an earlier iteration of the loop whose changes these are; None if it
+        does not. start: an expression.
+        """
         try:
             self.changes[inner] = self._of(start)
         except _Varies:
@@ -211,7 +214,9 @@ class _Changes:
         self.period = lcm(self.period, change.denominator)
 
     def _common(self, changes: list[Fraction]) -> Fraction:
-        """The common change of several compared numbers; the change of the first if the result may differ later."""
+        """The common change of several compared numbers. If they differ, so that the result may change later: the first
+        change if `growing`, else raises _Varies.
+        """
         if len(set(changes)) > 1 and not self.growing:
             raise _Varies
         return changes[0]

@@ -97,8 +97,9 @@ def _top_is_alike(  # noqa: PLR0917
     loop: int, deepest: int, whole: bool, blocks: int, cache: Cache, loops: Loops, names: Names
 ) -> bool:
     """Whether the first `deepest` lines of the list are those at the beginning of the block, up to names. Each place
-    must have a line of the same array, clean or dirty as before. If all references to an array move alike, the shift is
-    known beforehand and must be exactly that.
+    must have a line of the same array, clean or dirty as before. If all references to an array move alike, the shift of
+    a line that the block touched (of any line, if the top is the `whole` list) is known beforehand and must be exactly
+    that.
     """
     kinds, epoch = loops.kinds[loop], loops.notes[loop, BEGIN_EPOCH]
     for q in range(deepest - 1, -1, -1):
@@ -311,7 +312,8 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
         if skipped > 0:
             env[v] += skipped * own[BLOCK] * step
             remaining -= skipped * own[BLOCK]
-            # Later iterations of this length need no more records, and no longer blocks, than this.
+            # Later looks need no more noted lines than this. A block becomes shorter if it makes more touches than the
+            # number of noted lines, and longer (below) if it makes less than half as many.
             own[MOST] = min(own[MOST], max(FIRST_KEPT, 2 * own[DEEPEST]))
             if touches - own[BEGIN_TOUCHES] > own[KEPT]:
                 own[BLOCK] = max(1, own[BLOCK] // own[PERIOD] // 2) * own[PERIOD]

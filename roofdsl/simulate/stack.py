@@ -56,7 +56,7 @@ change = inlined(_change)
 
 
 def _give_new_times(tree: Ints, at: Ints, last: Ints, weights: Ints, owner: Ints) -> int:
-    """Gives the lines of a set new times, from 1 on in the same order; returns the last one used."""
+    """Gives the lines of a set new times 1, 2, ... in the same order; returns the last one used."""
     now = 0
     for time in range(1, at.shape[0]):
         line = at[time]
@@ -123,7 +123,7 @@ def _run_distances(  # noqa: PLR0917
                     block[r] = places[a, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
                     left[r] = stays(flat[r], stride[r], per, shift)
                 same = min(same, left[r])
-            # from the second iteration over the same lines on, all are alike
+            # all iterations over the same lines but the first are alike
             for again in range(min(same, 2)):
                 times = same - 1 if again else 1
                 for r in range(count):

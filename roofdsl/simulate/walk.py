@@ -1,11 +1,11 @@
-"""Walking a kernel's loops, compiled: from one piece of straight-line code, or innermost loop over such, to the next.
+"""Walking a kernel's loops, compiled: from one piece of straight-line code, or innermost loop around one, to the next.
 
 A simulator calls `advance`, which leaves in the cursor which references come next, where each of them starts, how far
 each moves per iteration, and how many iterations there are. The simulator then touches them itself. No trace of
 accesses is stored, and the walk can stop and continue after any iteration.
 
 Each simulator repeats the lines around `advance` and `stays`, for speed. As inlined functions (one for the blocks that
-references touch next, one for continuing by some iterations), they cost up to 38% more processor time in
+references touch next, one for continuing by several iterations), they cost up to 38% more processor time in
 `compiled_hierarchy.py`, 5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of
 them were shared. The compiler's code for the hot loop depends on how it is written.
 """
@@ -70,7 +70,7 @@ MOST_STEPS = 1 << 22  # in one call, so that a walk whose guards are mostly fals
 
 
 MOST_WAIT_S = 120.0
-"""For another process that compiles the same function; then this one compiles it, too."""
+"""How long to wait for another process that compiles the same function; then this one compiles it, too."""
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,8 +88,8 @@ def _cached(function: Callable[..., Any], **options: bool) -> Callable[..., Any]
         result: Any = numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable directory: compile in every process
         return _once(numba.njit(**options)(function))
-    # Numba compiles a function again when its own file has changed. The code of all functions that it calls, and the
-    # numbers of instructions, are in it as well: what is cached holds for all files of this folder as they are.
+    # Numba compiles a function again when its own file has changed. But the compiled code also contains the functions
+    # that it calls and the numbers of instructions, so it is valid only while no file of this folder changes.
     file: Any = getattr(getattr(result, "_cache", None), "_cache_file", None)
     if file is not None and hasattr(file, "_source_stamp"):
         file._source_stamp = _sources()
@@ -106,8 +106,8 @@ def _sources() -> str:
 
 
 def _once(function: Any) -> Callable[..., Any]:
-    """Has a function compiled once for all integers; numba would compile it again for each literal 0 and 1 that callers
-    pass.
+    """Has a function compiled once for all integer arguments; numba would compile it again for each literal 0 and 1
+    that callers pass.
     """
     of_types = function.get_call_template
 
@@ -165,8 +165,8 @@ def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
 def tables_of(program: Program, first: list[int], per_block: list[int]) -> Tables:
     """The program's tables as arrays: code, terms, spans, groups, references, places.
 
-    A place is (first block, elements per block, their logarithm or -1, elements) of an array; `first` and `per_block`
-    define the blocks for the simulator.
+    A place is (first block, elements per block, the logarithm of that number or -1 if it is not a power of two,
+    elements) of an array; `first` and `per_block` define the blocks for the simulator.
     """
     code = np.array(program.code, dtype=np.int64)
     terms = np.array(program.terms, dtype=np.int64).reshape(-1, 3)
@@ -186,11 +186,12 @@ def cursor_of(program: Program) -> Cursor:
 
     env: the variables, then the values of index arrays.
 
-    For each reference, `left` is the number of iterations that it stays in its block; `quick` marks references that
-    never stay in one.
+    For each reference, `left` is the number of iterations that it stays in its block; `quick` has the numbers of the
+    references that leave their block in every iteration.
 
-    When a loop over at least LEAST iterations begins, its ALARM is set to its second iteration (STRIDE further) and
-    FRESH to 1; the walk stops with BOUNDARY, and the loop's variable as CULPRIT, when an iteration begins at its ALARM.
+    When a loop begins whose stop is at least LEAST above its start, its ALARM is set to its second iteration (STRIDE
+    further) and FRESH to 1; the walk stops with BOUNDARY, and the loop's variable as CULPRIT, when an iteration begins
+    at its ALARM.
     """
     widest = max((count for _, count in program.groups), default=1)
     env = np.zeros(max(1, program.variables), dtype=np.int64)
@@ -274,8 +275,8 @@ _value = compiled(_expression_value)
 def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
     """Continues to the next references; returns the steps taken.
 
-    REMAINING stays 0 at the end, and after too many steps. Every reference is inside its array from the first iteration
-    to the last; otherwise STATUS is OUTSIDE.
+    REMAINING stays 0 at the end, at a BOUNDARY, and after too many steps. Every reference is inside its array from the
+    first iteration to the last; otherwise STATUS is OUTSIDE.
     """
     code, terms, spans, groups, references, places = tables
     env, stops, stack, flat, stride = cursor[:5]

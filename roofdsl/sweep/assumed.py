@@ -11,7 +11,7 @@ from roofdsl.sweep.numeric import Points, Polynomial
 
 
 class NotUnderstood(Exception):
-    """A fact that arrays of numbers cannot be checked for; results that rest on it are not used."""
+    """A fact or form that cannot be evaluated for arrays of numbers; results that rest on it are not used."""
 
 
 class Assumed:

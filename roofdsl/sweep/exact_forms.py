@@ -58,7 +58,7 @@ class Known:
         return found
 
     def values_at(self, points: Points, where: Any) -> Any:
-        """Like `values`, but only where the mask is set if each point takes time. Raises TooLarge."""
+        """Like `values`; but if each point takes time, only where the mask is set, and 0 elsewhere. Raises TooLarge."""
         import numpy as np
 
         if not (isinstance(self.form, SumForm) and self.form.summed):
@@ -84,7 +84,7 @@ class KernelForms:
     def _forms(self, line_bytes: int | None, operations: int = WORK) -> ClosedForms | None:
         key = line_bytes, operations
         if key not in self._closed:
-            if has_streams(self.kernel):  # levels differ in what they see of these; `predict` counts point by point
+            if has_streams(self.kernel):  # not all levels see streamed stores; `predict` counts point by point
                 self._closed[key] = None
                 return None
             try:
@@ -99,7 +99,7 @@ class KernelForms:
         return KernelForms(repeated(self.kernel, 2), self.given)
 
     def operations(self) -> tuple[StatementOperations, ...]:
-        """The operations of each statement, in the order of the text."""
+        """The operations of each statement, in the order of the text; empty if the kernel has no closed forms."""
         forms = self._forms(None)
         return () if forms is None else forms.operations
 
@@ -150,7 +150,7 @@ class KernelForms:
         return None if found is None else Known(found.form, found.assumed, cache_bytes=cache_bytes)
 
     def at_any_cache(self, line_bytes: int | None, convention: Traffic) -> tuple[Known, int] | None:
-        """(Q(Z) case by case for a column Z, the number of bytes that must divide Z); stored on disk."""
+        """(Q(Z) case by case for a column Z, the number of bytes that must divide Z), or None; stored on disk."""
 
         def find(forms: ClosedForms) -> Bytes:
             asked = self.given, line_bytes, convention, FOR_CASES
@@ -168,10 +168,10 @@ class KernelForms:
         return scalar_bytes(self.kernel)[1]
 
     def same_in_any_order(self, convention: Traffic) -> bool:
-        """Whether the compulsory traffic is the same in any order of the iterations.
+        """Whether the compulsory traffic is known to be the same in any order of the iterations.
 
-        It is, unless the loads depend on whether a line is read or written first. They do not if each array is only
-        read, only written, or read before every write in the same statement.
+        It can only differ if the loads depend on whether a line is read or written first. They do not if each array is
+        only read, only written, or read before every write in the same statement.
         """
         if convention != "load_store":
             return True
@@ -221,7 +221,7 @@ def _direction(access: Access) -> Part:
 
 
 def _always_read_first(kernel: Kernel) -> frozenset[str]:
-    """Arrays whose every write comes right after a read of the same element, in the same statement."""
+    """Arrays whose every write comes after a read of the same element in the same statement."""
     found: dict[str, bool] = {}
     for placed in statements(kernel.body):
         s = placed.statement

@@ -10,7 +10,7 @@ from roofdsl.loops.integers import Condition
 from roofdsl.sweep.ranges import points_of
 
 WINDOW = 1 << 18
-"""The number of points that are in memory at a time, with all their columns: 40 MB."""
+"""The most points that are in memory at a time, with all their columns: 40 MB."""
 
 
 class Grid:

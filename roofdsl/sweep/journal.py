@@ -1,6 +1,6 @@
-"""The journal of a sweep: one line for every point that took work, so that an interrupted sweep can continue.
+"""The journal of a sweep: one line for every point that was counted, so that an interrupted sweep can continue.
 
-Lines are only appended. A line is JSON behind its checksum. A damaged line is ignored and its point is computed again;
+Lines are only appended. Each is a checksum and then JSON. A damaged line is ignored and its point is computed again;
 the last line may be damaged if the machine went down while it was written.
 """
 
@@ -24,7 +24,8 @@ SCHEMA = "roofdsl.sweep-journal/1"
 
 
 def meaning_of(task: Task) -> str:
-    """The meaning of a task, whatever its files are called: two tasks of the same meaning have the same row."""
+    """A digest of what a task means, whatever its files are called: two tasks with the same digest have the same row.
+    """
     machine = replace(task.machine, origin="")
     asked = task.kernel if isinstance(task.kernel, Kernel) else (task.kernel.lowered, task.kernel.constants)
     text = repr((__version__, asked, sorted(task.values), machine, task.options))
@@ -32,7 +33,7 @@ def meaning_of(task: Task) -> str:
 
 
 class Journal:
-    """The file at `path`. Raises CommandError if that file is not a journal.
+    """The file at `path`. Raises CommandError if that file cannot be read or is not a journal.
 
     rows: its contents, by meaning; damaged: lines that were ignored; written: points added since.
     """
@@ -64,7 +65,9 @@ class Journal:
                 self.rows[str(found.get("point"))] = found["row"]
 
     def append(self, meaning: str, row: dict[str, Any]) -> None:
-        """Add one point, and flush it to disk. Raises CommandError if it cannot be written."""
+        """Add one point, and hand it to the operating system at once. Raises CommandError if the file cannot be
+        written.
+        """
         try:
             if self._file is None:
                 self._file = self._opened()
@@ -79,11 +82,11 @@ class Journal:
         if file.tell() == 0:
             file.write(_line({"schema": SCHEMA}))
         else:
-            file.write(b"\n")  # ends a line that was cut short
+            file.write(b"\n")  # ends the last line if that was cut short
         return file
 
     def close(self, *, remove: bool = False) -> None:
-        """Close the file, and remove it if the sweep is done."""
+        """Close the file; `remove`: delete it, since the sweep is done."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -106,7 +109,7 @@ def _checked(line: bytes) -> Any:
 
 
 def journaled(runner: Runner, journal: Journal) -> Runner:
-    """`runner`, with the rows that the journal has already, and with everything new written to it."""
+    """`runner`, with the rows that the journal already has; every new row is written to it, failures are not."""
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         meanings = {task.index: meaning_of(task) for task in tasks}

@@ -1,8 +1,8 @@
 """Quasi-polynomials and closed forms at many points at once: in numpy, and exact.
 
-Integers are float64 arrays while every intermediate is an integer below 2**53, so that nothing is ever rounded; the
-largest parameters tell this before anything is computed. Beyond 2**53, `TooLarge` is raised, and the same code runs on
-arrays of Python integers (`exact=True`), which have no bound.
+Integers are float64 arrays while every intermediate is an integer below 2**53, so that nothing is ever rounded. Bounds
+on the magnitudes, from the largest parameters or summands, say whether this is so. If it may not be, `TooLarge` is
+raised, and the same code runs on arrays of Python integers (`exact=True`), which have no bound.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def any_of(alternatives: Sequence[Sequence[tuple[Polynomial, bool]]], points: Po
 
 
 def full(value: Any, points: Points) -> Any:
-    """`value` as an array over the points."""
+    """`value` as an array over the points; an array is returned as it is."""
     import numpy as np
 
     kind = object if points.exact else np.float64

@@ -30,14 +30,16 @@ MOST_GROUPS = 256
 """The maximum number of tile-size combinations for which closed forms are sought one by one."""
 
 WORTH_IT, WORTH_OWN = 32, 4
-"""The least number of points for which a closed form of Q(Z) is sought, and for which forms of one tile size are."""
+"""The least number of points for which a form of Q(Z) is sought, and for which forms of one set of tile sizes are."""
 
 LARGE = 100_000_000
 """The least number of operations of a point that alone makes the search for that form worthwhile."""
 
 
 class Variant(Record):
-    """One kernel or program of a sweep; several if the sweep covers numbers that shape it, its `constants`."""
+    """One kernel or program of a sweep. A sweep over `const` parameters has a variant for each combination of their
+    values, `constants`.
+    """
 
     kernel: Kernel | SweptProgram
     constants: Mapping[str, int]
@@ -46,8 +48,8 @@ class Variant(Record):
 class Strip:
     """One kernel or program on one machine at all points of a grid; its blocks follow one another.
 
-    bounds: the names of the bounds that occur in the whole sweep. settled: all blocks were evaluated once, and another
-    evaluation gives the same.
+    bounds: the names of the bounds that occur in the whole sweep, with their numbers. settled: all blocks were
+    evaluated once, and another evaluation gives the same.
     """
 
     def __init__(
@@ -119,7 +121,7 @@ class Block:
     # ---- closed forms ----
 
     def evaluate(self) -> None:
-        """Fill in all points at which closed forms are exact."""
+        """Fill in the points at which closed forms are known to be exact."""
         import numpy as np
 
         everything = range(self.count)
@@ -157,7 +159,7 @@ class Block:
         return self.strip.worth_cache
 
     def _evaluate_tiles(self) -> None:
-        """Evaluate with forms of each tile size, if there are few."""
+        """Evaluate with forms for each combination of tile sizes, if there are few."""
         import numpy as np
 
         groups = self._by_tiles()
@@ -177,7 +179,7 @@ class Block:
         back = np.empty_like(order)
         back[order] = np.arange(self.count)
         self.known = self.known[back]
-        spare: dict[Any, Any] = {}  # memory that was written before is faster
+        spare: dict[Any, Any] = {}  # memory that was written to before is faster
         for name, column in self.found.items():
             self.found[name] = np.take(column, back, out=spare.get(column.dtype), mode="clip")
             spare[column.dtype] = column

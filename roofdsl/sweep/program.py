@@ -87,7 +87,7 @@ class _Part:
 
 
 class ProgramPlan:
-    """Like `Plan`, for a program. Raises CommandError as `predict` does at all sizes."""
+    """Like `Plan`, for a program. Raises CommandError if `predict` does at all sizes."""
 
     def __init__(self, swept: SweptProgram, machine: Machine, options: Options, forms: dict[Any, KernelForms]) -> None:
         self.machine, self.options = machine, options
@@ -117,7 +117,7 @@ class ProgramPlan:
         self.weighs = all(p.weighs for p in plans)
 
     def may_be_known(self, *, try_cache: bool) -> bool:
-        """Whether there can be points at which everything is known. A program that runs warm is counted."""
+        """Whether there can be points at which everything is known; not for a program that runs warm."""
         if self.options.warm or self._apart:
             return False
         return all(p.plan.may_be_known(try_cache=try_cache) for p in self.parts)

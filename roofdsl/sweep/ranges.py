@@ -15,7 +15,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.units import UnitError, parse_count, parse_size
 
 MOST_VALUES = 10_000_000
-"""The maximum number of values of one range."""
+"""The maximum number of values of one range with a constant step."""
 
 MOST_POINTS = 50_000_000
 """The maximum number of points of a sweep."""
@@ -27,8 +27,8 @@ FEW_VALUES = 10_000
 
 
 def parse_ranges(text: str) -> dict[str, Sequence[int]]:
-    """The values of each name, in the order written, each once. A range stays a range: millions of values take no
-    memory.
+    """The values of each name, in the order written, each once. A single range with a constant step stays a range:
+    millions of values take no memory.
 
     Raises CommandError.
     """
@@ -51,7 +51,9 @@ def parse_ranges(text: str) -> dict[str, Sequence[int]]:
 
 
 def _each_once(parts: Sequence[Sequence[int]]) -> Sequence[int]:
-    """The values of all parts in order; a single range as it is, else an array with 8 bytes per value."""
+    """The values of all parts in order: a single range as it is, up to FEW_VALUES as a tuple, more as an array with 8
+    bytes per value.
+    """
     if len(parts) == 1 and isinstance(parts[0], range):
         return parts[0]
     listed: set[int] = set()

@@ -45,7 +45,7 @@ class OverOne:
 
 
 def _added(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
-    """The sum of numbers times integers; a single number times one is returned itself, and nobody changes it."""
+    """The sum of numbers times integers. A single array times one is returned itself, and must not be changed."""
     (first, weight), *others = parts or ((0, 1),)
     if not others and (weight == 1 or isinstance(first, int)):
         return first * weight if isinstance(first, int) else first
@@ -54,7 +54,7 @@ def _added(parts: Sequence[tuple[Any, int]], points: Points) -> Any:
 
 OPEN = 2.0**-72
 """The error assumed for a correction, relative to the number that it corrects: a millionth of a unit in the last place,
-far above the actual one.
+far above the actual error.
 """
 
 
@@ -73,7 +73,7 @@ def quotient(top: Any, below: int) -> Any:
 
 
 def ratio(top: Any, factor: int, bottom: Any) -> Any:
-    """top * factor / bottom, NaN if bottom is 0; `factor` is a positive integer."""
+    """top * factor / bottom; NaN or infinity if bottom is 0. `factor` is a positive integer."""
     import numpy as np
 
     def at(k: int) -> float:

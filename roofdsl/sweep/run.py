@@ -1,7 +1,8 @@
 """A sweep: the product of ranges, machines and cache sizes, with each point predicted as by `predict`.
 
-Points at which closed forms are known to be exact are evaluated together; the others are counted one by one. Memory use
-does not grow with the points, except for a bit for each: the blocks of a long table are created when they are read.
+Points at which closed forms are known to be exact are evaluated together; the others are counted one by one. Beyond
+MOST_KEPT points, memory use grows only with the points that are counted: the blocks of a long table are created when
+they are read.
 """
 
 from __future__ import annotations
@@ -33,10 +34,9 @@ is read.
 
 
 class Sweep(Record):
-    """The result of a sweep. failures: (row of the point's columns, reason); left_out: points that violate an
-    assumption.
+    """The result of a sweep. failures: (columns of the point, reason); left_out: points that violate an assumption.
 
-    warnings: messages. counted: points that were counted one by one.
+    warnings: messages. counted: points that were counted one by one, including those that failed.
     """
 
     table: Table
@@ -105,7 +105,8 @@ def sweep(
 class Place(Record):
     """The position of a block: the number of its strip, its window of the grid, the number of its first point.
 
-    counted: which of its points are counted one by one; names: its columns. block: the block itself, if it is kept.
+    count: of its points; counted: those of them that are counted one by one; names: its columns; wide: those with
+    integers beyond int64. block: the block itself, if it is kept.
     """
 
     strip: int

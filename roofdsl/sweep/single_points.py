@@ -84,10 +84,12 @@ def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) 
 
 
 class _InVain:
-    """Processor time in seconds that a sweep has spent without result, in all processes that work for it."""
+    """Processor time in seconds that a sweep has spent without a complete row: on the search for closed forms, and on
+    points for which something was left out. All processes that work for the sweep count.
+    """
 
     def __init__(self, seconds: Any, workers: int) -> None:
-        self.seconds, self.workers = seconds, workers  # seconds.value, which processes may share
+        self.seconds, self.workers = seconds, workers  # processes may share seconds.value
 
     def allowed(self, whole_s: float) -> float:
         """The processor time that the next point may take of a budget of `whole_s`."""
@@ -109,10 +111,10 @@ def _work_for(in_vain: _InVain) -> None:
 
 
 def solve(task: Task) -> Outcome:
-    """The outcome of one task; nothing is raised.
+    """The outcome of one task; no error is raised.
 
-    A point may take the rest of the command's budget, or its share of it if several processes count. Time that leads to
-    a complete row does not count: a sweep may last as long as it succeeds, and soon ends if it cannot.
+    A point may take the rest of the command's budget, or its share of it if several processes count. Only the time of
+    points for which something was left out counts: a sweep may last as long as it succeeds, and soon ends if it cannot.
     """
     own = budget.current()
     if own is None:
@@ -169,7 +171,7 @@ def _insisting(one_round: Runner, tasks: Sequence[Task]) -> Iterator[Outcome]:
 
 
 def on_cores(jobs: int) -> Runner:
-    """Spread tasks over `jobs` processes of this machine."""
+    """A runner that spreads tasks over `jobs` processes of this machine, if there are more than a few."""
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         if jobs == 1 or len(tasks) <= FEW:
@@ -205,7 +207,9 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
 
 
 def _begin_worker(in_vain: _InVain) -> None:
-    """Ignore Ctrl-C, which reaches all processes of a terminal; the parent process ends the others."""
+    """Ignore Ctrl-C, which reaches all processes of a terminal; the parent process ends the others. All workers share
+    `in_vain`.
+    """
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -232,10 +236,10 @@ class ConnectionLost(CommandError):
 
 
 def on_cluster(address: str) -> Runner:
-    """Spread tasks over the workers of a dask.distributed scheduler.
+    """A runner that spreads tasks over the workers of a dask.distributed scheduler.
 
-    Raises CommandError if there is none, and ConnectionLost if it ends: one started in its place knows nothing of our
-    points.
+    It raises CommandError if there is none, and ConnectionLost if it ends: a new scheduler at its address knows nothing
+    of our points.
     """
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:

@@ -136,7 +136,7 @@ class SumForm:
         return sum((_lengths(g, points)[1] for g in self.groups if g.span is not None), start=full(0, points))
 
     def values(self, points: Points) -> Any:
-        """The values as a read-only array of integers. Raises TooLarge."""
+        """The values as an array of integers, which must not be changed. Raises TooLarge."""
         if id(self) not in points.values:
             points.values[id(self)] = self._values(points)
         return points.values[id(self)]
@@ -192,7 +192,9 @@ def _steps(first: Any, lengths: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _whole(value: Polynomial, points: Points) -> Any:
-    """Rounded down: lower bounds are whole numbers, and an upper bound on integers does not change."""
+    """The values rounded down. Lower bounds are integers; for integers below an upper bound, rounding makes no
+    difference.
+    """
     top, bottom = value.parts(points)
     return full(top, points) // bottom
 

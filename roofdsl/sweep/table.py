@@ -306,7 +306,7 @@ def best(table: Table, name: str, per: Sequence[str] = ()) -> list[int]:
 def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> list[int]:
     """The places of points for which no other one in their group is better in one column and not worse in the other.
 
-    They are in order of rising cost in `first`. Points equal in both columns are all kept.
+    Within each group, they are in order of rising cost in `first`. Points equal in both columns are all kept.
     """
     found = front_of(table, first, second, per)
     look(table, found)

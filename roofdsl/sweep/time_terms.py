@@ -131,7 +131,7 @@ class Level(Record):
 
 
 class Plan:
-    """The prediction of the kernel of `forms` on `machine`. Raises CommandError as `predict` does for all sizes.
+    """The prediction of the kernel of `forms` on `machine`. Raises CommandError if `predict` does at all sizes.
 
     left_out: warnings about levels that are not shown.
     """
