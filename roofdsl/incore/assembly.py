@@ -31,9 +31,10 @@ class Register(Record):
 
 
 class Memory(Record):
-    """An address: displacement + base + index * scale, or that of a symbol.
+    """An address: displacement + base + index * scale, plus that of `symbol` if there is one.
 
-    `mask` as for registers; `bits`: of the element in a broadcast such as `{1to8}`.
+    mask: as for registers. broadcast: one element in memory stands for a whole vector, as in `{1to8}`. vector_index:
+    the index is a vector register, as in a gather.
     """
 
     displacement: int
@@ -47,7 +48,7 @@ class Memory(Record):
 
 
 class Immediate(Record):
-    """A number, or a symbol's address plus a number."""
+    """A number, or the address of a symbol (then `value` is 0)."""
 
     value: int
     symbol: str = ""
@@ -69,7 +70,7 @@ class Instruction(Record):
 class Code(Record):
     """The instructions of a text; `labels` give the index of the instruction that follows each.
 
-    data: the bytes at each symbol of the data sections, and addresses of symbols within them.
+    data: the bytes at each symbol of the data sections; addresses of symbols within them are zeros.
     """
 
     instructions: tuple[Instruction, ...]
@@ -109,7 +110,7 @@ for _k in range(8):
 
 
 def read(text: str) -> Code:
-    """The instructions and data of an assembly text. Raises NoInCore for another processor or syntax."""
+    """The instructions and data of an assembly text. Raises NoInCore for an operand that is not understood."""
     instructions: list[Instruction] = []
     labels: dict[str, int] = {}
     data: dict[str, bytearray] = {}

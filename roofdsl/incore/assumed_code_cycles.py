@@ -31,8 +31,9 @@ OWN_INSTRUCTIONS = 2
 class Effects(Record):
     """The causes that a time includes.
 
-    scalar: the reasons against vectors that count. slow: divisions and functions as instructions and calls. short:
-    entries, exits and remainders. lines: accesses across two lines.
+    fused: whether products and sums are fused. scalar: the reasons (of `Planned.reason`) for which loops run without
+    vectors. slow: divisions and functions are instructions and calls, instead of operations at the rates of the bound.
+    chains: iterations wait for each other. short: entries, exits and remainders. lines: accesses across two lines.
     """
 
     fused: bool = True
@@ -80,14 +81,16 @@ class Timer:
         return core, loads
 
     def _exits(self, loop: Loop) -> float:
-        """The cycles lost at the loop's ends if these are not predicted: the loop is long, or varies in length."""
+        """The cycles lost at the loop's ends if these are not predicted: the loop is long, or its mean length is not a
+        whole number.
+        """
         if loop.length > (self.rates.predicted or FORESEEN) or loop.iterations % loop.entries:
             return self.rates.mispredict * loop.entries
         return 0.0
 
     def _chain(self, p: Planned) -> float:
-        """The chains of different entries overlap as far as the core holds waiting operations, unless one chain runs
-        through all entries.
+        """The cycles of the loop's chain. The chains of different entries overlap as far as the core holds waiting
+        operations, unless one chain runs through all entries.
         """
         assert p.chain is not None
         whole = p.chain.cycles * p.loop.iterations
@@ -97,7 +100,7 @@ class Timer:
         return whole / max(1.0, self.rates.waiting / max(1.0, p.loop.length * operations))
 
     def _iteration(self, loop: Loop, lanes: int, effects: Effects) -> tuple[float, float]:
-        """Cycles of one iteration, or of `lanes` of them together."""
+        """(arithmetic, loads and stores): the cycles of one iteration, or of `lanes` of them together."""
         bits = self.vector_bits if lanes > 1 else 0
         done: list[tuple[tuple[int, ...], float]] = []
         apart = slots = 0.0
@@ -125,7 +128,7 @@ class Timer:
         return core, max(loads, stores, mixed)
 
     def _kinds(self, cost: StatementOperations, bits: int, effects: Effects) -> Iterator[tuple[Kind, float]]:
-        """Instructions of one statement on execution ports."""
+        """(kind, number) of the instructions of one statement that run on execution ports or the divider."""
         for (type_name, cls), n in cost.operations.items():
             width = bits or 8 * TYPES[type_name].bytes
             pairs = cost.fused_pairs.get(type_name, 0) if effects.fused and self._fuses(type_name) else 0
@@ -166,7 +169,7 @@ class Timer:
 
     @staticmethod
     def _crossing(m: Moved, size: int) -> float:
-        """The share of these vectors that cross the end of a line.
+        """The share of an access's vectors that cross the end of a line.
 
         Arrays are assumed to begin on lines, and so are rows that are a whole number of lines long.
         """

@@ -1,9 +1,10 @@
 """In-core time of the code that an assumed compiler would make (`stated`), for machines other than this one.
 
-It follows from the kernel and the machine's stated instructions. `assumed_code_cycles` has the cycles.
-The assumed compiler vectorizes a loop if all accesses move by one element or stay, if no iteration needs a value of
-another, and if there are no calls and no conditions. With strict math, it does not reorder sums and does not fuse a
-product with a sum; with relaxed math, it does both. It keeps values that inner loops do not change in registers.
+It follows from the kernel and the machine's stated instructions. `assumed_code_cycles` has the cycles. The assumed
+compiler vectorizes a loop if all accesses move by one element or stay, if no iteration waits for another, if the loop
+cannot overwrite a value that it keeps, and if there are no calls and no conditions. With strict math, it does not
+reorder sums and does not fuse a product with a sum; with relaxed math, it does both. It keeps values that inner loops
+do not change in registers.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
     rates = rates_of(machine)
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock frequency")
-    at = sized(ordinary(kernel), values)  # the instructions are the same
+    at = sized(ordinary(kernel), values)  # stores that bypass the caches take the same instructions
     at = Sized(with_numbers(at.kernel, at.values), at.values)
     _refuse_types(at.kernel)
     try:
@@ -97,7 +98,7 @@ def _planned(loop: Loop, rates: Rates, machine: Machine, relaxed: bool) -> Plann
     is_sum = slow is not None and others is None
     obstacle = _obstacle(loop, loop.loop)
     if relaxed and is_sum and not obstacle[0]:
-        slow = None  # several sums, one for each element of a vector; without vectors, only one
+        slow = None  # partial sums, one for each element of a vector; with an obstacle, there is only one
     reason = obstacle if obstacle[0] else _dependence(slow, is_sum)
     remedy = RELAX if is_sum and not obstacle[0] else ""
     if slow is not None and not remedy and not relaxed:
@@ -121,7 +122,9 @@ def _goes_through(loop: Loop) -> bool:
 
 
 def _obstacle(loop: Loop, over: For) -> tuple[str, str]:
-    """Why the loop is not vectorized although its iterations are independent, with the remedy; empty if it is."""
+    """Why the loop would not be vectorized even if its iterations were independent, with the remedy; empty if nothing
+    prevents it.
+    """
     functions = {f for cost, _ in loop.operations for (_, f), n in cost.functions.items() if n}
     calls = sorted(functions.difference(VECTOR_FUNCTIONS))
     if calls:
@@ -139,7 +142,7 @@ def _obstacle(loop: Loop, over: For) -> tuple[str, str]:
 
 
 def _dependence(slow: Chain | None, is_sum: bool) -> tuple[str, str]:
-    """Why iterations are not independent, with the remedy; empty if they are."""
+    """Why iterations wait for each other, with the remedy; empty if they do not."""
     if slow is None:
         return "", ""
     return ("the sum may not be reordered", RELAX) if is_sum else ("an iteration needs the one before", "")
@@ -149,7 +152,7 @@ def _dependence(slow: Chain | None, is_sum: bool) -> tuple[str, str]:
 
 
 def _stages(planned: Sequence[Planned], relaxed: bool) -> Iterator[tuple[str, str, Effects]]:
-    """The causes in order, each with the effects that the time includes from there on."""
+    """The causes in order, each with the effects that the time includes so far."""
     yield "", "", Effects()
     fused = relaxed or not any(n for p in planned for cost, _ in p.loop.operations for n in cost.fused_pairs.values())
     if not fused:
@@ -178,7 +181,7 @@ def chain_words(found: Chain) -> str:
 
 
 def short_words(planned: Sequence[Planned]) -> str:
-    """`short inner loop of 16`, for the loop that is entered most often."""
+    """`short inner loop of 16: entry, exit and remainder`, for the loop entered most often; "short" below 64."""
     inner = [p.loop for p in planned if p.loop.loop is not None]
     if not inner:
         return "entering loops"

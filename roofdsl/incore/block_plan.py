@@ -15,7 +15,12 @@ from roofdsl.incore.window import Clock, Step
 
 @dataclass(frozen=True)
 class Planned:
-    """A block ready to run: the effect, costs and address of each instruction."""
+    """A block ready to run.
+
+    items: the effect of each instruction, its costs (None if it takes no time, and for calls), the function that gives
+    its address, its place in the text, and the function that it calls. last: the last instruction; condition: that of
+    its conditional jump. The strings are empty if there is no call or no condition.
+    """
 
     items: tuple[tuple[Effect, Step | None, Callable[[], int | None] | None, int, str], ...]
     last: Instruction

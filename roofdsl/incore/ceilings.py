@@ -18,6 +18,7 @@ from roofdsl.lang.record import Record
 _ARITHMETIC = ("add", "mul", "fma", "max", "div", "sqrt")
 _BITS = {"f64": 64, "f32": 32, "f16": 16, "i64": 64, "i32": 32, "i16": 16, "i8": 8}
 UNITS = 4
+"""The vector units that a machine can state, p0 to p3."""
 
 
 class Executed(Record):
@@ -43,7 +44,7 @@ def lanes(kind: Kind) -> int:
 
 
 def operations(all_executed: Iterable[Executed]) -> Counter[tuple[str, str]]:
-    """Arithmetic on elements by class and type; a fused pair is one `fma`."""
+    """Floating-point operations on elements, by class and type; a fused pair is one `fma`."""
     found: Counter[tuple[str, str]] = Counter()
     for e in all_executed:
         if e.work.kind.cls in _ARITHMETIC and e.work.kind.type.startswith("f"):
@@ -52,7 +53,7 @@ def operations(all_executed: Iterable[Executed]) -> Counter[tuple[str, str]]:
 
 
 def peak_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
-    """The time at the peak: all operations in fused pairs, in the widest vectors."""
+    """The time at the peak: all operations in fused pairs, in vectors of the fastest width."""
     total = 0.0
     for (cls, type_name), count in found.items():
         pairs = count if cls == "fma" else count / 2
@@ -61,7 +62,9 @@ def peak_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
 
 
 def unfused_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
-    """The time with the actual fused pairs, in the widest vectors; divisions and roots count as multiplications."""
+    """The time with the actual fused pairs, in vectors of the fastest width; divisions and roots count as
+    multiplications.
+    """
     work: list[tuple[tuple[int, ...], float]] = []
     for (cls, type_name), count in found.items():
         own = cls if cls in ("fma", "add", "max") else "mul"
@@ -72,6 +75,7 @@ def unfused_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
 
 
 def _widest(cls: str, type_name: str, rates: Rates) -> Kind:
+    """The class at the stated width with the most elements per cycle."""
     own = [i for i in rates.stated.values() if i.cls == cls and i.type == type_name]
     if not own:
         return Kind(cls, type_name, _BITS.get(type_name, 64))
@@ -120,7 +124,9 @@ def divider_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
 
 
 def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool, gathers: bool) -> float:
-    """The time of the units that load and store; without `split`, as if no access crossed a line."""
+    """The time of the units that load and store. Without `split`, it is as if no access crossed a line; without
+    `gathers`, gathers and scatters are left out.
+    """
     loads = stores = both = 0.0
     for e in all_executed:
         work = e.work
@@ -152,7 +158,7 @@ def shared_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
 
 
 def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
-    """The time of the same bytes in the widest loads and stores."""
+    """The time of the same bytes in loads and stores of the fastest width; gathers and scatters are left out."""
     found = []
     for cls in ("load", "store"):
         own = max((i for i in rates.stated.values() if i.cls == cls), key=lambda i: i.bits / float(i.throughput or 1))

@@ -40,7 +40,7 @@ Place = tuple[object, ...]
 """A scalar, or an element as it moves along the loop."""
 
 Start = tuple[Place, int]
-"""A place, with the value that some earlier iteration left there."""
+"""A place, and the number of iterations since its value was left there."""
 
 CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div", "min": "min", "max": "min"}
 ROUNDS = 96
@@ -59,7 +59,9 @@ class Step(Record):
 
 
 class Chain(Record):
-    """The slowest closed chain of a loop: its clock cycles per iteration, and the operations of its slowest step."""
+    """The slowest closed chain of a loop: its clock cycles per iteration, and the operations of the slowest step in the
+    loop.
+    """
 
     cycles: float
     operations: tuple[str, ...]
@@ -71,7 +73,7 @@ def no_fusing(type_name: str) -> bool:
 
 
 def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses = no_fusing) -> Chain | None:
-    """The slowest chain from iteration to iteration; None if iterations do not depend on each other."""
+    """The slowest chain from iteration to iteration; None if there is no closed chain."""
     steps = steps_of(statements, loop, latency, fuses)
     cycles = _slope(steps)
     if not cycles:
@@ -81,9 +83,9 @@ def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency, fu
 
 
 def _slope(steps: Sequence[Step]) -> float:
-    """Clock cycles per iteration in the long run: the greatest ratio of latency to distance over all closed chains of
-    steps. The chains are followed for ROUNDS iterations, of which the second half counts: by then, the slowest chain
-    leads.
+    """Clock cycles per iteration in the long run: about the greatest ratio of latency to distance over all closed
+    chains of steps. The chains are followed for ROUNDS iterations, of which the second half counts: by then, the
+    slowest chain leads.
     """
     places = {s.end for s in steps}
     ready: list[dict[Place, float]] = []
@@ -98,7 +100,9 @@ def _slope(steps: Sequence[Step]) -> float:
 
 
 def reductions(statements: Sequence[PlacedStatement], loop: For) -> tuple[Assign, ...]:
-    """Updates of one element or scalar that nothing else in the loop reads or writes: sums that could be reordered."""
+    """Updates of an element or scalar that stays the same, in an array that nothing else in the loop reads or writes:
+    sums that could be reordered.
+    """
     found = []
     for p in statements:
         s = p.statement
@@ -120,8 +124,9 @@ def overwritten_in(statements: Sequence[PlacedStatement], loop: For) -> str:
     """The array of an element that stays the same while the loop runs, and that the loop may write; "" if there is
     none.
 
-    In `A[i, j] = min(A[i, j], A[i, k] + A[k, j])` over j, it is A[i, k], unless k is outside the loop's range. A
-    compiler has to reload it in every iteration, and cannot combine several iterations.
+    In `A[i, j] = min(A[i, j], A[i, k] + A[k, j])` over j, it is A, because of A[i, k], unless k is known to be outside
+    the loop's range. A compiler has to reload such an element in every iteration, and cannot combine several
+    iterations.
     """
     written = [p.statement.target for p in statements if isinstance(p.statement, Assign)]
     read = [e for p in statements if isinstance(p.statement, (Assign, Let)) for e in operands(p.statement.value)]
@@ -135,7 +140,7 @@ def overwritten_in(statements: Sequence[PlacedStatement], loop: For) -> str:
 
 
 def _may_meet(moving: IntExpr, fixed: IntExpr, loop: For) -> bool:
-    """Whether a subscript that is the loop's variable may equal one that does not depend on it."""
+    """Whether a subscript that grows by 1 with the loop's variable may equal one that does not depend on it."""
     form = affine(moving)
     if form.coefficients().get(loop.var, 0) != 1 or loop.var in fixed.symbols():
         return False
@@ -221,7 +226,7 @@ class _Walk:
         return {}
 
     def distance(self, name: Place, written: tuple[int, ...], read: tuple[int, ...]) -> int | None:
-        """The number of iterations since the element was written; None if it never was."""
+        """The number of iterations since the element was written, negative if it is written later; None if never."""
         steps = [part[0] * self.step for part in name[1:] if isinstance(part, tuple)]
         apart = {(w - r) / s for w, r, s in zip(written, read, steps, strict=True)}
         if not apart:
@@ -253,7 +258,7 @@ class _Walk:
                 return {}
 
     def operation(self, op: str, operands_: tuple[Expr, Expr], type_: ElementType | None) -> Value:
-        """The result of one operation; a sum and a product within it, the left one of two (rule 5), may be fused."""
+        """The result of one operation. A sum may be fused with one product in it (rule 5), the left one of two."""
         if CLASSES[op] == "add" and type_ is not None and self.fuses(type_.component.name):
             for k, product in enumerate(map(_without_sign, operands_)):
                 if isinstance(product, Binary) and product.op in ("*", "**") and type_of(product) == type_:

@@ -30,8 +30,8 @@ class Work(Record):
 
     reads, writes: families of registers, without those of addresses, which are in `address_reads`. load and store: the
     addresses, with the bytes moved; masked: a store that leaves some elements out, or an AVX load that does so without
-    a mask register; lanes: the loads of a gather. fused: merged with the previous instruction (a comparison and its
-    jump). indexed: vector arithmetic on an address of two registers.
+    a mask register; lanes: the elements of a gather or scatter, otherwise 0. fused: merged with the previous
+    instruction (a comparison and its jump). indexed: vector arithmetic on an address of two registers.
     """
 
     kind: Kind
@@ -86,7 +86,7 @@ _STORING = ("mov", "extract", "pextr", "cvtps2ph", "pmov", "scatter", "set", "co
 
 
 def work_of(instruction: Instruction, after: Instruction | None = None) -> Work:
-    """The work of an instruction; `after` is the previous one in the text."""
+    """The work of an instruction; `after`: the instruction before it, None at the start of a block."""
     name, ops = instruction.name, instruction.operands
     if name.startswith("j") and name != "jrcxz":
         return Work(NONE, (), "", jump=True, fused=after is not None and _fuses(after, name))
@@ -287,7 +287,7 @@ def _only_compares(plain: str) -> bool:
 
 
 def _written(instruction: Instruction) -> str:
-    """The register that is written; the flags are called `flags`."""
+    """The one register that counts as written: `flags` for comparisons, `rax` for mul and div; empty for none."""
     plain, _ = split_name(instruction.name)
     last = instruction.operands[-1] if instruction.operands else None
     if plain in ("cmp", "test", "bt") or plain.lstrip("v").startswith(("ucomi", "comi", "ptest")):
@@ -298,7 +298,9 @@ def _written(instruction: Instruction) -> str:
 
 
 def _also_read(instruction: Instruction) -> tuple[str, ...]:
-    """The destination if its old value counts: two-operand arithmetic, fused multiply-add, merging masks."""
+    """What is read besides the sources: flags, masks, and the destination if its old value counts (two-operand
+    arithmetic, fused multiply-add, merging masks).
+    """
     name, ops = instruction.name, instruction.operands
     last = ops[-1] if ops else None
     if not isinstance(last, Register):

@@ -35,7 +35,8 @@ def in_core(  # noqa: PLR0917
     """The in-core time of one launch of a variant (`loops`, `grouped`), from the assembly of `code` ("numba" or "cc").
 
     values: of all parameters. math: what the compiler may do. Raises NoInCore if the machine states no instructions or
-    no clock, if the code cannot be made or read, or if its time depends on unknown data.
+    no clock, if the code cannot be made or read, or if its time depends on unknown data; CommandError for index arrays
+    without values.
     """
     rates = rates_of(machine)
     if machine.clock_hz is None:
@@ -43,6 +44,7 @@ def in_core(  # noqa: PLR0917
     native = native_code(kernel, code, math, variant)
     data = sampled_data(kernel, values)
     walked = walked_through(native, kernel, values, rates, data)
+    # Only the walk tells the number of calls. If the core forgets their branches, all times of calls change.
     if rates.forgets(walked.totals.calls):
         rates.unlearned = True
         walked = walked_through(native, kernel, values, rates, data)
@@ -66,7 +68,7 @@ def native_code(kernel: Kernel, code: str, math: Math = "relaxed", variant: str 
 def walked_through(
     native: Native, kernel: Kernel, values: Mapping[str, int], rates: Rates, data: SampledData | None = None
 ) -> Walked:
-    """One launch at these sizes, with its data or pieces of them. Raises NoInCore."""
+    """One launch at these sizes, with its data or pieces of them. Raises NoInCore, and what `sampled_data` raises."""
     text = read(native.text)
     state = State(text.data)
     data = data or sampled_data(kernel, values)
@@ -75,8 +77,8 @@ def walked_through(
 
 
 def _masked(walked: Walked) -> bool:
-    """Whether all stores to arrays are masked. Others do not count: those on the stack save registers, and one, made
-    once, stores the result.
+    """Whether all stores to arrays are masked; False if there are none. Others do not count: those on the stack save
+    registers, and one that runs once stores the result.
     """
     often = [e.work for e in executed(walked) if e.times > 1]
     stores = [work for work in often if work.store is not None and work.store.base != "rsp"]
@@ -84,7 +86,9 @@ def _masked(walked: Walked) -> bool:
 
 
 def launch_seconds(native: Native, machine: Machine) -> float | None:
-    """The time of a call with these arguments; None if the machine does not state what each argument adds."""
+    """The time of a call with these arguments; None for C code, and if the machine does not state what each argument
+    adds.
+    """
     if machine.launch_s is None or machine.launch_array_s is None or native.convention != "numba":
         return None
     roles = [a.role for a in native.arguments]

@@ -21,7 +21,9 @@ class CoreCeiling(Record):
 
 
 def core_ceilings(machine: Machine, type_name: str) -> tuple[CoreCeiling, ...]:
-    """The ceilings of a floating-point type, highest first; none if the machine states no instructions or no clock."""
+    """The ceilings of a floating-point type, highest first; none if the machine states no clock or too few
+    instructions.
+    """
     if machine.clock_hz is None or not any(i.type == type_name for i in machine.instructions):
         return ()
     try:

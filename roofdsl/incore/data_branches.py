@@ -62,7 +62,7 @@ class DataBranches:
         return wrong
 
     def branched(self, block: int, taken: bool) -> bool:
-        """Whether a branch that leaves no loop is mispredicted. Its own last outcome is known."""
+        """Whether a branch that leaves no loop is mispredicted, given how it went after the same last outcome."""
         seen = self.outcomes.setdefault((block, self.last.get(block)), Counter())
         wrong = seen[not taken] > seen[taken]
         seen[taken] += 1

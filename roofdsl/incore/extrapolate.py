@@ -28,7 +28,11 @@ class Exit(Record):
 
 
 def advanced(values: Sequence[int | None], count: int, wide: bool = False) -> int | None:
-    """The value `count` iterations later, from the values at the starts of the last (up to four) iterations."""
+    """The value `count` iterations later, from the values at the starts of the last (up to four) iterations; None if
+    unknown.
+
+    A single value is taken to stay. wide: a vector register, whose value is known only if it stays.
+    """
     last = values[-1]
     if last is None or len(values) < 2 or any(v is None for v in values):
         return last if len(values) == 1 else None
@@ -65,7 +69,7 @@ def iterations_left(exits: Sequence[Mapping[int, Exit]]) -> int:
 
 
 def _same_for(now: Exit, history: Sequence[Flags]) -> int:
-    """The number of further executions for which a jump keeps its direction."""
+    """The number of further executions for which a jump keeps its direction; 0 if it is unknown."""
     kind, a, b, bits = now.flags
     if len({(f[0], f[3]) for f in history}) != 1:
         return 0
@@ -102,7 +106,9 @@ def _until_wrap(value: int, step: int, bits: int, condition: str) -> int:
 
 
 def _until_equal(now: Exit, da: int, db: int, limit: int) -> int:
-    """For jumps on equality: the number of iterations until two numbers are equal."""
+    """For jumps on equality: the number of iterations before two numbers become equal, `limit` if they never do; 0 if
+    they are equal now and move apart.
+    """
     kind, a, b, bits = now.flags
     signs = {"sub": 1, "dec": 1, "add": -1, "inc": -1}
     if kind in signs:
@@ -133,5 +139,5 @@ def _bisected(outcome: Outcome, taken: bool, limit: int) -> int:
 
 
 def _search(outcome: Outcome, taken: bool) -> int:
-    """The same for masked numbers, whose outcomes repeat: each one is checked."""
+    """The same for masked numbers, whose outcomes repeat: each one is checked, up to _PERIOD."""
     return next((k - 1 for k in range(1, _PERIOD) if outcome(k) != taken), _PERIOD)

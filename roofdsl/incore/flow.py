@@ -42,7 +42,11 @@ class Flow(Record):
 
 
 def flow_of(code: Code, function: str) -> Flow:
-    """The control flow of one function. Raises NoInCore if it jumps to a place outside the text."""
+    """The control flow of one function. Raises NoInCore if the text lacks it, and if it jumps to a computed or unknown
+    place.
+
+    An unconditional jump to a place outside the text is a call, with which the function ends.
+    """
     if function not in code.labels:
         raise NoInCore(f"the assembly has no function `{function[:60]}`")
     entry = code.labels[function]

@@ -25,7 +25,9 @@ Stride = Literal["unit", "none", "strided", "irregular"]
 
 
 class Moved(Record):
-    """One load or store of the loop's body: an element, how it moves, and whether it is loaded and stored."""
+    """An element that the loop's body loads, stores or both, and how it moves (`step`: by how many elements, if that is
+    known).
+    """
 
     element: Element
     stride: Stride
@@ -37,9 +39,9 @@ class Moved(Record):
 class Loop(Record):
     """One innermost loop, or statements outside innermost loops.
 
-    loop: None for the latter. iterations, entries: of one launch. operations: of each statement, with its share of
-    executions. moved: the loads and stores of every iteration; outside: the additional loads and stores of one entry,
-    for values that the loop keeps in registers.
+    loop: None for the latter. iterations, entries: of one launch. operations: of each statement, with its executions
+    per iteration. moved: the loads and stores of every iteration; outside: the additional loads and stores of one
+    entry, for values that the loop keeps in registers.
     """
 
     loop: For | None
@@ -106,7 +108,7 @@ def _executions(at: Sized, placed: PlacedStatement) -> int:
 
 
 def _around(placed: PlacedStatement) -> PlacedStatement:
-    """The accesses that run once for each entry of the statement's innermost loop."""
+    """A statement that runs once for each entry of the innermost loop around `placed`."""
     depth = len(placed.loops) - 1
     guards = tuple((d, c) for d, c in placed.guards if d <= depth)
     marker = Count("entries", Const(1), placed.statement.span)
@@ -129,7 +131,7 @@ def _moved(
 
 
 def stride_of(element: Element, loop: For | None) -> tuple[Stride, int]:
-    """How the element moves along the loop, and by how many elements if that is a number (otherwise 0)."""
+    """How the element moves along the loop, and by how many elements if along the fastest dimension only (else 0)."""
     if loop is None:
         return "none", 0
     fastest = 0 if element.array.column_major else len(element.subscripts) - 1

@@ -34,7 +34,7 @@ _COMPARES = ("vucomis", "vcomis", "ucomis", "comis", "vptest", "ptest", "vtestp"
 
 
 def writes(instruction: Instruction) -> bool:
-    """Whether the last operand is written: comparisons and stores to the stack by `push` do not."""
+    """Whether the last operand is written; comparisons, `push`, `mul` and divisions write only other places."""
     name, _ = split_name(instruction.name)
     return name not in ("cmp", "test", "bt", "push", "mul", "div", "idiv") and not name.startswith(_COMPARES)
 
@@ -56,7 +56,7 @@ def _nothing() -> None:
 
 
 def _unknown(instruction: Instruction, state: State) -> Effect:
-    """An instruction on data: its destination becomes unknown, and so do the flags of a comparison."""
+    """An instruction on data: its destination becomes unknown, and so do the flags that it may change."""
     ops = instruction.operands
     registers = state.registers
     if instruction.name.startswith(_COMPARES):
@@ -88,7 +88,7 @@ def _unknown(instruction: Instruction, state: State) -> Effect:
 
 
 def _integer(name: str, bits: int, ops: tuple[Operand, ...], state: State) -> Effect | None:
-    """Instructions with a size suffix."""
+    """Instructions on general registers, with operands of a known size; None for others."""
     if name not in WORDS or bits == 0 or any(isinstance(o, Register) and o.is_vector for o in ops):
         return None
     if name in ("mov", "movabs") and len(ops) == 2:

@@ -1,4 +1,4 @@
-"""The amount of work for which in-core times are stated: a cache line's worth of iterations."""
+"""The unit of work for which in-core times are stated: a cache line's worth of iterations."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from roofdsl.incore.classes import Work
 from roofdsl.incore.flow import Flow
 
 _PASSED = frozenset(("rax", "rdi", "rsi", "rdx", "rcx", "r8", "r9", "rsp"))
-"""The registers that a call may read (System V ABI of x86-64)."""
+"""The general registers that a call may read (System V ABI of x86-64)."""
 
 
 def live_registers(flow: Flow, code: Code, works: Mapping[int, Work]) -> dict[int, frozenset[str]]:
@@ -46,6 +46,6 @@ def _of_block(start: int, stop: int, code: Code, works: Mapping[int, Work]) -> t
 
 
 def _whole(instruction: Instruction) -> bool:
-    """Whether nothing of the old contents of its last operand remains: parts below 32 bits and masks keep the rest."""
+    """Whether nothing of the old contents of the last operand remains: parts below 32 bits and masks keep the rest."""
     last = instruction.operands[-1] if instruction.operands else None
     return isinstance(last, Register) and last.bits >= 32 and not last.mask

@@ -13,7 +13,7 @@ from roofdsl.lang.record import replace
 class Totals:
     """The work of a whole launch: executions of each block, and the accesses of each instruction that cross lines.
 
-    iterations and entries by loop; mispredicted: jumps.
+    iterations, entries and mispredicted ends by loop; calls by function.
     """
 
     blocks: Counter[int] = field(default_factory=Counter)
@@ -30,7 +30,7 @@ class Totals:
 
 @dataclass
 class Boundary:
-    """The state at the start of an iteration."""
+    """The state at the start of an iteration; exits and path are those of the iteration before it."""
 
     registers: dict[str, int | None]
     slots: dict[tuple[int, int], int | None]
@@ -46,7 +46,7 @@ class Pace:
     """The pace of a steady iteration of an outer loop: growth of registers, slots and compared numbers, the time, and
     the work.
 
-    Another entry of the loop that begins in the same way continues in the same way.
+    Another entry of the loop that begins in the same way is taken to continue in the same way.
     """
 
     path: tuple[object, ...]

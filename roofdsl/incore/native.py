@@ -69,7 +69,8 @@ def entered(native: Native, kernel: Kernel, values: Mapping[str, int], data: Sam
     """Put the arguments of one launch where the function expects them (System V ABI of x86-64).
 
     Arrays lie as `measure` lays them: each at a page's start plus five lines times its place among the arrays. values:
-    the sizes that they have there; data: the sizes of the launch, and the values of index arrays.
+    the sizes that they have there; data: the sizes of the launch, and the values of index arrays. Raises NoInCore for
+    more floating-point arguments than registers.
     """
     integers: list[int | None] = []
     floats: list[int | None] = []

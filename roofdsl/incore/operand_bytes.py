@@ -21,7 +21,9 @@ WORDS = frozenset((
 
 
 def split_name(name: str) -> tuple[str, int]:
-    """An integer instruction's name without its suffix, and the bits of its operands: `addq` is `add`, 64."""
+    """An integer instruction's name without its suffix, and the bits of its operands: `addq` is `add`, 64; 0 if it has
+    none.
+    """
     if name[:-1] in WORDS and name[-1] in SUFFIXES:
         return name[:-1], SUFFIXES[name[-1]]
     return name, 0

@@ -1,7 +1,8 @@
 """The costs of instructions on a machine: its `instruction` and `core` lines, looked up by class, type and width.
 
 An instruction that the machine does not state costs what the nearest stated one does: another type of the same class
-and width, then a narrower or a wider one (twice the width, twice the time), then a simple one of its kind.
+and width, then a narrower one (twice the time for twice the width) or a wider one (the same time), then one of a
+simpler class.
 """
 
 from __future__ import annotations
@@ -22,16 +23,17 @@ FALLBACKS = {
     "logic": "add", "shift": "logic", "shift_each": "shift", "mask": "compare", "move": "permute", "fma": "mul",
     "mul": "add",
 }  # fmt: skip
-"""The substitute of a class that is not stated; divisions, roots, gathers and calls have none."""
+"""The substitute of a class that is not stated; `add`, divisions, roots, gathers, scatters and calls have none."""
 
 _SEPARATE = ("div", "sqrt")
 DIVIDER = 4
+"""The number of the divider among the units, after those of the vector units."""
 
 
 class Cost(Record):
-    """latency: in cycles. ports: by number; the instruction keeps one of them busy. slots: the dispatch slots that it
-    takes. mix: cycles for which it occupies the resources that it shares with loads and stores. also: the units of
-    which it keeps one busy for also_busy cycles besides.
+    """latency: in cycles. ports: by number; the instruction keeps one of them busy for `busy` cycles. slots: the
+    dispatch slots that it takes. mix: cycles for which it occupies the resources that it shares with loads and stores.
+    also: the units of which it keeps one busy for also_busy cycles besides.
     """
 
     latency: float
@@ -43,7 +45,7 @@ class Cost(Record):
     also_busy: float = 0.0
 
     def work(self, times: float) -> list[tuple[tuple[int, ...], float]]:
-        """The vector units that can do the work of so many instructions, and the cycles of it."""
+        """The units that can do the work of `times` instructions, and the cycles that it keeps one unit busy."""
         return [w for w in ((self.ports, self.busy * times), (self.also, self.also_busy * times)) if w[0]]
 
 
@@ -73,7 +75,7 @@ def rates_of(machine: Machine) -> Rates:
 
 
 class Rates:
-    """The rates of a machine of this name. Raises NoInCore if it states no loads."""
+    """The rates of a machine of this name. Raises NoInCore if it states no loads or no stores."""
 
     def __init__(self, machine: str, core: Core, instructions: Sequence[Instruction]) -> None:
         self.machine = machine
@@ -122,7 +124,7 @@ class Rates:
         if stated.cls in _SEPARATE:
             return Cost(latency, (DIVIDER,), throughput)
         ports = stated.units
-        if not ports:  # general registers: as many per cycle as the throughput says, on units of their own
+        if not ports:  # general registers: as many per cycle as the throughput says, on a unit of their own, number 8
             return Cost(latency, (8,), throughput)
         busy = throughput * len(ports)
         cost = Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
@@ -159,7 +161,7 @@ class Rates:
         return self._moved("load", work)
 
     def store(self, work: Work) -> Access:
-        """One store."""
+        """One store, or all stores of a scatter."""
         if work.lanes:
             found = self._nearest("scatter", work.kind.type, work.kind.bits)
             if found is None:
@@ -195,7 +197,7 @@ class Rates:
         return float(fitting[0].forward or 0) if fitting else 0.0
 
     def block(self, function: str, size: int | None) -> tuple[float, float] | None:
-        """(cycles of a call that fills or copies a block, 0): a fixed cost, and that of each 64 bytes. None if it is
+        """(cycles of a call that fills or copies a block, 0): a fixed cost plus one for each 64 bytes. None if it is
         unknown.
         """
         stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
@@ -215,7 +217,7 @@ class Rates:
         return None
 
     def missed(self, function: str) -> float:
-        """Those of the cycles of `call` that mispredicted branches inside the function take."""
+        """The part of the busy cycles of `call` that mispredicted branches inside the function take."""
         found = self.call(function)
         if found is None or not self.unlearned:
             return 0.0
@@ -229,7 +231,7 @@ class Rates:
         return self.learned is not None and sum(calls.values()) > self.learned
 
     def repeats(self, branches: int) -> bool:
-        """Whether the core knows from the launch before how this many branches that data decide will go."""
+        """Whether the core has learned, from the launch before, how this many branches go that depend on data."""
         return self.learned is not None and branches <= self.learned
 
 

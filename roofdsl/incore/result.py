@@ -11,10 +11,10 @@ class Step(Record):
     """The in-core time of one launch after one more cause is taken into account; no step is shorter than the one
     before.
 
-    cause: in the field's words ("the sum may not be reordered", "chain of 4-cycle adds", "no SIMD: ...", "division",
-    "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak. remedy: the
-    legal change that would remove it ("`--math relaxed` lets sums be reordered"), or "". overlapping_s: T_OL, the work
-    that overlaps with data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
+    cause: in the field's words ("no SIMD: the sum may not be reordered", "chain of 4-cycle adds", "division and square
+    roots", "call of exp", "short inner loop of 16", "vectors split lines", ...); empty for the machine's peak. remedy:
+    the legal change that would remove it ("`--math relaxed` lets sums be reordered"), or "". overlapping_s: T_OL, the
+    work that overlaps with data transfers (arithmetic, chains, branches). loads_s: T_nOL, the loads and stores between
     registers and the nearest cache. Both in seconds.
     """
 

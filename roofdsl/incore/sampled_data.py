@@ -197,7 +197,7 @@ class _Cut:
 
 
 def _pieces(each: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """(first, end) of PIECES pieces of a loop, evenly apart, of MOST innermost iterations together."""
+    """(first, end) of up to PIECES pieces of a loop, evenly spaced, of about MOST innermost iterations in total."""
     import numpy as np
 
     before = np.concatenate([[0], np.cumsum(each)])
@@ -220,7 +220,9 @@ def _stored(kernel: Kernel, name: str, values: Any) -> Any:
 
 
 def _extent(node: For, values: Mapping[str, int]) -> int:
-    """The iterations of the loops inside a loop over data; only loops whose bounds are sizes count."""
+    """The innermost iterations of one execution of a loop inside a loop over data; a loop whose bounds are not sizes
+    counts as one.
+    """
     try:
         own = node.stop.evaluate(values) - node.start.evaluate(values)
     except (KeyError, TypeError):

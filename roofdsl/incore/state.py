@@ -20,8 +20,9 @@ FUNCTIONS = 0x6000_0000_0000
 MASKS = {bits: (1 << bits) - 1 for bits in (8, 16, 32, 64, 128, 256, 512)}
 
 Flags = tuple[str, int, int, int]
-"""The last comparison: the kind (`sub`, `add`, `and`, `carry`, `product`), both operands and their bits. For `carry`
-and `product`, only the first number counts: the carry, which for a product is the overflow, too.
+"""The last instruction that set the flags: its kind (`sub`, `dec`, `add`, `inc`, `and`, `shift`, `carry`, `product`),
+two numbers and their bits. For `carry` and `product`, only the first number counts: the carry, which for a product is
+the overflow, too.
 """
 
 Read = Callable[[], "int | None"]
@@ -31,7 +32,9 @@ Effect = Callable[[], None]
 
 
 class Numbers(NamedTuple):
-    """Integers in memory from `begin` on, each of `size` bytes: an index array, as a numpy array of one dimension."""
+    """Integers in memory, starting at address `begin`, each of `size` bytes: an index array, as a numpy array of one
+    dimension.
+    """
 
     begin: int
     size: int
@@ -41,7 +44,9 @@ class Numbers(NamedTuple):
 class State:
     """Registers by family, the flags, and the bytes of the stack.
 
-    symbols: addresses of the data symbols and of outside functions, which `function_at` turns back into names.
+    known: which bytes of the stack have a known value. written: (address, size) of the stores to the stack. addresses:
+    of data symbols and of outside functions, whose names `outside` gives by address. blocks: the bytes of data symbols
+    by address.
     """
 
     def __init__(self, data: Mapping[str, bytes]) -> None:
@@ -72,7 +77,7 @@ class State:
     # ---- memory ----
 
     def load(self, at: int | None, size: int) -> int | None:
-        """The number in memory; None if it belongs to an array or was never written."""
+        """The number in memory; None if it is unknown: never written, or in an array without known values."""
         if at is None:
             return None
         k = at - STACK
@@ -191,7 +196,7 @@ def signed(value: int, bits: int) -> int:
 
 
 def _flag_values(flags: Flags) -> tuple[bool | None, bool, bool, bool]:
-    """Carry, zero, sign and overflow."""
+    """Carry (None if it is unknown), zero, sign and overflow."""
     kind, a, b, bits = flags
     if kind == "carry":  # set by bit tests: only the carry counts
         return bool(a), False, False, False
@@ -222,7 +227,7 @@ CONDITIONS = frozenset((*_SYNONYMS, *_SYNONYMS.values(), *_OPPOSITE, *_OPPOSITE.
 
 
 def plain_condition(condition: str) -> str:
-    """The canonical name of each condition: `z` is `e`."""
+    """The canonical name of a condition: `z` is `e`."""
     return _SYNONYMS.get(condition, condition)
 
 

@@ -82,7 +82,7 @@ def _accumulated(rows: list[tuple[str, str, float, float]], clock_hz: float) -> 
 
 
 def _width(done: list[Executed], rates: Rates) -> str:
-    """The width of the arithmetic."""
+    """The width of the arithmetic, in words."""
     widths: Counter[int] = Counter()
     for e in done:
         kind = e.work.kind
@@ -104,7 +104,7 @@ _NAMES = {
 
 
 def _others(done: list[Executed]) -> str:
-    """The other work of the vector units."""
+    """The other work of the vector units, in words: its two most frequent kinds."""
     counts: Counter[str] = Counter()
     for e in done:
         kind = e.work.kind
@@ -128,7 +128,9 @@ def _hot_loop(walked: Walked) -> int | None:
 
 
 def _shortest_loop(walked: Walked) -> float:
-    """The iterations per entry of the innermost loop that executes the most instructions."""
+    """The iterations per entry of the innermost loop that executes the most instructions, on average; 1 if there is
+    none.
+    """
     hot = _hot_loop(walked)
     if hot is None:
         return 1.0
@@ -136,7 +138,7 @@ def _shortest_loop(walked: Walked) -> float:
 
 
 def _chain(walked: Walked, rates: Rates) -> str:
-    """The slowest class of instructions in that loop whose results the loop needs again."""
+    """In words: the slowest class of instructions in the hot loop that update a vector register."""
     hot = _hot_loop(walked)
     if hot is None:
         return "latency"
@@ -154,7 +156,9 @@ def _chain(walked: Walked, rates: Rates) -> str:
 
 
 def _unhurried(walked: Walked, rates: Rates) -> float:
-    """The launch's time without mispredicted loop ends, but with latencies and the window."""
+    """The launch's time without mispredicted loop ends, but with latencies and the window; 0 if the hot loop is entered
+    more than once.
+    """
     lost = sum(walked.totals.mispredicted.values()) * rates.mispredict
     hot = _hot_loop(walked)
     entries = walked.totals.entries[hot] if hot is not None else 0

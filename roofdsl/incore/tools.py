@@ -45,7 +45,9 @@ def in_core_by(
     code: str = "numba",
     math: Math = "relaxed",
 ) -> InCore:
-    """The in-core time of one launch by `tool`, one of TOOLS. Raises NoInCore if it is not installed or fails."""
+    """The in-core time of one launch by `tool`, one of TOOLS. Raises NoInCore if it is not installed or fails, or if
+    the machine states no clock.
+    """
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock")
     path = shutil.which(tool)

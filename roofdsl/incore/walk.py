@@ -26,7 +26,9 @@ from roofdsl.incore.state import State, holds
 from roofdsl.incore.window import Clock
 
 MOST_INSTRUCTIONS, AIM = 800_000, 400_000
-"""A walk is given up after this many instructions; samples of an outermost loop are reduced to fit."""
+"""A walk is given up after MOST_INSTRUCTIONS; samples of an outermost loop are reduced so that it takes at most about
+AIM.
+"""
 
 WORTH = 60_000
 """About how many instructions of an outer loop are walked if its iterations differ."""
@@ -35,8 +37,12 @@ BLOCKS = ("memset", "memcpy", "memmove")
 """Functions whose time depends on a number of bytes, their third argument."""
 
 LEAST_WARM = 12
+"""At least this many iterations of an innermost loop are walked before those that its pace is taken from."""
+
 WINDOWS = 4
-"""The rest of a loop is walked if it is shorter than this many windows, since the code after it overlaps with it."""
+"""The rest of an outer loop is walked if it is shorter than this many windows, since the code after it overlaps with
+it.
+"""
 
 FEW_PARTS, MOST_PARTS = 4, 24
 SAMPLE = 4
@@ -46,7 +52,8 @@ SAMPLE = 4
 
 @dataclass(frozen=True)
 class Walked:
-    """The result: cycles of one launch, the executed work, and the function."""
+    """The result: cycles of one launch, the executed work, and the function. walked: the number of instructions walked.
+    """
 
     cycles: float
     totals: Totals
@@ -344,7 +351,7 @@ class _Walk:
         self._move(loop, behind + loop.into)
 
     def _follows_data(self, loop: Active) -> bool:
-        """Whether an iteration of a loop, or a loop inside it, read an index array."""
+        """Whether the loop, or a loop inside it, has read an index array since it was entered."""
         return self.state.looked_up != loop.looked_up
 
     def _scaled(self, loop: Active) -> None:
@@ -353,7 +360,9 @@ class _Walk:
             self._stand_for(loop, (self.scale - 1) * (loop.total + 1) / loop.total, 1)
 
     def _left(self, loop: Active) -> int:
-        """The iterations until the loop ends or a jump of it changes direction, extrapolated from the last three."""
+        """The iterations until the loop ends or a jump out of it changes direction, extrapolated from the last three; 0
+        if that is unknown.
+        """
         three = [b.exits for b in loop.boundaries[-3:]]
         return iterations_left(three)
 

@@ -5,7 +5,7 @@ from it in order. In between, an instruction starts when its operands are ready 
 serve their instructions at a rate, not in order: an instruction that waits for its operands does not delay those after
 it.
 
-The queue of waiting instructions is limited, too; strict sums in short rows show its size.
+The queue of waiting instructions is limited, too. Its size shows in strict sums of short rows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ RETIRED_EARLY = 8
 
 
 class Step(Record):
-    """The clock's data on one instruction of the text: registers by number, and its costs."""
+    """The clock's data on one instruction of the text: registers by number, and its costs.
+
+    entries: the places that it takes in the window. open_ports: those of its ports that stay open beside 512-bit
+    instructions. wide: whether it is such an instruction. holds: whether its result takes up a vector register.
+    """
 
     reads: tuple[int, ...]
     address_reads: tuple[int, ...]
@@ -64,8 +68,8 @@ arithmetic share.
 _LINES_LOADED, _LINES_STORED = 9, 10
 
 RECENT = 8
-"""The number of recent lines: a load from one of them does not take the extra time of a load from a line that
-is not recent. They are the lines of two or three arrays, and their neighbors.
+"""The number of lines that count as recent: those of two or three arrays, and their neighbors. Only a load from another
+line takes extra time (`load_apart`).
 """
 
 
@@ -83,7 +87,7 @@ class Queue:
         return self.left[0] + self.refill if self.left and len(self.left) == self.left.maxlen else 0.0
 
     def add(self, leaves: float) -> None:
-        """Adds one that leaves in this cycle."""
+        """Adds an operation that leaves in the cycle `leaves`."""
         self.left.append(leaves)
         self.last = leaves
 

@@ -18,7 +18,9 @@ cases. Other operators need so few that the memory hides them."""
 
 
 def elementwise_s(operator: Operator, machine: Machine) -> float:
-    """Seconds of the kernel: its bytes at the rate that the resident threads sustain."""
+    """Seconds of the kernel: its bytes at the rate that the resident threads sustain, or its instructions if these take
+    longer.
+    """
     units, _ = multiprocessors(machine)
     blocks = ceil(operator.elements / (THREADS * VECTOR))
     resident = min(blocks, units * resident_blocks(machine, THREADS))

@@ -84,7 +84,9 @@ def _passes(operator: Operator) -> int:
 
 
 def _threads(operator: Operator) -> int:
-    """Threads of a block; for softmax, the least power of two with at most two vectors per thread, but at most 512."""
+    """Threads of a block; for softmax, the least power of two with at most two vectors per thread, but at least 32 and
+    at most 512.
+    """
     if operator.name == "ln" or _in_registers(operator):
         return NORM_THREADS
     most = min(operator.width // VECTOR, 1024)
@@ -147,7 +149,7 @@ def _beside_shared(machine: Machine, used_bytes: int) -> int:
 
 
 def _seen(cache: Cache) -> int:
-    """The bytes of a cache in which one multiprocessor finds its lines: one part, since parts hold copies of lines."""
+    """The bytes of a cache in which one multiprocessor finds its lines: those of one copy of the cache."""
     return cache.size_bytes
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Sets
 
 LONGEST = 300_000_000
-"""A level with at most this many accesses is simulated with its sets."""
+"""A kernel of at most this many accesses is simulated with the sets of the caches."""
 
 HASHED_BYTES = 128 << 10
 """Caches whose ways have at least this many bytes select sets by a hash of the address instead of some of its bits."""
@@ -50,7 +50,7 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
 
 
 def sets_of(cache: Cache) -> Sets | None:
-    """The sets of the cache; None if the machine states no ways or no line."""
+    """The sets of the cache; None if the machine states no ways or no line, or if its lines do not fill whole sets."""
     from roofdsl.counts.conflicts import Sets
 
     if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
@@ -63,7 +63,8 @@ def with_sets(
 ) -> WithSets:
     """`levels` with the bytes from a simulation of each cache with its sets, for one launch with empty caches.
 
-    Levels whose simulation would take too long, and caches without stated ways, stay as they were; a warning says so.
+    Levels behind caches whose sets are not known, those whose simulation would take too long, and those in the
+    convention `once` stay as they were; a warning says so.
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.sized import sized

@@ -15,8 +15,8 @@ class Boundary(Record):
     cache_bytes: the capacity of that cache; None on a machine without caches (then Q is compulsory). line_bytes: its
     line; None if it is not stated (then each array's line is its own element). convention: how bytes are counted;
     `because` says who chose it. moved_bytes: bytes moved at a time, a sector or a whole line; None for one element.
-    allocated: the share of the lines begun by stores that are loaded first, if the machine states one and nothing else
-    decides the convention; only the expected time counts these loads, not the bound.
+    allocated: of the lines whose first access is a store, the share that is loaded first, if the machine states one and
+    nothing else decides the convention; only the expected time counts these loads, not the bound.
     """
 
     cache_bytes: int | None
@@ -68,7 +68,8 @@ def moved_behind(cache: Cache, memory_line: int | None) -> int | None:
     """Bytes that `cache` moves at a time across its far side; `memory_line` is that of a memory behind it.
 
     This is a sector if the cache has sectors, otherwise its line. A memory whose own line is longer than the sector
-    moves that line, as long as it is a part of the cache's line.
+    moves that line, as long as it is a part of the cache's line; otherwise, the cache's line is moved. None if the
+    cache states no line.
     """
     if cache.line_bytes is None:
         return None

@@ -22,10 +22,11 @@ class BreakEven(Record):
     """Where compute takes as long as `term`, over `parameter`.
 
     form: the value of the parameter at which both take equally long, in the other parameters; above it, compute takes
-    longer if `slope` is positive. None if the two are not linear in it, or if one is longer at all sizes. limit: the
-    limit of the form as all other parameters grow together, or None. intervals: at the given numbers, the sizes at
-    which compute takes at least as long, from first to last (None: no end); None if some other parameter has no number,
-    or if the terms are not polynomials.
+    longer if `slope` is positive. None if the difference of the two, without common powers of the parameter, is not
+    linear in it. slope: the coefficient of the parameter in this difference; if it does not depend on the parameter,
+    the difference itself. limit: the limit of the form as all other parameters grow together; None if there is none, or
+    if it is 0. intervals: at the given numbers, the sizes at which compute takes at least as long, from first to last
+    (None: no end); None if some other parameter has no number, or if the terms are not polynomials.
     """
 
     term: str
@@ -37,13 +38,13 @@ class BreakEven(Record):
 
     @property
     def first(self) -> int | None:
-        """The least size from which on compute always takes at least as long; None if there is none, or if it is
+        """The least size from which compute always takes at least as long; None if there is none, or if it is
         undecided.
         """
         return self.intervals[-1][0] if self.intervals and self.intervals[-1][1] is None else None
 
     def to_json(self) -> dict[str, Any]:
-        """Numbers, exact if they are integers."""
+        """The form as text, its limit as a float, and the sizes as integers."""
         return {
             "term": self.term,
             "parameter": self.parameter,
@@ -65,8 +66,8 @@ def break_even(
     """Where the first of `terms`, compute, is at least the second. Both are polynomials in `parameter` and others, in
     seconds.
 
-    values: numbers of the others. within: polynomials that are not negative at valid sizes; an interval that ends where
-    they do has no end, and one that begins where they do begins at 1.
+    values: numbers of the others. within: polynomials that are not negative at valid sizes; an interval that reaches
+    the last valid size has no end, and one that contains the first begins at 1.
     """
     given = {n: Quasi.constant(v) for n, v in (values or {}).items() if n != parameter}
     excess = _reduced(terms[0] - terms[1], parameter)
@@ -103,8 +104,8 @@ def _reduced(value: Quasi, parameter: str) -> Quasi:
 
 
 def _limit(top: Quasi, bottom: Quasi) -> Fraction | None:
-    """The limit of top / bottom as all parameters grow in proportion; None if it depends on the proportion, or does not
-    exist.
+    """The limit of top / bottom as all parameters grow in proportion; None if it depends on the proportion, is 0, or
+    does not exist.
     """
     highest = [_highest(part) for part in (top, bottom)]
     if highest[0].degree(highest[0].names()) != highest[1].degree(highest[1].names()):
@@ -131,7 +132,7 @@ def _intervals(excess: Quasi, parameter: str) -> tuple[Interval, ...] | None:
 
 
 def _counting(sizes: tuple[Interval, ...], limits: Iterable[tuple[Interval, ...] | None]) -> tuple[Interval, ...]:
-    """The part of `sizes` that every one of `limits` allows; limits with several intervals are ignored."""
+    """The part of `sizes` that every one of `limits` allows; only limits of exactly one interval count."""
     low, high = 1, None
     for limit in limits:
         if limit is not None and len(limit) == 1:

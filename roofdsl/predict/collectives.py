@@ -126,11 +126,11 @@ def collective(kind: Kind, size_bytes: int, network: Network) -> Collective:
 def cost(kind: Kind, devices: int, topology: Topology = "ring") -> tuple[Fraction, int]:
     """(bytes over the busiest link, one way, as a fraction of the array; steps) among p = `devices`.
 
-    all-gather, reduce-scatter: each device passes p - 1 parts of 1/p on, (p - 1) / p, in p - 1 steps. all-reduce: one
-    after the other, 2 (p - 1) / p in 2 (p - 1) steps. all-to-all: each pair exchanges 1/p^2 at a distance of 1 to p - 1
-    around the ring, (p - 1) / (2 p); over a switch, (p - 1) / p^2. Both ways around the ring, parts travel at most p /
-    2 steps: half the bytes, and for an all-to-all, whose distances halve too, 1/8 (for odd p, (1 - 1/p^2) / 8). A
-    switch takes all parts in one step.
+    all-gather, reduce-scatter: each device passes p - 1 parts of 1/p on, (p - 1) / p, in p - 1 steps. all-reduce: a
+    reduce-scatter, then an all-gather, 2 (p - 1) / p in 2 (p - 1) steps. all-to-all: each pair exchanges 1/p^2 at a
+    distance of 1 to p - 1 around the ring, (p - 1) / (2 p); over a switch, (p - 1) / p^2. Both ways around the ring,
+    parts travel at most p / 2 steps: half the bytes, and for an all-to-all, whose distances halve too, 1/8 (for odd p,
+    (1 - 1/p^2) / 8). A switch takes all parts in one step, or in two for an all-reduce.
     """
     p = devices
     if p == 1:

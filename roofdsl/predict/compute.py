@@ -16,9 +16,9 @@ from roofdsl.predict.time_model import PIPE_NAMES, ComputePart, Largest, compute
 class ComputeTime(Record):
     """T_comp and its parts.
 
-    time_s: seconds; with `pipes separate`, the busier pipe's time, otherwise the sum of the parts. peak_per_s: the
-    machine's highest rate for the dominant type, in operations per second (None if W = 0). type: the type that
-    dominates the time (None if W = 0).
+    time_s: seconds; with `pipes`, the time of the busiest pipe or set of units (rule 13), otherwise the sum of the
+    parts. peak_per_s: the machine's highest rate for the dominant type, in operations per second (None if W = 0). type:
+    the type that dominates the time (None if W = 0).
     """
 
     time_s: Fraction
@@ -39,7 +39,7 @@ def compute_time(
     """T_comp of `work` on `machine`, in seconds.
 
     `unit` is "tensor" or "tensor_sparse" if a contraction runs on matrix units; all its operations then run at that
-    rate. `ceilings` cap the rates of their types. Raises CommandError if the machine lacks a type.
+    rate. `ceilings` cap the rates of their types and classes. Raises CommandError if the machine lacks a type.
     """
     parts, notes = parts_of(work, machine, unit=unit, costs=costs)
     time = compute_seconds(parts, machine, unit, ceilings).at({part.count: part.operations for part in parts})

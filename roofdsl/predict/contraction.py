@@ -57,7 +57,7 @@ def _is_product(expr: model.Expr, names: dict[str, model.Expr]) -> bool:
 
 
 def _factor(expr: model.Expr, names: dict[str, model.Expr]) -> model.Expr:
-    """A factor without functions that cost nothing: `conj(A[i])` is A[i]."""
+    """A factor without `conj`, which costs nothing: `conj(A[i])` is A[i]."""
     expr = _resolve(expr, names)
     while isinstance(expr, model.Call) and expr.function == "conj":
         expr = _resolve(expr.args[0], names)

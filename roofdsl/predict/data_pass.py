@@ -20,11 +20,11 @@ from roofdsl.predict.strided import Lines
 
 
 def data_traffic(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, warm: bool) -> DataTraffic | None:
-    """One pass over the accesses of a kernel with data: behind every cache of a machine, with what a core keeps of the
-    last one, and the pages that its TLB does not hold.
+    """One pass over the accesses of a kernel with data: the traffic behind every cache of a machine, also behind what a
+    core keeps of it, and the accesses to pages that its TLB does not hold.
 
-    None for other kernels, for stores that bypass the caches, for GPUs, and if the first cache states no line, or none
-    whose length is a power of two. Raises as `data_traffic_at`.
+    None for other kernels, for stores that bypass the caches, for GPUs, and if the first cache states no line, or one
+    whose length is no power of two or no multiple of every element. Raises as `data_traffic_at`.
     """
     line = machine.caches[0].line_bytes if machine.caches else None
     if kernel.data is None or line is None or line & (line - 1) or has_streams(kernel) or machine.multiprocessor:
@@ -41,8 +41,8 @@ def data_traffic(kernel: Kernel, values: Mapping[str, int], machine: Machine, *,
 def scattered_of(
     counted: DataTraffic | None, kernel: Kernel, machine: Machine, levels: Sequence[LevelTime]
 ) -> Scattered | None:
-    """The randomly accessed lines of one launch of a kernel with data; None without any, and on a machine without
-    rates.
+    """The randomly accessed lines of one launch of a kernel with data; None without any, on a machine without rates,
+    and if a level was left out.
 
     counted: one pass over the accesses of this launch. levels: the bytes of every level.
     """

@@ -23,8 +23,9 @@ from roofdsl.predict.prediction import LinkTime, Prediction
 def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction = Fraction(0)) -> Prediction:
     """All executions of this collective, as a prediction that can be added to `like` and has its levels, without bytes.
 
-    step_s: the latency of each step. Raises InputError if the machine has no link, or not this one, if the link does
-    not start at its memory, and if there are several links and none is chosen.
+    step_s: the latency of each step. Raises InputError if the machine has no link, or not this one, if no end of the
+    link is its memory, if there are several links and none is chosen, and if a one-way link would have to send both
+    ways.
     """
     found = collective_of(e, machine, step_s)
     latency = found.steps * found.latency_s

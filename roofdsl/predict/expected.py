@@ -212,7 +212,9 @@ def _without_stores(more: Moved) -> Moved:
 
 
 def _moving_rungs(moving: Moving, reached_s: Fraction) -> list[Rung]:
-    """The steps of traffic that the bound does not count, while each level still takes its bandwidth."""
+    """The steps of traffic that the bound does not count, and of lower rates; each level still takes its bytes over its
+    bandwidth.
+    """
     ladder = []
     for more in moving.more:
         reached_s = max([reached_s, *(level.time_s for level in more.levels if not is_nearest(level))])
@@ -273,8 +275,8 @@ def causes_of(bound_s: Fraction, ladder: Sequence[Rung]) -> tuple[Cause, ...]:
 
 
 def _unnamed(now: Fraction, before: Fraction) -> str:
-    """The cause of the first step: the code's own instructions take another time than the bound's peaks allow, or
-    it makes fewer accesses.
+    """The cause of the first step: the code's own instructions take longer than the peaks of the bound allow, or it
+    makes fewer accesses.
     """
     if now < before:
         return "values stay in registers, whose accesses the bound counts (`--accesses written`)"

@@ -88,6 +88,8 @@ def is_nearest(level: LevelTime) -> bool:
 
 
 def _without_registers(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime]:
-    """The levels that may take turns; the accesses to the nearest cache are the in-core time's, unless it states so."""
+    """The levels that may take turns. The accesses to the nearest cache are part of the in-core time, so it takes turns
+    only if the machine says so.
+    """
     takes_turns = {cache.name for cache in machine.caches if cache.takes_turns}
     return [level for level in levels if not is_nearest(level) or level.name in takes_turns]

@@ -36,8 +36,8 @@ def with_typical_rates(machine: Machine) -> Machine:
 
 
 def at_expected_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine: Machine) -> Iterator[Moved]:
-    """The levels at typical rates, and then at the rates of so many streams; each only where the machine states such
-    rates. streams: as `streams_of` counts them.
+    """The levels at typical rates, and then at the rates that `streams` streams get; each only if the machine states
+    such rates. streams: as `streams_of` counts them.
     """
     farther = {part.name: part for part in machine.hierarchy[1:]}
     typical = {name: _expected_per_s(part) / part.bandwidth_bytes_per_s for name, part in farther.items()}
@@ -56,7 +56,7 @@ def _expected_per_s(part: Cache | Memory) -> Fraction:
 
 
 def _share_of(streams: Fraction, part: Cache | Memory) -> Fraction:
-    """The part of the rate to be expected of a level that so many streams get."""
+    """The share of a level's expected rate that so many streams get."""
     if part.one_stream_bytes_per_s is None or streams >= part.streams:
         return Fraction(1)
     one = min(Fraction(1), part.one_stream_bytes_per_s / _expected_per_s(part))
@@ -64,8 +64,8 @@ def _share_of(streams: Fraction, part: Cache | Memory) -> Fraction:
 
 
 def streams_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Fraction | None:
-    """The number of streams of a launch: the mean over its outermost loops, by their bytes. None if no level states a
-    rate of one stream, if nothing moves, and if counting takes too long.
+    """The number of streams of a launch: the mean over its outermost loops, weighted by their bytes. None if no level
+    states a rate of one stream, if nothing moves, and if counting takes too long.
 
     A loaded array is a stream, and a stored one is another. Streams of different lengths count as fewer: with b bytes
     each, as (sum of b)^2 / (sum of b^2), which is their number if they are equally long. Each datum counts once.

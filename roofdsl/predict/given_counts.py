@@ -78,7 +78,7 @@ def _capped(level: LevelTime, ceilings: tuple[BandwidthCeiling, ...]) -> LevelTi
 def _ceilings(
     machine: Machine, names: tuple[str, ...], work: WorkAt, shown: set[str]
 ) -> tuple[tuple[ComputeCeiling, ...], tuple[BandwidthCeiling, ...], tuple[str, ...]]:
-    """The machine's ceilings of these names, on compute and on the levels shown, and warnings."""
+    """The machine's ceilings of these names, on compute and on the levels shown, and warnings. Raises CommandError."""
     compute: list[ComputeCeiling] = []
     bandwidth: list[BandwidthCeiling] = []
     warnings = []

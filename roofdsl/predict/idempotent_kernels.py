@@ -11,7 +11,7 @@ CAUSE = "a launch after another changes no element, so its masked stores write n
 
 
 def changes_nothing_again(kernel: Kernel) -> bool:
-    """Whether a second launch stores only numbers that are there already.
+    """Whether a second launch is known to store only numbers that are there already.
 
     That is so if every statement takes the minimum, or every one the maximum, of an element and of numbers that the
     kernel does not change.

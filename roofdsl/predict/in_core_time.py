@@ -82,7 +82,7 @@ def composed(
 
 
 def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code) -> InCore:
-    """Raises NoInCore."""
+    """The in-core time from the source that `code` asks for. Raises NoInCore."""
     if why := without_in_core(machine):
         raise NoInCore(why)
     if prediction.unit is not None:
@@ -107,7 +107,9 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
 
 
 def without_in_core(machine: Machine) -> str:
-    """Why code has no expected time on this machine; empty if the machine states what is needed."""
+    """Why code has no expected time on this machine; empty for a CPU that states instructions, which may still be too
+    few.
+    """
     if machine.multiprocessor is not None:
         return f"{machine.name} is a GPU; expected times are modeled for CPUs"
     if not machine.instructions:

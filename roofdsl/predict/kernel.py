@@ -53,13 +53,13 @@ class Options(Record):
     - levels: "all", or "memory" for only the memory.
     - data: the further memory that holds all data at first.
     - warm: the launch directly follows another one like it, whose data are still in the caches as far as they fit.
-    - block: the thread block for the occupancy.
+    - block: the thread block, for the occupancy and for the order of accesses by blocks.
     - in_flight_bytes: the bytes that each thread has in flight, which cap the bandwidth of levels with a stated
       latency.
     - accesses: those to the first cache as "written" in the kernel (rule 10), or as "compiled": values that inner loops
       do not change stay in a register.
     - sets: count bytes by simulating each cache with its sets, if the machine states its ways.
-    - conflicts: without `sets`, warn if sets matter, which takes some hundredths of a second.
+    - conflicts: without `sets`, warn if sets matter, which takes a few hundredths of a second.
     - step_s: the latency of each step of a program's collectives.
     - code: the code whose expected time is wanted; None for the bound alone.
     - energy: whether the energy is wanted (`predict.energy`).
@@ -234,7 +234,7 @@ class _Crossing(Record):
     """The levels of a hierarchy: those nearer than the memory, the memory, and the further memory that holds the data,
     if there is one.
 
-    in_sets: the assumptions about sets, which are listed last.
+    in_sets: the assumptions about sets or about the number of launches, which are listed last.
     """
 
     nearer: tuple[LevelTime, ...]
@@ -381,7 +381,8 @@ def _at_memory(
 ) -> tuple[TrafficAt, Boundary, Orders]:
     """The traffic across the memory's boundary, that boundary, and the orders in which all boundaries are counted.
 
-    If the traffic by thread blocks takes too long to find, all levels are counted in the order of the loops.
+    If the traffic by thread blocks cannot be found, mostly because that takes too long, all levels are counted in the
+    order of the loops.
     """
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers

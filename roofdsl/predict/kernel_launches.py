@@ -31,7 +31,7 @@ MOST_SIZES = 64
 
 
 MANY_LAUNCHES = 100
-"""From so many launches on, a prediction that they bound says where they come from."""
+"""If at least this many launches bound a prediction, a warning says where they come from."""
 
 
 class Launched(Record):

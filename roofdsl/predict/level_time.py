@@ -24,9 +24,9 @@ class LevelTime(Record):
     time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
     larger of the two, which determines the time (for several launches, summed launch by launch). allocated_bytes: what
     ordinary stores load before they write, in addition, if the machine states a share (`write_allocate 0.25`). Stores
-    that bypass the cache avoid these loads, so only the expected time counts them (`with_allocated`). begun_bytes: the
-    lines of a cache whose first access is a store, if the machine states how stored and loaded lines share its
-    bandwidth (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches;
+    that bypass the cache avoid these loads, so only the expected time counts them (`with_allocated`). begun_bytes:
+    those of the lines of a cache whose first access is a store, if the machine states how stored and loaded lines share
+    its bandwidth (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches;
     streamed_bytes_per_s: their bandwidth, if the machine states one. Such stores may be faster than loads: the bound
     takes the faster of the two bandwidths for them.
     """

@@ -49,7 +49,8 @@ def nearer_levels(
 
     warm: right after another launch of it. accesses: whether the first cache serves the accesses as written, or those
     of code that keeps values in registers that inner loops do not change (`counts.registers`). A level whose exact
-    traffic takes too long is left out, with a warning. Raises CommandError as the analyses do.
+    traffic cannot be found, mostly because that takes too long, is left out with a warning. Raises CommandError only if
+    the lines that stores begin cannot be counted.
     """
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
@@ -134,6 +135,7 @@ def allocated_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, mov
 def begun_bytes(orders: Orders, values: Mapping[str, int], at: Boundary, moved: TrafficAt, *, warm: bool) -> int:
     """The bytes of lines whose first access is a store, if `moved` leaves out that they are loaded first.
 
+    They are 0 in other conventions than `load_store`, and if the machine states a share of them (`allocated_bytes`).
     There are none if all statements update what they store to, as in `y[i] += ...`: each loads its element first.
     """
     from roofdsl.loops.accesses import statements

@@ -22,10 +22,10 @@ def in_turn(
     From the memory towards the registers: the hits of a cache with a `beside` rate (the bytes of its boundary beyond
     those of the next one) are added at that rate, and those that are both loaded and stored at `beside_updates`. The
     share of the hits that equals the share of passing lines from beyond the next level is added at the `beside_far`
-    rate. If a level's whole time is longer than that of all levels behind it, only that time counts; the same holds if
-    nothing comes from behind. A ceiling on the level lowers the rates by the same factor. A cache whose requests wait
-    for those of farther levels may state a rate below its bandwidth. Only expected times use such a rate
-    (`as_measured`); the bound does not, since code can always access the levels one after the other.
+    rate. If a level's whole time is longer than this sum up to and including its hits, only that time counts. A level
+    through which nothing comes from behind adds no hits. A ceiling on the level lowers the rates by the same factor. A
+    cache whose requests wait for those of farther levels may state a rate below its bandwidth. Only expected times use
+    such a rate (`as_measured`); the bound does not, since code can always access the levels one after the other.
     """
     stated = {cache.name: cache for cache in machine.caches if cache.takes_turns}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]

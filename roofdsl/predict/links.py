@@ -30,7 +30,7 @@ def stream_rate(machine: Machine, sources: Iterable[str], destinations: Iterable
 
     Every memory on the way is used once, at its own bandwidth, and every link once in each of its directions. A node of
     a link that is not a memory of this machine (another machine) passes on what it receives. Exact. Raises CommandError
-    for a name that is neither a memory nor an end of a link.
+    for a name that is neither a memory nor an end of a link, and for one that is both a source and a destination.
     """
     start, end = tuple(dict.fromkeys(sources)), tuple(dict.fromkeys(destinations))
     check_ends(machine, (*start, *end))

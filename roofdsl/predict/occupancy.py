@@ -52,9 +52,9 @@ class Occupancy(Record):
 def occupancy(machine: Machine, block: Block) -> Occupancy:
     """The number of copies of `block` that are resident on one multiprocessor of `machine`.
 
-    Registers are allocated to warps, and each scheduler has its share of registers and warps; shared memory is
-    allocated to blocks. Raises CommandError if the machine does not define a multiprocessor, and for a block that does
-    not fit on one.
+    Registers are allocated to warps, and each scheduler has its share of the registers; shared memory is allocated to
+    blocks. Raises CommandError if the machine does not define a multiprocessor and its limits, and for a block that
+    does not fit on one.
     """
     own = machine.multiprocessor
     if own is None:

@@ -45,9 +45,8 @@ class Prediction(Record):
     """The model's prediction for one launch of a kernel, or for several (predictions can be added and multiplied).
 
     work: W, in operations of `type` and others together. compute_s: T_comp. launch_s: all launches together. bound_s:
-    the maximum of the terms of each launch, summed over launches: no code with these accesses is faster;
-    no_overlap_s: their sum.
-    machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
+    the maximum of the terms of each launch, summed over launches: no code with these accesses is faster; no_overlap_s:
+    the sum of the terms. machine_peak_per_s: the machine's highest rate for `type`. All times are exact seconds.
 
     counters: totals of the kernel's `count` names, whose rates are predicted too. occupancy: that of the given thread
     block; latency: the rates that its requests in flight allow, by level. parts: the operations by type and class, each
@@ -174,7 +173,7 @@ class Prediction(Record):
 
     @property
     def terms(self) -> tuple[tuple[str, Fraction], ...]:
-        """The terms of rule 15 by name: compute, each level, launch, the levels that take turns, and links."""
+        """The terms of rule 15 by name: compute, each level, the levels that take turns, links, and launch."""
         several = (self.in_turn_term,) if len(self.in_turn) > 1 else ()
         return (
             (COMPUTE, self.compute_s),
@@ -208,9 +207,10 @@ class Prediction(Record):
     # ---- several launches ----
 
     def __add__(self, other: Prediction) -> Prediction:
-        """Both, one after the other, on the same machine (rule 18: times add, and so do the terms).
+        """Both, one after the other, on the same machine: bounds are added (rule 18), and so are the terms.
 
-        A level that could not be found for one of them is left out of the sum.
+        A level that could not be found for one of them is left out of the sum. Raises ValueError if the machines
+        differ.
         """
         mine = [a for a in self.levels if a.kind == "memory" or a.name in {b.name for b in other.levels}]
         theirs = [b for b in other.levels if b.kind == "memory" or b.name in {a.name for a in self.levels}]

@@ -162,7 +162,7 @@ class Units:
         self.left: dict[str, list[str]] = {}
 
     def of(self, kernel: Kernel) -> str | None:
-        """The unit for this launch; None if it stays on the ordinary pipes."""
+        """The requested unit if this launch can use it; None otherwise."""
         if self.unit is None:
             return None
         why = ""
@@ -179,7 +179,7 @@ class Units:
         return None
 
     def notes(self) -> tuple[str, ...]:
-        """The kernels that stay on the ordinary pipes, and why."""
+        """The kernels that do not run on the requested unit, and why."""
         return tuple(f"not on {self.unit} units: {', '.join(names)} ({reason})" for reason, names in self.left.items())
 
     def warnings(self, program: str) -> tuple[str, ...]:

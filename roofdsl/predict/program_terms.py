@@ -82,7 +82,9 @@ def sent_by(lowered: LoweredProgram, numbers: Mapping[str, IntExpr], machine: Ma
 def closed_terms(
     launches: Sequence[Growing], sent: Sequence[Sent], machine: Machine, options: Options
 ) -> tuple[dict[str, list[tuple[Quasi, Cases]]], Cases | None, Cases | None]:
-    """The terms as sums of closed forms in seconds; then W and Q of all launches. Raises NotExact."""
+    """The terms as sums of closed forms in seconds; then W and Q of all launches, None if several have cases. Raises
+    NotExact.
+    """
     if machine.caches:
         raise NotExact(f"Q behind the caches of {machine.name}")
     if machine.main_memory.duplex:

@@ -57,7 +57,7 @@ def scattered_seconds(
 
 
 def _without(level: LevelTime, line_bytes: int) -> LevelTime:
-    """A level's streams: its traffic without so many bytes of randomly accessed lines, in the same proportions."""
+    """A level's streams: its traffic without `line_bytes` of randomly accessed lines, in the same proportions."""
     return level if not level.bytes else (level * max(0, level.bytes - line_bytes)).divided(level.bytes)
 
 

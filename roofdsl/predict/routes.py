@@ -63,7 +63,7 @@ def collective_among(
         found = Collective(kind, size_bytes, len(names), algorithm, name, moved, bandwidth, steps, latency_s, direction)
         if best is None or found.time_s < best[0]:
             best = (found.time_s, found, order)
-    assert best is not None  # each sends to each is always one
+    assert best is not None  # direct sends are always among them
     return Routed(best[1], best[2], _at_least(machine, kind, size_bytes, names))
 
 
@@ -110,7 +110,8 @@ class _Network:
         return max(load.items(), key=lambda item: item[1] / self.capacity[item[0]])
 
     def route(self, start: str, end: str) -> tuple[Resource, ...]:
-        """The links and memories from `start` to `end`, both included: the widest path with the fewest links."""
+        """The links and memories from `start` to `end`, both included: the widest of the paths with the fewest links.
+        """
         if (start, end) not in self.known:
             self.known[start, end] = self._search(start, end)
         return self.known[start, end]

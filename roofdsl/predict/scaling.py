@@ -25,8 +25,8 @@ class Scaling(Record):
     """The expected time of one launch on 1, 2, ... cores.
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
-    the seconds of its transfers; saturation: the number of cores from which it is the limit, None if nothing is
-    transferred to it.
+    the seconds of its transfers; saturation: the number of cores from which it is the limit, None if it transfers
+    nothing.
     """
 
     single: Prediction
@@ -55,8 +55,8 @@ def scaling(
 def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options) -> Prediction:
     """The prediction on this number of the machine's cores: their bound, and the expected time from `scaling`.
 
-    Raises CommandError for a GPU, for more cores than the machine has, for a machine that does not state what one core
-    gets from the memory, and what `predict` raises.
+    Raises CommandError for a GPU, for ceilings, for more cores than the machine has, for a machine that does not state
+    what one core gets from the memory, and what `predict` raises.
     """
     _check(machine, cores, options)
     several = predict(kernel, values, some_cores(machine, cores), replace(options, code=None))

@@ -115,7 +115,7 @@ class ShardedPrediction(Record):
 
     @property
     def bound(self) -> str:
-        """The same in words."""
+        """The names of `bounds` in words."""
         return bound_text(self.bounds)
 
     def to_json(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _summed(kernel: Kernel, parameter: str) -> set[str]:
 
 
 def _updates(statement: Assign) -> bool:
-    """Whether the statement adds to what its target holds."""
+    """Whether the statement uses what its target holds."""
     return statement.op != "=" or statement.target in operands(statement.value)
 
 
@@ -271,7 +271,8 @@ def predict_sharded(
     *,
     over: str | None = None,
 ) -> ShardedPrediction:
-    """The prediction for `network.devices` machines, with the collectives; `over`: its break-even sizes.
+    """The prediction for `network.devices` machines, with the collectives; `over`: the parameter whose break-even sizes
+    are wanted.
 
     Raises CommandError for a missing parameter, one that the number of devices does not divide, and what `predict`
     raises.

@@ -93,7 +93,9 @@ class Walks(Record):
 
 
 class _Reference(Record):
-    """An element as accessed by an innermost loop of `trips` iterations, with the distance in bytes to the next one."""
+    """An element as accessed by an innermost loop of `trips` iterations, with the distance in bytes to the next one.
+    executed: the iterations of a whole launch.
+    """
 
     array: Array
     executed: int
@@ -106,7 +108,8 @@ class _Reference(Record):
 def walks_of(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: Sequence[LevelTime], *, warm: bool
 ) -> Walks | None:
-    """The strided walks of one launch; None if there are none, or if the machine states no rate for them.
+    """The strided walks of one launch, and the lines that it loses to sets; None if there are neither, if the machine
+    states no rate for strided walks, or if they cannot be found.
 
     levels: the exact bytes of every level. warm: right after another launch, which left its data in the caches.
     """
@@ -259,7 +262,9 @@ def page_walks_seconds(pages: int, machine: Machine) -> Fraction:
 
 
 def _directions(level: LevelTime) -> tuple[int, int]:
-    """(loaded, stored) bytes, without those of stores that bypass the caches."""
+    """(loaded, stored) bytes, without those of stores that bypass the caches; all as loaded if the two are not
+    distinguished.
+    """
     if level.loads_bytes is None or level.stores_bytes is None:
         return level.bytes - level.streamed_bytes, 0
     return level.loads_bytes, level.stores_bytes - level.streamed_bytes
@@ -279,7 +284,7 @@ def _references(at: Sized) -> Iterator[_Reference]:
 
 
 def _step_bytes(element: Element, var: str, at: Sized) -> int:
-    """The bytes from the element to the one for the next value of `var`."""
+    """The bytes from the element to the one for a value of `var` that is larger by 1."""
     from roofdsl.loops.affine import affine
 
     pairs = zip(element.subscripts, element.array.strides(at.values), strict=True)

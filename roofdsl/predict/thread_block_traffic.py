@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
 
 NEARER_ACCESSES = 300_000_000
-"""A level nearer than the memory is simulated up to this many accesses (a few seconds) if integer sets are too slow."""
+"""A level nearer than the memory, or any level behind thread blocks, is simulated up to this many accesses (a few
+seconds) if integer sets are too slow.
+"""
 
 FEW_ACCESSES = 3_000_000
-"""A launch whose loops the generated code chose (no `parallel for`) is simulated up to this many accesses."""
+"""A launch whose loops the generated code chose (no `parallel for`) is simulated up to this many accesses; beyond, only
+if working sets give no answer.
+"""
 
 BY_WORKING_SETS = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
 

@@ -1,4 +1,4 @@
-"""What bounds a kernel or program as one parameter grows, and from which value on.
+"""What bounds a kernel or program as one parameter grows, and where that changes.
 
 The terms of the time (rule 15) become functions of the parameter: exact closed forms of W and of compulsory Q over
 their rates, and the launches. `largest_of` finds, over all integers, where they cross. On a machine with caches, Q is
@@ -44,10 +44,10 @@ T = TypeVar("T")
 class Bounds(Record):
     """What bounds a launch of a kernel (or all of a program) over a parameter.
 
-    label: the kernel with its arguments, or the program's name. intervals: of the parameter, each with its bound;
-    values in them that violate an assumption do not count. work, bytes: W and Q in the parameter; None without a closed
-    form. launches: their number, as text. searched_to: None if the intervals are exact for all integers, otherwise the
-    largest value examined. why: the reason for a search.
+    label: for a launch of a program, the kernel with its arguments; otherwise the name. intervals: of the parameter,
+    each with its bound; values in them that violate an assumption do not count. work, bytes: W and Q in the parameter;
+    None without a closed form. launches: their number, as text. searched_to: None if the intervals are exact for all
+    integers, otherwise the largest value examined. why: the reason for a search.
     """
 
     kernel: str
@@ -110,8 +110,7 @@ def program_bounds(
 ) -> tuple[Bounds, tuple[Bounds, ...]]:
     """What bounds the sum of a program's launches, and each launch that differs in kernel or sizes.
 
-    The terms of the sum are the sums of the launches' terms (rule 18), as in the planes. Raises as `kernel_bounds`
-    does.
+    The terms of the sum are the sums of the launches' terms, as in the planes. Raises as `kernel_bounds` does.
     """
     from roofdsl.loops.program_at_sizes import program_sizes
 
@@ -180,7 +179,8 @@ def _searched(
 ) -> tuple[Interval, ...]:
     """Intervals from predictions at powers of two, and bisection between those with different bounds.
 
-    A bound that holds only between two neighboring sizes is missed. Ends early if a size is out of reach.
+    A bound that holds only between two neighboring ones of these sizes may be missed. Ends early if a size is out of
+    reach.
     """
     options = replace(question.options, unit=None)
 
@@ -233,7 +233,7 @@ def _searched(
 
 
 def _admissible(launches: Sequence[Growing]) -> Callable[[int], bool]:
-    """Whether every launch has positive arguments that its kernel's assumptions allow."""
+    """A test: every launch is made at least once, with positive arguments that its kernel's assumptions allow."""
 
     def allowed(n: int) -> bool:
         for launch in launches:

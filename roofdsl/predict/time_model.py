@@ -110,7 +110,8 @@ def bound_text(names: Iterable[str]) -> str:
 class ComputePart(Record):
     """Operations of one type that run at one rate. `cls` is a peak class, or "add" or "mul" for unfused ones.
 
-    Special functions are separate if the machine or the file gives them a rate of their own; the others are "special".
+    Special functions are separate if the machine or the file gives them a rate or a ceiling of their own; the others
+    are "special".
     """
 
     type: str
@@ -166,7 +167,7 @@ def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:
     return ceiling.type == part.type and (special or ceiling.cls in ("", part.cls))
 
 
-# If the adder and the multiplier are separate pipes, these classes run on the multiplier, all others on the adder.
+# The pipes of a machine whose adder and multiplier are separate; the last one only if its divider is separate, too.
 PIPES = ("add", "mul", "div")
 PIPE_NAMES = {"add": "adder", "mul": "multiplier", "div": "divider"}
 

@@ -10,7 +10,10 @@ from roofdsl.predict.in_core_time import Code
 
 
 def in_its_order(kernel: Kernel, code: Code | None) -> Kernel:
-    """The kernel in the order in which the variant of `code` executes it: `grouped` computes sums together."""
+    """The kernel in the order in which the variant of `code` executes it: `grouped` computes sums together.
+
+    Raises CommandError for `grouped` if the kernel has no such sums.
+    """
     if code is None or code.variant == "loops":
         return kernel
     from roofdsl.checks.parallel_loops import parallel_loops
