@@ -1,8 +1,8 @@
 """Sums over all iterations of a nest, as CUDA adds them up: the threads of a block together, then the blocks.
 
-A nest that only updates scalars (`s += a[i] * b[i]`) has independent iterations but for these updates. Every thread
-updates a copy of its own, a block joins the copies of its threads in shared memory and leaves one part in memory, and
-one more block joins the parts with the scalar itself.
+The iterations of a nest that only updates scalars (`s += a[i] * b[i]`) depend on each other only through these updates.
+Every thread updates a copy of its own, a block joins the copies of its threads in shared memory and leaves one part in
+memory, and one more block joins the parts with the scalar itself.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ BLOCK = 256
 """Threads of a block that adds up parts, and the most in a block that makes them."""
 
 MOST_PARTS = 1024
-"""At most this many blocks in a launch that makes parts: with BLOCK threads each, as many threads as the largest
-devices hold at once.
+"""The most blocks in a launch that makes parts: with BLOCK threads each, about as many threads as the largest devices
+hold at once.
 """
 
 _JOINED = {"+=": "+=", "-=": "+=", "min=": "min=", "max=": "max="}
-"""How two parts of the updates with an operator are joined."""
+"""The operator that joins two parts, for each operator of an update."""
 
 Sums = Mapping[str, tuple[Array, str]]
 """The scalars that a nest updates, each with the operator that joins two parts."""
 
 
 def sums_of(root: For) -> Sums | None:
-    """The scalars that a nest sums up if it does nothing else: its values read none of the scalars that it updates."""
+    """The scalars that a nest updates, if it does nothing else and its values read none of them; otherwise None."""
     found: dict[str, tuple[Array, str]] = {}
     for node in leaf_statements((root,)):
         if not isinstance(node, Assign):
@@ -124,7 +124,7 @@ def add_whole(emitter: Emitter, sums: Sums, wholes: Mapping[str, str]) -> None:
 
 
 def _join(syntax: CLike, emitter: Emitter, sums: Sums, own: dict[str, str], threads: str) -> None:
-    """A tree over the threads of a block, whose number is a power of two; the first of them has the result."""
+    """Joins the copies of a block's threads, a power of two of them, as a tree; the first thread has the result."""
     out = emitter.out
     for name, (array, op) in sums.items():
         called = _called(array, op)

@@ -66,7 +66,7 @@ class CLike(Syntax):
         return Text(f"{a.at(PRODUCT)} / {b.at(UNARY)}", PRODUCT)
 
     def element(self, array: Array, name: str, subscripts: Sequence[Text], dims: Sequence[Text]) -> Text:
-        """Row-major offsets by Horner's rule: `A[(i * m + j) * p + k]`."""
+        """Offsets by Horner's rule: `A[(i * m + j) * p + k]`; column-major arrays begin with the last subscript."""
         pairs = list(zip(subscripts, dims, strict=True))
         if array.column_major:
             pairs.reverse()

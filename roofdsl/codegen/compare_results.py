@@ -23,8 +23,9 @@ class Comparison:
 
     max_error: the largest difference, relative to the largest size of a value in that array; of_allowed: the largest
     difference relative to what rounding allows there (at most 1 if nothing is `wrong`); unverified: the share of
-    elements for which the reference proves nothing. wrong: a description of the worst element; empty if none is wrong.
-    unverifiable: the arrays for which more than half of the elements prove nothing, each with the reason.
+    written elements that prove nothing. wrong: describes a wrong element of the first array that has one; empty if none
+    is wrong. unverifiable: the arrays in which more than half of the written elements prove nothing, each with the
+    reason.
     """
 
     max_error: float
@@ -46,8 +47,9 @@ def compare(
 ) -> Comparison:
     """Compare arrays as stored with the reference. `inputs` is what the kernel was given, poison included.
 
-    Elements that the kernel does not write must be unchanged. An element proves nothing if the reference is not a
-    number there, or if rounding may change it by more than its own size and the typical size in its array.
+    Elements that the kernel does not write must be unchanged. An element proves nothing if the reference is not finite
+    there or has no error bound, or if rounding may change it by more than its own size and the typical size in its
+    array.
     """
     unverifiable: dict[str, str] = {}
     max_error = of_allowed = 0.0

@@ -1,7 +1,7 @@
-"""The type in which the generated code computes a value, and how the elements of each type are stored in memory.
+"""The type in which the generated code computes a value (`storage` says how elements are stored in memory).
 
-Reduced floats (f16, bf16, f8, and tf32, which is stored in 4 bytes) are computed in single precision and rounded when
-they are stored; i8 and i16 are computed in 32 bits. The generated conversions are in `python_functions.py` for Python,
+Reduced floats (f16, bf16, f8) are computed in single precision and rounded when they are stored; tf32 is stored and
+computed as f32; i8 and i16 are computed in 32 bits. The generated conversions are in `python_functions.py` for Python,
 `clike.py` for C, and `targets/cuda.py`.
 """
 
@@ -54,9 +54,9 @@ def is_complex(kind: Kind) -> bool:
 
 
 def kind_of(value: Expr) -> Kind:
-    """The type in which a value is computed: the widest of its operands (docs/rules.md, rule 6).
+    """The type in which a value is computed: the widest of its operands (docs/rules.md, rules 6 and 7).
 
-    A fraction combined with nothing but whole numbers is f64, so that 0.5 times an i32 is not zero.
+    A fraction combined with an integer type is f64, so that 0.5 times an i32 is not zero.
     """
     match value:
         case Element(array) | ScalarRef(array):

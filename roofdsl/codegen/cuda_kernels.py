@@ -113,12 +113,12 @@ def header_of(spread: Spread, syntax: CLike, once: bool = True) -> LoopHeader:
 
 
 class Around(Record):
-    """The frame of a function's statements: comments above it, headers of loops that are spread, and a thread's
-    numbers.
+    """The frame of a function's statements.
 
-    makes: scalars of which it stores parts instead; joins: the function that stored parts, and the scalars. atomic: the
-    updates, by identity, that threads make of the same elements. own: arrays that each thread declares; scalars: those
-    that each thread has for itself.
+    comments: lines above it. headers: of the loops that are spread, by identity. ranks: declarations of a thread's
+    number in each dimension. makes: scalars of which it stores parts; joins: the function that stored parts, and the
+    scalars. atomic: the updates, by identity, with which several threads may change the same element. own: arrays that
+    each thread declares; scalars: those that each thread has for itself.
     """
 
     comments: Sequence[str] = ()
@@ -223,7 +223,7 @@ class _Builder:
         return any(self._is_launched(node.body, inner) for inner in node.body)
 
     def _copies(self, node: For) -> Copies | None:
-        """The nest with copies of `temp` arrays and scalars for each thread, where it has threads only with these."""
+        """The nest with a copy of `temp` arrays and scalars per thread; None if that spreads no loop or is excluded."""
         if not self.private_loops or id(node) in self.without:
             return None
         if id(node) not in self.copies:
@@ -255,7 +255,7 @@ class _Builder:
         return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), nodes=(root,))
 
     def _copied(self, copies: Copies, root: For, variables: tuple[str, ...]) -> Step:
-        """One launch with copies; where that may not be better, the host chooses between it and launches without."""
+        """One launch with copies; if that is not always better, the host chooses between it and launches without."""
         name = self._function()
         comments = [f"// Each thread has its own {_listed(copies.names)}."]
         comments += [f"// {buffer.name} has one for each thread." for buffer in copies.buffers]

@@ -49,7 +49,7 @@ class _Text(Tile):
     """Writes the text for a tile."""
 
     def launched(self, sizes: tuple[tuple[str, int], ...]) -> Launched:
-        """The function, its launch, and a note on the elements it stages."""
+        """The function, its launch, and a note on its shared memory."""
         kernel = self.kernel
         name = self.names.get(kernel.name, kernel.name)
         out = Lines()
@@ -165,9 +165,9 @@ class _Text(Tile):
         return [f"{emitter.name(a.points.var)} < {emitter.integer(end).at(SUM)}" for a, end in ends]
 
     def _beyond_tile(self, emitter: Emitter) -> list[str]:
-        """Conditions that the points of a thread belong to its tile, if the threads do not divide it.
+        """Conditions that a thread's points belong to its tile, if the number of threads does not divide the tile.
 
-        Threads beyond it would read shared memory after the tile's rows, and compute for nothing.
+        Threads beyond the tile would read shared memory after its rows, and compute for nothing.
         """
         over = [a for a, n in zip(self.blocks, self.counts, strict=True) if n * a.threads(len(self.blocks)) > a.size]
         ends = [(a, end) for a in over for end in a.points.stops if a.tiles.var in end.symbols()]
@@ -220,6 +220,8 @@ class _Text(Tile):
             self.syntax.loop(out, emitter.name(a.points.var), *(emitter.integer(e) for e in self._range(a.points)))
         own = any(id(e) not in emitter.staged for e in elements(self.update.value))
         integers = computed(self.target.array.type) in ("i32", "i64") or kind_of(self.update.value) in ("i32", "i64")
+        # Points outside the loops may compute, since their sums are not stored, unless they read arrays directly,
+        # compute with integers, or store at once.
         guarded = own or integers or not self.turns
         inside = self._inside(emitter) if guarded else " && ".join(self._beyond_tile(emitter))
         opened = self._owned(out, emitter, inside)

@@ -47,7 +47,7 @@ def data_threads(kernel: Kernel) -> DataThreads:
 
 
 def updated_together(root: For, variables: Sequence[str]) -> frozenset[int]:
-    """The updates (by identity) in a nest of which several threads may reach the same element, where the loops over
+    """The updates (by identity) in a nest with which several threads may change the same element, if the loops over
     these variables are spread over threads.
     """
     found = set()
@@ -81,7 +81,9 @@ def is_private(array: Array, nodes: Sequence[Node]) -> bool:
 
 
 def _of_loop(loop: For, around: set[str]) -> bool | None:
-    """None if iterations depend on each other; otherwise whether this holds for all executions of the loop together."""
+    """True if the text shows that the iterations of all executions of the loop together are independent, False if only
+    those within one execution, None if not even those.
+    """
     written: dict[str, list[Assign]] = {}
     for node in leaf_statements(loop.body):
         if isinstance(node, Assign) and isinstance(node.target, Element):

@@ -37,10 +37,10 @@ LoopHeader = Callable[[Lines, str, Text, Text, Text], None]
 class Emitter(Expressions):
     """Writes the body of one function.
 
-    source: the file whose lines are quoted above the code they became. headers: loops (by identity) that are not opened
-    as ordinary serial loops. places: assignments (by identity) that store to another place than their own for now.
-    as ordinary serial loops. atomic: updates (by identity) that other threads make of the same elements. held:
-    arrays that the function declares for itself.
+    source: the file whose lines are quoted above the code they became. headers: how to open the loops (by identity)
+    that are not ordinary serial loops. places: where assignments (by identity) store for now, instead of to their own
+    target. atomic: updates (by identity) with which several threads may change the same element. held: arrays that the
+    function declares for itself.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Emitter(Expressions):
         self.out.add(f"{self.syntax.comment} {text}")
 
     def quote(self, span: Span) -> None:
-        """Quote a source line, once, above the code it became."""
+        """Quote a source line above the code it became, unless it is the line quoted last."""
         if span.line == self._quoted:
             return
         self._quoted = span.line
@@ -139,7 +139,7 @@ class Emitter(Expressions):
         self.out.add(self.syntax.end(f"{place.text} = {value.text}"))
 
     def _apart(self, node: Assign) -> bool:
-        """Whether the value is a quotient that the target does not write as `/=`."""
+        """Whether the update is a division that the target does not write as `/=`."""
         return node.op == "/=" and not self.syntax.divides_in_place(computed(node.target.array.type))
 
     def _of(self, value: Expr, array: Array) -> Computed:
@@ -190,7 +190,9 @@ class Emitter(Expressions):
         self.syntax.close(self.out)
 
     def _accumulated(self, node: For) -> Assign | None:
-        """The loop's only statement, if it is an update of one element that nothing else in the loop reads."""
+        """The only statement of the perfect nest that begins with the loop, if it updates one element of an array that
+        its value does not read; otherwise None.
+        """
         chain = list(chain_of(node))
         leaf = chain[-1].body
         if len(leaf) != 1 or not isinstance(leaf[0], Assign) or any(id(loop) in self.headers for loop in chain):

@@ -2,7 +2,7 @@
 
 `value` is in higher precision than the kernel's types. `error` bounds the accumulated rounding error in the kernel's
 own types, in the order of the operations as written (N. J. Higham, Accuracy and Stability of Numerical Algorithms,
-section 3.3). An operation adds no error if its exact result is representable in its type.
+section 3.3). An operation on values without error adds none if its exact result is representable in its type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Ball:
     """`value` (broadcastable numpy arrays or scalars) and `error`, which is not negative, and infinite if nothing is
     known.
 
-    summands: if the value is a sum, the sum of their sizes, since compilers may add them in another order.
+    summands: if the value is a sum, the sizes of its summands added up, since compilers may add them in another order.
     """
 
     value: Any
@@ -41,10 +41,11 @@ class Ball:
 def rounded(
     ball: Ball, type_name: str, units: float = 1.0, size: Any = None, summands: tuple[Any, Any] | None = None
 ) -> Ball:
-    """The ball after rounding to a type; integer types round nothing.
+    """The ball after rounding to a type; integer types round nothing. The error is infinite if the result may overflow.
 
-    size: the size of what is rounded if that may exceed the value: the sizes of summands, which compilers reorder.
-    summands: the two values that were added, if it is a sum.
+    units: the units of rounding by which the operation may be wrong. size: the size of what is rounded if that may
+    exceed the value: the sizes of summands, which compilers reorder. summands: the two values that were added, if it is
+    a sum.
     """
     unit = UNIT.get(type_name)
     if unit is None:
@@ -62,9 +63,7 @@ def rounded(
 
 
 def _room(size: Any) -> Any:
-    """A power of two above all sums that another order of summands may produce: numbers that are exact next to it stay
-    exact.
-    """
+    """A power of two above all sums that another order of the summands may produce, for `_fits`."""
     with np.errstate(divide="ignore"):
         return 4 * np.exp2(np.ceil(np.log2(size)))
 

@@ -94,7 +94,7 @@ def load_scalars(
 def store_scalars(
     kernel: Kernel, emitter: Emitter, pointer: str, only: Collection[str] | None = None, temp: bool = False
 ) -> None:
-    """Store the scalars that `load_scalars` loaded at the end of the function."""
+    """At the end of a function, store the scalars that `load_scalars` loaded, except a `temp` that is no argument."""
     for a in kernel.arrays:
         kept = a.intent in ("out", "inout") or (temp and a.intent == "temp")
         if a.is_scalar and kept and (only is None or a.name in only):

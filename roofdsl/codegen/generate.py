@@ -17,13 +17,13 @@ from roofdsl.loops.streams import has_streams, ordinary, require_lines
 from roofdsl.loops.transform import apply
 
 FREE = Mapping[LoopId, int]
-"""Loops without carried dependences, each with a depth. Take two different iterations of a loop at depth d, in
-executions that agree in all loops at depths below the given number: they never access the same element if one of them
+"""Loops without carried dependences, each with a number. Take two different iterations of a loop at depth d, in
+executions that agree in all loops at depths below that number: they never access the same element if one of them
 writes it. The number d means independence within one execution of the loop, 0 independence of all its iterations.
 """
 
 PRIVATE = Mapping[LoopId, PrivateLoop]
-"""Loops without carried dependences but for those of `temp` arrays that each iteration can have for itself."""
+"""Loops whose only carried dependences are those of `temp` arrays of which each iteration can have its own copy."""
 
 
 def generate(
@@ -42,8 +42,9 @@ def generate(
     that the kernel itself declares parallel are parallel. private: which loops become independent if threads
     have copies of `temp` arrays (`roofdsl.checks.private_copies.private_loops` proves them). sizes: numbers for tile
     sizes, which the variant `tiled` needs. math: whether the compiler may reorder sums and fuse products with sums,
-    where the text says so (for C, the compiler's flags do). Raises CommandError for an unknown target and for a variant
-    that the target or the kernel does not have, InputError if the directives do not fit the loops.
+    where the text says so (for C, the compiler's flags do). Raises CommandError for an unknown target, for a variant
+    that the target or the kernel does not have, and for stores that bypass the caches if the target cannot make them or
+    they do not fill lines; InputError if the directives do not fit the loops.
     """
     syntax = target_of(target)()
     if has_streams(kernel):

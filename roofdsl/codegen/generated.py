@@ -21,9 +21,10 @@ class Argument:
     role: `array` is a contiguous block of `dims` elements (column-major if the flag says so), a scalar_out is the
     address of one element (read as well as written), a scalar_in and a parameter are passed by value. `written` says
     whether the kernel may change it. `type` is None for a parameter, a 64-bit signed integer. Elements are stored in
-    memory as `storage.STORAGE[type.name]`; a scalar_in of a reduced type (f16, bf16, f8, tf32) is passed as f32.
-    work_bytes: None for an argument that the kernel declares. Otherwise the array is memory for copies that the caller
-    provides; if it would take more than these bytes, the launches do without it, and one element is enough.
+    memory as `storage.STORAGE[type.name]`; a scalar_in of f16, bf16, f8 or tf32 is passed as f32, and in C and CUDA one
+    of i8 or i16 as i32. work_bytes: None for an argument that the kernel declares. Otherwise the array is memory for
+    copies that the caller provides; if it would take more than these bytes, the launches do without it, and one element
+    is enough.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Argument:
     work_bytes: int | None = None
 
     def shape(self, params: Mapping[str, int]) -> tuple[int, ...]:
-        """The numbers of elements; (1,) for a scalar that is written, () for arguments passed by value."""
+        """The extents of the array; (1,) for a scalar that is written, () for arguments passed by value."""
         if self.role == "scalar_out":
             return (1,)
         found = tuple(d.evaluate(params) for d in self.dims)

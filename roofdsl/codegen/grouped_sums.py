@@ -1,8 +1,8 @@
 """Neighboring sums computed together: `grouped`, a variant for products whose innermost loop goes against the rows.
 
-In `for j: C[i, j] = 0; for k: C[i, j] += A[i, k] * B[k, j]`, the loop over k takes an element of every row of B, and no
-vector holds these. The iterations of j are independent, so many of them may run in step: first their statement before
-the loop over k, then each iteration of k for all of them, and so on. Then the innermost loop runs along rows. Every sum
+In `for j: C[i, j] = 0; for k: C[i, j] += A[i, k] * B[k, j]`, the loop over k takes one element of each row of B, and
+these do not form vectors. The iterations of j are independent, so many of them can run in step: first their statement
+before the loop over k, then each iteration of k for all of them. The innermost loop then runs along rows. Every sum
 has its terms in the same order as before, so results are the same, in strict math too. Sums of reduced types stay in
 single precision until they are complete, as in a register.
 """
@@ -23,7 +23,7 @@ from roofdsl.loops.model import Array, Assign, Element, Expr, For, If, Kernel, N
 from roofdsl.loops.streams import walks_along
 
 WIDTH = 512
-"""Sums that are computed together: few enough to stay in the first cache, and many times what a vector holds."""
+"""The sums that are computed together: few enough to stay in the first cache, and many times what a vector holds."""
 
 
 class Grouped(Record):
@@ -38,7 +38,9 @@ class Grouped(Record):
 
 
 def grouped(kernel: Kernel, free: Collection[tuple[int, ...]]) -> Grouped:
-    """The kernel with its directives applied; free: the loops whose iterations are independent, by position."""
+    """The body of a kernel (with its directives applied) in which sums are computed together; its `loops` are empty if
+    it has no such sums. free: the loops whose iterations are independent, by position.
+    """
     found = _Grouping(frozenset(free), frozenset(all_names(kernel)))
     body = found.block(kernel.body, (), [0])
     return Grouped(body, tuple(found.held), tuple(dict.fromkeys(found.loops)))

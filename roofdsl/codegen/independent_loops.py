@@ -46,7 +46,7 @@ def own_places(uses: Sequence[Element], var: str, inside: set[str]) -> frozenset
 
 
 def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | None:
-    """What a subscript adds to the variable; None if that depends on loops inside."""
+    """What a subscript adds to the variable; None if its coefficient is not 1, or the rest depends on loops inside."""
     form = affine(e.subscripts[dimension])
     rest = Affine(form.constant, tuple((t, c) for t, c in form.terms if t != Sym(var)))
     symbols = rest.hidden() | rest.coefficients().keys()
@@ -54,7 +54,10 @@ def _rest(e: Element, dimension: int, var: str, inside: set[str]) -> Affine | No
 
 
 def single_update(loop: For) -> Assign | None:
-    """The update that is all a loop does (after `let`s), if its target is the same element in every iteration."""
+    """The update that is all a loop does (after `let`s), if its target is the same in every iteration; otherwise None.
+
+    The `let`s do not read the target's array; the value may, unless the target is a scalar.
+    """
     *lets, last = loop.body
     if not isinstance(last, Assign) or last.op not in ("+=", "-=", "min=", "max="):
         return None

@@ -59,15 +59,16 @@ def random_inputs(
     """One array for every array and scalar of a kernel, as it is stored (`storage`); scalars have shape (1,).
 
     Inputs are random values between -1 and 1 (integers: 1 to 9; with 8 and 16 bits, in which sums soon overflow: -2,
-    -1, 1 and 2). With `positive` all of them are positive, so that no sum cancels. An array that the kernel divides by,
-    or takes the root or logarithm of, is positive; if the kernel divides by its elements at equal subscripts, it has a
-    large diagonal instead (so that a triangular system or a factorization is well conditioned). Reduced types, and all
-    types with `exact`, get few bits, so that sums of products are exact and a missing term shows. `out` and `temp` are
-    poisoned. With `uneven`, the magnitudes of numbers in f32, f64 and the corresponding complex types differ by up to
-    2**12 (unless a diagonal has to be large), so that each array decides some minimum or maximum. Index arrays hold the
-    kernel's data at the sizes of these, and at other sizes random values that their declarations allow.
+    -1, 1 and 2). With `positive` they are positive, so that no sum cancels (except for imaginary parts, and for arrays
+    with a large diagonal). An array that the kernel divides by, or takes the root or logarithm of, is positive; if it
+    does so only at equal subscripts, the array has a large diagonal instead (so that a triangular system or a
+    factorization is well conditioned). The types f16, bf16 and f8, and all types with `exact`, get few bits, so that
+    sums of products are exact and a missing term shows. `out` and `temp` are poisoned. With `uneven`, the magnitudes of
+    numbers in f32, f64 and the corresponding complex types differ by up to 2**12 (unless a diagonal has to be large),
+    so that each array decides some minimum or maximum. Index arrays hold the kernel's data at the sizes of these, and
+    at other sizes random values that their declarations allow.
 
-    Raises CommandError for missing sizes, or arrays too large for memory.
+    Raises CommandError for missing sizes, sizes that an assumption excludes, or arrays too large for memory.
     """
     values = all_parameters(kernel, params)
     rng = np.random.default_rng(seed)
@@ -86,7 +87,7 @@ def random_inputs(
 
 
 def _index_values(kernel: Kernel, params: Mapping[str, int], rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-    """The index arrays of a kernel; those that `assume` some number of values may take another one."""
+    """The values of a kernel's index arrays. Random ones need not take as many values as an `assume` line states."""
     names = index_arrays(kernel)
     shapes = {a.name: tuple(d.evaluate(params) for d in a.dims) for a in kernel.arrays if a.name in names}
     rises = {f.array: f for f in kernel.facts if isinstance(f, Rises)}
@@ -125,7 +126,7 @@ class Block(NamedTuple):
 
 
 BLOCK = 1_000_003
-"""The most random numbers of a block: a prime, so that the same number returns in another column of every row."""
+"""The most random numbers of a block: a prime, so that a number usually returns in a different column of a row."""
 
 
 def random_blocks(kernel: Kernel, params: Mapping[str, int], seed: int = 0, most: int = BLOCK) -> dict[str, Block]:
@@ -133,7 +134,7 @@ def random_blocks(kernel: Kernel, params: Mapping[str, int], seed: int = 0, most
 
     At most `most` numbers of each array are drawn and then repeated, so that large arrays can be filled where they are
     used. Reduced types get numbers with all their bits, since the power that arithmetic takes depends on them. An array
-    with a large diagonal is whole. Raises CommandError for missing sizes.
+    with a large diagonal is whole. Raises CommandError for missing sizes, or sizes that an assumption excludes.
     """
     values = all_parameters(kernel, params)
     rng = np.random.default_rng(seed)
@@ -213,7 +214,7 @@ def _numbers(
 
 
 def _denominators(kernel: Kernel) -> dict[str, str]:
-    """`positive` or `diagonal` for the arrays and scalars that a kernel divides by or takes the root of."""
+    """`positive` or `diagonal` for arrays and scalars that a kernel divides by or takes the root or logarithm of."""
     found: dict[str, str] = {}
     for e in _divisors(kernel.body, {}):
         if isinstance(e, ScalarRef):

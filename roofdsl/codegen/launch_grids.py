@@ -28,14 +28,14 @@ class GridDimension:
 @dataclass(frozen=True)
 class Call:
     """A `__global__` function to launch with the arguments, followed by the values of `variables` (of loops on the
-    host).
+    host), and by the number of parts if `parts` is given.
 
     dims: x, y, z; none for a single block of `threads`. shared_bytes: dynamic shared memory, in addition to what the
     text declares. parallel: the loops whose iterations are spread over threads. most_blocks: of all dimensions
     together; threads of a smaller grid take several iterations. parts: the launch whose blocks each stored a part of a
-    sum; their number is the last argument, 0 if that launch has no iterations. copied: the arrays and scalars of which
-    each thread has its own copy. nodes: the statements of the kernel that it executes, without the host's loops around
-    them, and without accesses to copies in registers.
+    sum; their number is 0 if that launch has no iterations. copied: the arrays and scalars of which each thread has its
+    own copy. nodes: the statements of the kernel that it executes, without the host's loops around them, and without
+    accesses to copies in registers.
     """
 
     function: str

@@ -17,7 +17,7 @@ from roofdsl.loops.integers import Const, IntExpr, Sym
 from roofdsl.loops.model import Assign, Binary, Element, For
 
 WORTH = 2**21
-"""From this many iterations on, the matrix product is used. Its error bound is wider than that of the loop."""
+"""The least number of iterations for which the matrix product is used: its error bound is wider than the loop's."""
 
 
 class Contraction(Record):
@@ -58,7 +58,7 @@ def contract(c: Contraction, memory: Mapping[str, Memory], stops: Mapping[str, i
     False.
 
     compute: the type in which the code under test may round. The bound is that of a sum of k products in any order: k +
-    1 roundings of the sum of the sizes of all terms, plus as much again in f64 for this product itself.
+    1 roundings of the sum of the sizes of all terms, plus as many roundings in f64 for this product itself.
     """
     total = prod(stops.values())
     factors = [memory[e.array.name] for e in (c.left, c.right)]

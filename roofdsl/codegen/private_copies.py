@@ -76,7 +76,8 @@ def private_copies(
     *,
     taken: Collection[str] = (),
 ) -> Copies | None:
-    """The nest that begins with `root` (at `position`), its threads with copies; None if that spreads no loop.
+    """The nest that begins with `root` (at `position`), its threads with copies; None if no loop over threads needs
+    copies, or if the iterations of these loops cannot be numbered for a buffer.
 
     taken: names that buffers must not have, in addition to the kernel's.
     """
@@ -120,7 +121,7 @@ def _kept(
 
 
 def _local(arrays: Mapping[str, Array], kept: Mapping[str, tuple[int, ...]]) -> dict[str, Array]:
-    """Those arrays of which a thread's copy is small enough for registers, as local arrays."""
+    """The arrays of which a thread's copy is small enough for registers, as local arrays."""
     found: dict[str, Array] = {}
     left = OWN_BYTES
     for name, array in arrays.items():
@@ -213,7 +214,7 @@ def _mapped(part: Any, change: Any) -> Any:
 
 
 def _without(root: For, names: frozenset[str] | set[str]) -> For:
-    """The nest without the elements and scalars of a thread's own: what is stored there is a `let`."""
+    """The nest without the elements and scalars that each thread has for itself: a store to one becomes a `let`."""
     number = count(1)
 
     def changed(part: Any) -> Any:

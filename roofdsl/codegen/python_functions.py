@@ -1,4 +1,4 @@
-"""Functions that generated Python calls: conversions of reduced floats, and quotients.
+"""Functions that generated Python calls: conversions of reduced floats, quotients, and complex absolute values.
 
 Loops that call them become vector instructions, so they choose between values instead of branching. Half precision is
 converted by the processor's own instructions where numba compiles for a processor that has them. numba widens every

@@ -1,8 +1,8 @@
 """The reference: what a kernel computes, in numpy and higher precision, with a bound on rounding in its own types.
 
 It interprets the kernel as written (before `tile` and `order`), independently of the emitters. A loop whose iterations
-touch separate elements becomes an array axis, a sum over a loop becomes a cumulative sum, and every other loop runs one
-iteration after another.
+touch separate elements becomes an array axis, a large sum of products becomes a matrix product, and another sum over a
+loop becomes a cumulative sum. Other loops run in pieces that are arrays, if possible, or one iteration after another.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from roofdsl.loops.model import (
 )
 
 AXES = 2**20
-"""The most points that are computed at once."""
+"""The most points of a grid of independent iterations, or of a sum, that are computed at once."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a kernel: for each array and scalar that it may write, by name.
+    """The results of a kernel: for each `out` and `inout` array and scalar, by name.
 
     values: float64, longdouble, complex or int64, in the array's shape; errors: by how much code in the kernel's types
     may differ; written: the elements it assigned. counters: totals of `count`.
@@ -67,7 +67,7 @@ def reference(
 
     compute: an element type such as tf32 in which code under test may round single-precision operations (default: the
     one that the kernel states by `compute`). Raises CommandError for missing sizes or sizes that the kernel excludes,
-    and TakesTooLong after about `limit_s` seconds of serial iterations.
+    IndexError for an access outside an array, and TakesTooLong if serial iterations go on after `limit_s` seconds.
     """
     values = all_parameters(kernel, params)
     named = compute or (kernel.compute_type.name if kernel.compute_type else None)
@@ -147,7 +147,7 @@ class _Run(Values):
     # ---- loops ----
 
     def loop(self, node: For, grid: Grid) -> None:
-        """Run a loop at all points of a grid: as an axis if possible, else one iteration after another."""
+        """Run a loop at all points of a grid: as a product, an axis, a sum or pieces, else iteration by iteration."""
         start, stop, step = (self.integer(e, grid.env) for e in (node.start, node.stop, node.step))
         if any(np.ndim(b) for b in (start, stop, step)):
             self._ragged(node, grid, start, stop, step)
@@ -174,7 +174,7 @@ class _Run(Values):
             self.block(node.body, grid.having(node.var, value))
 
     def _product(self, node: For, grid: Grid) -> bool:
-        """Tries to run a nest as one large sum of products; returns whether it was one."""
+        """Tries to run a nest as one large sum of products; returns whether it did."""
         found = contraction(node)
         if found is None:
             return False
@@ -212,8 +212,8 @@ class _Run(Values):
                 self.block(node.body, grid.where(mask).having(node.var, value))
 
     def _sum(self, node: For, update: Assign, values: range, grid: Grid) -> bool:
-        """Tries to run a loop that only adds to one element per point, or takes its extremum; returns whether it was
-        one.
+        """Tries to run a loop that only adds to one element per point, or takes an extremum there, as one operation;
+        returns whether it did.
         """
         array = update.target.array
         own = computed(array.type)
@@ -259,8 +259,8 @@ class _Run(Values):
         return all(not np.isin(self._flat(e, inner), self._flat(update.target, grid)).any() for e in same)
 
     def _pieces(self, node: For, values: range, grid: Grid) -> bool:
-        """Tries to run a loop of one assignment in pieces that read nothing they write; returns whether that was
-        worthwhile.
+        """Tries to run a loop of one assignment in pieces that read nothing that they have written; returns whether it
+        did. Short pieces are not worthwhile.
         """
         if len(node.body) != 1 or not isinstance(node.body[0], Assign) or len(values) < 8:
             return False
@@ -285,6 +285,7 @@ class _Run(Values):
         pieces: list[range] = []
         first = 0
         while first < len(values) and len(pieces) <= len(values) // 4:
+            # a piece ends before the first iteration that reads what an earlier one of the same piece writes
             bad = np.nonzero(written[first:] >= first)[0]
             last = first + int(bad[0]) if len(bad) else len(values)
             pieces.append(values[first:last])

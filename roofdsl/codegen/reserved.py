@@ -2,7 +2,8 @@
 
 They were collected from the standards (C11 to C23, C++17 to C++23) and from what gcc, glibc, nvcc and NVRTC refuse with
 all extensions enabled, because users compile emitted text with other flags than we do. `tests/codegen/test_names.py`
-compiles kernels named after every word in the headers of this machine. A superfluous word only costs an underscore.
+compiles kernels named after words in the headers of this machine, with `--thorough` after all of them. A superfluous
+word only costs an underscore.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ LARGEST_SHARED = 227 * 1024
 """Bytes of shared memory that a block can have on the largest devices."""
 
 MOST_SUMS = 64
-"""Sums that a thread can keep in registers."""
+"""The most sums that a thread keeps in registers."""
 
 
 class Axis(Record):
@@ -44,7 +44,7 @@ class Axis(Record):
 
 
 class Staged(Record):
-    """Elements of one array that are copied for a tile: from `corner` on, `extents` in each dimension."""
+    """Elements of one array that are copied for a tile: a box of `extents` that begins at `corner`."""
 
     array: Array
     name: str
@@ -62,7 +62,7 @@ def refused(kernel: Kernel, reason: str, help: str = "use the variant `naive`") 
 
 
 def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
-    """The loops of the kernel's one perfect nest, and the one assignment in it."""
+    """The loops of the kernel's one perfect nest, and the one assignment in it. Raises CommandError for others."""
     if len(kernel.body) != 1 or not isinstance(kernel.body[0], For):
         raise refused(kernel, "its body is not a single loop nest")
     chain = list(chain_of(kernel.body[0]))
@@ -73,7 +73,7 @@ def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
 
 
 class Tile:
-    """A kernel whose only nest is tiled completely. Raises CommandError with the reason if it is not."""
+    """A kernel whose only nest is tiled completely. Raises CommandError with the reason if it has no such tiles."""
 
     def __init__(
         self, syntax: CLike, kernel: Kernel, chain: list[For], update: Assign, free: Mapping[LoopId, int]

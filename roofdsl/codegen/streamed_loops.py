@@ -2,8 +2,8 @@
 
 A loop first runs to where a line of the array begins, then line by line, and then through what is left. In a line, the
 values go to a small array, which compilers keep in registers, and from there to memory as a whole (`stream_line`). The
-iterations keep their order; within a line, such a store waits for the others, and nothing else in the kernel touches
-its array (`roofdsl.checks.streams`). Elements outside of whole lines are stored as usual.
+iterations keep their order; only the stores of a line wait for its last element, and nothing else in the kernel touches
+their array (`roofdsl.lang.check_kernel`). Elements outside of whole lines are stored as usual.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class StreamedLoops(Emitter):
         self.syntax.close(out)
 
     def _at(self, store: Assign, node: For, value: str) -> str:
-        """The element that a store reaches where the loop's variable has another value."""
+        """The element that a store reaches if the loop's variable has this value."""
         if not isinstance(store.target, Element):
             raise TypeError("`stream` stores an element")
         before = self.names

@@ -103,7 +103,7 @@ class Syntax(ABC):
     # ---- values ----
 
     def atomic(self, place: Text, op: str, value: Text, array: Array) -> str:
-        """An update of an element that other threads update at the same time, in a language that has such."""
+        """An update of an element that other threads update at the same time. Raises TypeError if there is none."""
         raise TypeError(f"{self.name} has no atomic updates")
 
     @abstractmethod
@@ -138,7 +138,9 @@ class Syntax(ABC):
         return Text(text, PRODUCT if spelling.quotient else ATOM)
 
     def spelling(self, function: str, kind: str) -> Spelling:
-        """The spelling of a call on values of type `kind`. Raises CommandError if there is none."""
+        """The spelling of a call on values of type `kind`. Raises CommandError if the language has no spelling of the
+        function, KeyError if the function does not take that type.
+        """
         own = spelled(self.functions.get(function), kind)
         if own is not None:
             return own
@@ -154,7 +156,7 @@ class Syntax(ABC):
         """Integer division, truncated."""
 
     def division(self, a: Text, b: Text, kind: Computed, by: Computed) -> Text:
-        """a / b in the type `kind`, where b is of type `by`: complex, or real."""
+        """a / b in the type `kind`; b is of type `by`, which may be real if `kind` is complex."""
         if kind in ("i32", "i64"):
             return self.quotient(a, b)
         return Text(f"{a.at(PRODUCT)} / {b.at(UNARY)}", PRODUCT)

@@ -80,7 +80,7 @@ def load_functions(
 
 
 def run_compiler(command: Sequence[str], shown: str, timeout_s: float, help: str) -> subprocess.CompletedProcess[str]:
-    """Run the compiler; its output may be in any encoding. Raises CommandError if it cannot be run."""
+    """Run the compiler; its output may be in any encoding. Raises CommandError if it does not run or takes too long."""
     try:
         return subprocess.run(
             command, capture_output=True, text=True, errors="replace", check=False, timeout=timeout_s,

@@ -88,7 +88,7 @@ def loops_of_threads(nest: Nest) -> For:
     spread = {id(s.loop) for s in nest.spread}
     chain = list(chain_of(nest.root))
     body = chain[-1].body
-    # z, y, x: loops over blocks outside all loops over threads, as their tiles' loops need them
+    # z, y, x: loops over blocks outside all loops over threads, whose bounds depend on them
     band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
     for loop in reversed([loop for loop in chain if id(loop) not in spread]):
         body = (replace(loop, body=body),)
@@ -141,7 +141,7 @@ def _dimensions(loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
 
 
 def neighbours(body: Sequence[Node]) -> dict[str, int]:
-    """For each variable, the number of accesses that move to the next element in memory if it grows by one."""
+    """For each variable, the number of accesses that move to a neighboring element in memory if it grows by one."""
     found: dict[str, int] = {}
     for e in all_elements(body):
         form = affine(e.subscripts[0 if e.array.column_major else -1])
@@ -152,7 +152,7 @@ def neighbours(body: Sequence[Node]) -> dict[str, int]:
 
 
 def _grid_dimensions(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[GridDimension, ...]:
-    """The dimensions of the launch, from loop bounds without loop variables."""
+    """The dimensions of the launch, from loop bounds without loop variables; 0 to UNKNOWN if there are none."""
     ranges = {loop.var: Range(loop.start, loop.stop) for loop in loops}
     used = [s for s in spread if s.level != "threads"]
     sizes = _THREADS[len(used)]

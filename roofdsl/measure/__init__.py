@@ -1,1 +1,1 @@
-"""Measurements: timing generated code, result files, and characterizing machines; heavy imports inside functions."""
+"""Measurements: timing generated code, result files, and characterizing machines; functions import numba themselves."""

@@ -36,7 +36,7 @@ def adder_loops(bench: Bench, known: Sequence[Template]) -> None:
 
 def adder_share(fma: float, add: float, apart: bool, times: dict[tuple[int, int], float]) -> float:
     """The cycles z for which a fused multiply-add keeps the units of additions busy, if it runs on other units
-    (`apart`).
+    (`apart`; otherwise 0).
 
     fma, add: cycles of one alone; times: of m fused multiply-adds and n additions. This z best explains the times as
     max(m fma, n add, n add + m z). It is 0 if the first two terms explain them.

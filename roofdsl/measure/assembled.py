@@ -56,7 +56,7 @@ def loops(texts: Mapping[str, Sequence[str]], before: Mapping[str, Sequence[str]
 
 
 def page_from(address: int) -> int:
-    """The first page boundary from an address on."""
+    """The first page boundary at or after an address."""
     return -(-address // PAGE) * PAGE
 
 

@@ -44,7 +44,7 @@ TRIAD = Pattern("triad", 2, 1)
 UPDATE = Pattern("update", 1, 0, 1)
 PATTERNS = (LOAD, COPY, TRIAD, UPDATE)
 STREAMS = (LOAD, COPY, TRIAD)
-"""The patterns that determine a level's bandwidth. An update in place is measured as well (see `Bandwidth`)."""
+"""The patterns that always count for a level's bandwidth; for the others, see `Bandwidth`."""
 
 LOADS = Pattern("load of four arrays", 4, 0)
 UPDATES = Pattern("update of three arrays", 0, 0, 3)
@@ -133,14 +133,14 @@ class Beside:
 class Bandwidth:
     """A level's bandwidth, and how it counts.
 
-    bytes_per_s: the fastest of load, copy, triad and, on a CPU or a duplex level, an update in place. beside:
-    its rate while lines from farther levels pass through, None if that is as high as alone; `beside_far`: the same for
-    levels behind the next one, if it was measured separately. allocated: the share of the written lines that are loaded
-    first, if it is clearly neither none nor all of them; `counts` then counts such loads. update_per_s: the rate of an
-    update in place, counted the same way; None if there is none. one_stream_per_s: the rate of a load of one array if
-    more streams are clearly faster; `streams`: the number of streams of the fastest pattern, a load and a store of an
-    array being one each. working_set_bytes, spread: of the point at which `fastest` was measured, per
-    core.
+    bytes_per_s: the fastest of load, copy, triad and, on a CPU or a duplex level, all other patterns (an update in
+    place, several arrays). beside: its rate while lines from farther levels pass through, None if that is as high as
+    alone; `beside_far`: the same for levels behind the next one, if it was measured separately. allocated: the share of
+    the written lines that are loaded first, if it is clearly neither none nor all of them; `counts` then counts such
+    loads. update_per_s: the rate of an update in place, counted the same way; None if there is none. one_stream_per_s:
+    the rate of a load of one array if more streams are clearly faster; `streams`: the number of streams of the fastest
+    pattern, a load and a store of an array being one each. working_set_bytes, spread: of the point at which `fastest`
+    was measured, per core.
     """
 
     bytes_per_s: float
@@ -162,10 +162,10 @@ def bandwidth(
     points: Sequence[Point], counts: Counts | None = None, with_updates: bool = False, allocated: float | None = None
 ) -> Bandwidth:
     """The bandwidth that the points of one level show, one point per pattern. Bytes are counted as given, or else as
-    `counts_of` finds.
+    `counts_of` and `allocated_share` find.
 
-    `with_updates` treats updates in place as streams like the others, which may be the fastest of all. Raises
-    ValueError without a point of a stream.
+    `with_updates`: the other patterns, such as an update in place, count like the streams, and may be the fastest of
+    all. Raises ValueError without a point of a stream.
     """
     if not any(p.pattern in STREAMS for p in points):
         raise ValueError("no stream was measured in this level")
@@ -196,11 +196,11 @@ def bandwidth(
 
 
 FEWER = 0.95
-"""One stream counts as slower than many if it has at most this part of their bandwidth."""
+"""One stream counts as slower than many if it has less than this share of their bandwidth."""
 
 
 NO_SLOWER = 0.9
-"""Stores at this part of a level's bandwidth, or faster, count as being as fast as loads."""
+"""Stores at this share of a level's bandwidth, or faster, count as being as fast as loads."""
 
 
 def stores_per_s(width: Bandwidth) -> float | None:
@@ -257,12 +257,12 @@ store one.
 """
 
 SEEN = 0.03
-"""Stored lines have rates of their own if these change the time of a stream by more than this part."""
+"""Stored lines have rates of their own if a copy or triad exceeds the time of its transfers by more than this share."""
 
 
 def written_rates(width: Bandwidth) -> tuple[float | None, float | None]:
-    """(rate of stored lines, rate at which loaded lines add to it); the second is None if the first alone holds, as
-    `written_per_s` finds it; both are None if the transfers alone explain the streams.
+    """(rate of stored lines, rate at which loaded lines add to their time); the second is None if the first alone
+    holds, as `written_per_s` finds it; both are None if the transfers alone explain the streams.
 
     A copy and an update in place take equally long if a line whose first access is a store is loaded first: each
     loads two lines and stores one. A triad loads one more, so its extra time is that of a loaded line beside a stored

@@ -35,7 +35,7 @@ def working_sets(cpu: Cpu, cores: int, per_octave: int) -> list[int]:
 
 
 def _on_ordinary_pages(length: int) -> Any:
-    """An array of so many numbers in f64 on pages of the usual size."""
+    """An array of `length` numbers in f64 on pages of the usual size."""
     import numpy as np
 
     memory = mmap.mmap(-1, 8 * length)
@@ -47,8 +47,8 @@ def _on_ordinary_pages(length: int) -> Any:
 class Buffers:
     """One block of random numbers for each core, from which working sets are cut.
 
-    A block has large pages, if the system has any for programs, as arrays of numpy from 4 MiB on have them. With
-    `ordinary` pages it is like several short arrays: addresses take longer to find, and pages share sets by chance.
+    A block has large pages, if the system has any for programs, like numpy's arrays of 4 MiB and more. With `ordinary`
+    pages it is like several short arrays: addresses take longer to find, and pages share sets by chance.
     """
 
     def __init__(self, size_bytes: int, cores: int, *, ordinary: bool = False) -> None:
@@ -81,7 +81,7 @@ def run_sweep(
     *,
     patterns: Sequence[Pattern] = PATTERNS,
 ) -> Sweep:
-    """These patterns over all working sets; core k of the team streams through its own block."""
+    """The patterns over all working sets; each core of the team streams through its own block."""
     points = []
     who = "one core" if len(team) == 1 else f"{len(team)} cores"
     total, done = float(sum(s + (1 << 22) for s in sizes) * len(patterns)), 0.0

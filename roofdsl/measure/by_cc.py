@@ -19,9 +19,9 @@ from roofdsl.measure.timing import usable_cores
 
 
 def c_runner(kernel: Kernel, variant: str, math: Math = "relaxed", threads: int | None = None) -> Runner:
-    """The variants `loops` and `parallel` (OpenMP), the latter on `threads` threads.
+    """The variants `loops`, `grouped` and `parallel` (OpenMP), the last one on `threads` threads.
 
-    Raises CommandError if there is no compiler or it fails.
+    Raises CommandError if the kernel does not have the variant, or if there is no compiler or it fails.
     """
     generated = generate_for(kernel, "c", variant)
     compiler = find_compiler(WITHOUT)
@@ -44,7 +44,7 @@ def c_runner(kernel: Kernel, variant: str, math: Math = "relaxed", threads: int 
 
 
 _OPENMP = ("omp_get_max_threads", "omp_set_num_threads")
-"""A function of OpenMP's library, which the compiler links."""
+"""Functions of OpenMP's library, which the compiler links."""
 
 
 class _Complex128(ctypes.Structure):

@@ -22,9 +22,9 @@ Value = Callable[[Argument, Mapping[str, NDArray[Any]], Mapping[str, int]], Any]
 
 
 def numba_runner(kernel: Kernel, variant: str, math: Math = "relaxed", threads: int | None = None) -> Runner:
-    """The variants `loops` and `parallel`, the latter on `threads` threads.
+    """The variants `loops`, `grouped` and `parallel`, the last one on `threads` threads.
 
-    Raises CommandError if the kernel has no parallel loop.
+    Raises CommandError if the kernel does not have the variant.
     """
     generated = generate_for(kernel, "python", variant, math)
     function = load_python(generated)

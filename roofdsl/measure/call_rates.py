@@ -57,11 +57,13 @@ def loop(a, b):
 
 
 def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> tuple[list[Instruction], int | None]:
-    """The functions of Python's `math` among those of the language, by type; cycle_ns: the length of a clock cycle.
+    """The calls of those special functions of the language that Python's `math` has, by type; cycle_ns: the length of a
+    clock cycle.
 
     The second result is the number of calls that a core learns, from the function for which the shortest and the
     longest loop differ most: the most calls in a loop whose calls take at most the mean of both. It is None if they
-    hardly differ. Arguments are random numbers between -1 and 1, like those with which kernels are measured.
+    hardly differ. Arguments are random numbers between -1 and 1 (or 0 and 1, where only these are allowed), like those
+    with which kernels are measured.
     """
     import math
 
@@ -97,7 +99,7 @@ def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> tupl
 
 
 def _arguments(name: str, dtype: Any) -> Any:
-    """Random numbers for the longest loop, for which the function is defined."""
+    """Random numbers for the longest loop, at which the function is defined."""
     import numpy as np
 
     numbers = np.random.default_rng(3).uniform(-1, 1, LENGTHS[-1])

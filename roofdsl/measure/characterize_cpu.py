@@ -82,7 +82,7 @@ def characterize_cpu(
     """Measure the usable cores, or the first `cores` of them, in one to three minutes (`quick`: about one).
 
     energy: also read powers, which takes half a minute more; the notes say if that is not possible. Raises ValueError
-    if there are fewer cores.
+    for a number of cores that cannot be used.
     """
     usable = usable_cores()
     if cores is not None and not 1 <= cores <= len(usable):
@@ -174,7 +174,7 @@ def _random(levels: Sequence[Level], block: Any, quick: bool) -> Mapping[str, Ra
 
 
 def _call_s() -> float:
-    """Seconds for an empty call of a compiled function with three arrays.
+    """Seconds for an empty call of a compiled function with three arrays and a number.
 
     It is the lowest median of several rounds: a launch time above that of real calls would not be a bound.
     """

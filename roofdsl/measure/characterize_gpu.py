@@ -35,7 +35,7 @@ Progress = Callable[[float, str], None]
 
 BLOCKS_PER_UNIT = 8
 SMALLEST = 1 << 20
-"""The smallest working set of all multiprocessors together: a little more than 16 bytes for each of their threads."""
+"""The bytes of the smallest working set of all multiprocessors together."""
 
 _TENSOR = (
     ("f16", "f16", types_of("f16", "f32", "default")),
@@ -189,7 +189,9 @@ def _tensor(device: Driver, type_name: str, stored: str, types: Types, *, n: int
 
 
 def gpu_working_sets(l2_bytes: int, memory_bytes: int, per_octave: int) -> list[int]:
-    """Bytes of all multiprocessors together: from 1 MiB to 16 times the L2 cache, but at least 1 GiB."""
+    """Bytes of all multiprocessors together: from 1 MiB to 16 times the L2 cache or 1 GiB, whichever is more, but not
+    more than a quarter of the memory.
+    """
     most = min(max(16 * l2_bytes, 1 << 30), memory_bytes // 4)
     sizes, k = [], 0
     while (size := round(SMALLEST * 2 ** (k / per_octave))) <= most:
@@ -237,8 +239,8 @@ def _stream(  # noqa: PLR0917
 
 
 def find_gpu_levels(about: dict[str, Any], sweep: Sweep, notes: list[str]) -> tuple[GpuLevel, ...]:
-    """The L2 cache and the memory: the cache at working sets up to half its size, the memory from four times its size
-    on.
+    """The L2 cache and the memory: the cache at working sets up to half its size, the memory at those of at least four
+    times its size.
     """
     l2 = ReportedCache(2, int(about["l2_bytes"]), None, None, 1)
     seen = plateaus(*sweep.fastest())

@@ -108,7 +108,7 @@ def _clock(info: str) -> int | None:
 
 
 def _caches(root: Path) -> tuple[ReportedCache, ...]:
-    """The caches of all usable cores that hold data; equal ones that serve the same cores are one copy."""
+    """The data and unified caches of all usable cores; equal ones that serve the same cores are one copy."""
     sharing: dict[tuple[int, int, int | None, int | None], set[str]] = {}
     for core in usable_cores():
         for index in sorted((root / f"sys/devices/system/cpu/cpu{core}/cache").glob("index*")):

@@ -2,7 +2,7 @@
 
 RAPL (running average power limit) counts the energy of each processor package, and of its memory if the processor
 measures that, in microjoules, about a thousand times a second; Linux shows it under /sys/class/powercap. NVML counts
-the energy of a whole card in millijoules. Both count everything that the package or the card does in that time.
+the energy of a whole card in millijoules. Both count everything that the package or the card does, for all programs.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def read_energy(
     how many.
 
     call_s: the seconds of one. prepare: runs before each burst, and is not counted. single: every call must be prepared
-    for. Raises NoCounter if the counter stands still or a call is too short for it.
+    for. Raises NoCounter if the counter fails or stands still, or if a single call is too short for it.
     """
     if single and call_s < SHORTEST_S:
         raise NoCounter(f"a single call takes {1000 * call_s:.2g} ms, too short for an energy counter")

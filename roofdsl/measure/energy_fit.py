@@ -45,8 +45,9 @@ class EnergyFit:
 def fit_power(points: Sequence[PowerPoint]) -> EnergyFit:
     """The law that fits these points best: the least sum of squares of the errors in watts.
 
-    No energy is negative: the most negative one is set to 0 and the others are fitted again, until none is negative.
-    Raises ValueError for fewer points than unknowns, and if the rates do not differ enough to tell the unknowns apart.
+    P0 and the energies are not negative: the most negative one is set to 0 and the others are fitted again, until none
+    is negative. Raises ValueError for fewer points than unknowns, for a rate that is 0 at all points, and if the rates
+    do not differ enough to tell the unknowns apart.
     """
     import numpy as np
 

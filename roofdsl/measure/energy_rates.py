@@ -1,6 +1,6 @@
 """The energies of this processor: powers of loops of several intensities in every level, and the law that fits them.
 
-Each loop streams through a working set on all cores and does some fused multiply-adds with every element. Its bytes
+Each loop streams through a working set on all cores and does PAIRS fused multiply-adds with every element. Its bytes
 cross the boundaries of all levels up to the one that holds the working set.
 """
 

@@ -157,7 +157,9 @@ def device_runner(driver: Driver, code: GpuCode) -> Callable[[dict[str, NDArray[
 
 
 def copies_of(size: int, l2_bytes: int) -> int:
-    """The number of copies of the arrays to use in turn, so that none is still in the L2 cache when its turn comes."""
+    """The number of copies of the arrays to use in turn, so that none is still in the L2 cache when its turn comes; at
+    most _COPIES.
+    """
     if size >= 2 * l2_bytes or size == 0:
         return 1
     return min(_COPIES, ceil(2 * l2_bytes / size) + 1)

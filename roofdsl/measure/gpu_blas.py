@@ -59,7 +59,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class Gemm:
-    """target = alpha op(first) op(second) + beta target, in columns: `m` rows, `n` columns, sums of `k` products."""
+    """target = alpha op(first) op(second) + beta target, column-major: `m` rows, `n` columns, sums of `k` products."""
 
     first: Matrix
     second: Matrix
@@ -74,7 +74,7 @@ class Gemm:
 def gemm_of(a: Any, b: Any, c: Any) -> Gemm:
     """The product c = a b of views (batch, rows, columns) or (rows, columns) on numpy's or cupy's arrays.
 
-    Raises CommandError if a matrix is in neither order.
+    Raises CommandError if a matrix is neither row-major nor column-major.
     """
     rows, summed = a.shape[-2:]
     columns = b.shape[-1]
@@ -104,7 +104,7 @@ def _matrix(x: Any) -> Matrix:
 
 @dataclass(frozen=True)
 class Gemv:
-    """y = alpha op(matrix) x + beta y; `m` rows and `n` columns of the matrix as it is in memory, in columns."""
+    """y = alpha op(matrix) x + beta y; `m` rows and `n` columns of the matrix in memory, read as column-major."""
 
     matrix: Matrix
     m: int

@@ -23,7 +23,7 @@ MATH_MODES = ("default", "tf32", "pedantic")
 
 
 class Driver(Protocol):
-    """The operations of a GPU. Arrays on the device are opaque except for `library`, which takes views of them."""
+    """The operations of a GPU. Arrays on the device are opaque to callers, except that they take views of them."""
 
     def describe(self) -> dict[str, Any]:
         """Plain values for a result file: name, compute capability, memory, L2 cache, multiprocessors, clocks."""
@@ -80,7 +80,7 @@ class Driver(Protocol):
         ...
 
     def without_pool(self) -> None:
-        """From now on, every array gets its own memory, as a checker of accesses needs it."""
+        """From now on, every array gets its own memory, which a checker of accesses needs."""
         ...
 
     def library(self, math_mode: str) -> AbstractContextManager[Any]:
@@ -112,7 +112,7 @@ def _multiprocessor(attributes: Any, capability: str) -> dict[str, int] | None:
     held = {name: int(attributes.get(known, 0)) for name, known in _HELD.items()}
     if not warp or not threads or not all(held.values()):
         return None
-    schedulers = 2 if capability == "60" else 4  # CUDA's programming guide: of every capability from 5.0 on
+    schedulers = 2 if capability == "60" else 4  # CUDA's programming guide: 4 on all others since 5.0
     return {"warp": warp, "warps": threads // warp, **held, "schedulers": schedulers}
 
 

@@ -17,9 +17,11 @@ _VECTORS = ("f32", "f64", "c64", "c128")
 
 
 def library_code(kernel: Kernel, math_mode: str, driver: Driver) -> GpuCode:
-    """One call of cuBLAS, which adds to the target itself, for the kernels that library_kernels.recognize knows.
+    """One call of cuBLAS, which adds to the target itself, for the kernels that library_kernels.recognize knows. (For a
+    dot product, cupy adds.)
 
-    Raises CommandError for others, and for a dot product in a reduced type, for which cupy has no call.
+    Raises CommandError for others, for scaled additions, and for dot products in f16 or bf16: cupy has no call for
+    these.
     """
     found = recognize(kernel, GPU_TYPES)
     operand, target = found.operands[0].array.type.name, found.target.array.type.name

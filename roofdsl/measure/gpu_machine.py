@@ -57,13 +57,13 @@ def gpu_machine_text(found: GpuCharacterization, name: str | None = None) -> str
 
 
 MOST_ERROR = 0.1
-"""Of a law of the bandwidth by occupancy: one that fits worse is not stated."""
+"""The largest error of a law of the bandwidth by occupancy that is stated."""
 
 _DIRECTIONS = {"load": "read", "copy": "mixed"}
 
 
 def _probed(found: GpuCharacterization) -> Iterator[str]:
-    """Comments on results for which the language has no line; empty if the size of the first cache is unknown."""
+    """Comments on results for which the language has no line."""
     p = found.probes
     shared, l1 = show_bandwidth(p.shared.per_s), show_bandwidth(p.l1.per_s)
     yield f"# Shared memory: {shared} (spread {p.shared.spread:.0%}); L1: {l1} read (spread {p.l1.spread:.0%})."
@@ -89,13 +89,13 @@ def _sustained(found: GpuCharacterization) -> Iterator[str]:
 
 
 def gpu_machine_name(found: GpuCharacterization) -> str:
-    """`nvidia_h200`."""
+    """`nvidia_h200_measured`, from the device's name."""
     stem = re.sub(r"[^a-z0-9]+", "_", found.name.lower()).strip("_") or "gpu"
     return f"{'' if stem[0].isalpha() else 'gpu_'}{stem}_measured"
 
 
 def _stated(found: GpuCharacterization) -> Iterator[GpuPeak]:
-    """The peaks that the language can state: the faster one of additions and multiplications."""
+    """The peaks that the language can state; of additions and multiplications, the faster one."""
     for peak in found.peaks:
         if peak.cls == "add":
             mul = next((p for p in found.peaks if (p.type, p.cls) == (peak.type, "mul")), peak)

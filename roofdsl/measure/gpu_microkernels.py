@@ -134,7 +134,9 @@ def stream_function(pattern: Pattern) -> str:
 
 
 def stream_source() -> str:
-    """Functions `(a, b, c, n, q, passes, out)` of all patterns over n elements of 16 bytes; some use fewer arrays."""
+    """Functions `(a, b, c, n, q, passes, out)` of all patterns over n elements of 16 bytes; some use fewer arrays. And
+    `nothing`, an empty one.
+    """
     head = [
         "__device__ static inline void load(const double2 *p, double &x, double &y)",
         '{ asm volatile("ld.global.cg.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "l"(p)); }',

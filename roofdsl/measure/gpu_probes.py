@@ -18,13 +18,13 @@ SHARED_BYTES = 16 << 10
 THREADS = 512
 _LINE = 128
 _STEPS = 4096
-"""The loads of a chain in one launch."""
+"""The loads of a chain in the shorter of two launches; the longer one makes three times as many."""
 
 OCCUPANCIES = ((64, 1), (128, 1), (256, 1), (512, 1), (1024, 1), (1024, 2))
 """(threads of a block, blocks of a multiprocessor)"""
 
 ROUND_BYTES = {"load": 16, "copy": 32}
-"""What a thread loads and stores before it waits."""
+"""The bytes that a thread loads and stores before it waits."""
 
 SOURCE = f"""
 __device__ static inline void cached(const double2 *p, double &x, double &y)
@@ -175,7 +175,7 @@ def probe(device: Driver, about: dict[str, Any], samples: int, rate_of: RateOf, 
 
 
 def _latency(device: Driver, function: Any, size: int, samples: int) -> float:
-    """Seconds of one of many dependent loads, each from another line of `size` bytes, in random order."""
+    """Seconds of one of many dependent loads, each from a different line of `size` bytes, in random order."""
     import numpy as np
 
     lines = max(2, size // _LINE)

@@ -11,10 +11,10 @@ from roofdsl.measure.gpu_driver import Call, Driver
 from roofdsl.measure.timing import LEAST_REPEATS, MOST, ClockFault, Plan, Times, is_time, median
 
 _LONGEST_SAMPLE = 2000
-"""Executions in a sample: with more, launches would wait in the queue, and the host would be timed."""
+"""The most executions in a sample: with more, launches would wait in the queue, and the host would be timed."""
 
 _MOST_NODES = 20_000
-"""Launches in a graph: one with more takes long to build."""
+"""The most launches in a graph: one with more takes long to build."""
 
 PER_LAUNCH_S = 100e-6
 """An execution whose launches take less on average goes into a graph. The host needs a few microseconds to start a

@@ -23,10 +23,10 @@ LEAST_CONTRAST = 1.25
 """The cache must deliver at least this many times the rate of memory."""
 
 LEAST = 3
-"""The number of estimates needed."""
+"""The number of estimates needed; with fewer, only the ends of the curve's slope count."""
 
 WHOLE = 0.8
-"""From this part of the reported size on, the core counts as having the cache to itself."""
+"""A core that keeps at least this share of the reported size counts as having the cache to itself."""
 
 UNIT = 1 << 20
 """The result is rounded to a multiple of this many bytes."""

@@ -68,11 +68,12 @@ class Bench:
         self.before[name] = (*self.setup, *before)
 
     def compare(self, name: str, other: str) -> None:
-        """Makes the result for a loop the number of times that it takes as long as `other`, whose rounds are alike."""
+        """Makes the result for a loop its time as a multiple of that of `other`, whose rounds are like its own."""
         self.compared[name] = other
 
     def measure(self, tell: Callable[[float, str], None]) -> dict[str, float]:
-        """Cycles of one round of each loop; `shared` counts those that were never measured on a core of their own.
+        """Cycles of one round of each loop (a multiple for those of `compare`); `shared` counts those that were never
+        measured on a core of their own.
 
         All loops are measured EVERY times, seconds apart. Of the readings with a fast clock, which need hardly any
         correction, the one with the fewest cycles counts, since others on the core only make a loop slower. Loops that
@@ -116,7 +117,7 @@ def best_fit(tried: Iterable[Tried], time: Callable[[Mixture, Tried], float], ti
 
 
 def rounded(cycles: float) -> Fraction:
-    """The value rounded to hundredths, or to a half or whole cycle that is within two percent."""
+    """The value rounded to hundredths, or to a whole, half or third of a cycle that is within two percent."""
     for whole in (round(cycles), round(2 * cycles) / 2, round(3 * cycles) / 3):
         if whole and abs(cycles / whole - 1) < 0.02:
             return Fraction(round(1000 * whole), 1000)

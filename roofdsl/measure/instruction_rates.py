@@ -59,7 +59,8 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
 
 
 def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
-    """The classes whose pairs are measured: those of f64, i32 and i16 at one width, and moves from general registers.
+    """The classes whose pairs are measured: those of f64, i32 and i16 at one width, conversions from f32, and moves
+    from general registers.
 
     Scalars are measured with the 128-bit classes.
     """

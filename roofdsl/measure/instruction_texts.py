@@ -1,6 +1,7 @@
 """The instructions with which a core is measured: one or two of each class, at every width, in AT&T syntax.
 
-A template names registers by letters: {d} is written, {a} and {b} are read, {h} is the lower half of {a}'s register.
+A template names registers by letters: {d} is written, {a} and {b} are read, {h} is the lower half of {a}'s register. In
+chains, {c} is both read and written; {e} is its lower half.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ LOADS = {32: "movss", 64: "movsd", 128: "movupd", 256: "movupd", 512: "movupd"}
 class Template(Record):
     """One class at one width.
 
-    `chain`: instructions each of which needs the result of the previous one, and how many of the class they are; empty
-    if latency is measured otherwise. needs: the required features of the processor.
+    chain: instructions each of which needs the result of the previous one; empty if latency is measured otherwise.
+    links: how many instructions of the class they count as. needs: the feature that the processor must have.
     """
 
     cls: str

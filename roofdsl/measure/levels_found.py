@@ -60,7 +60,7 @@ def find_levels(
     curve alone. Also notes for people. Raises ValueError for an empty sweep.
 
     again: further sweeps of one core, and of all, around the end of the last cache. ordinary: sweeps of the caches on
-    ordinary pages, which show the typical rates; without them, the others show these.
+    ordinary pages, which show the typical rates; without them, the other sweeps do.
     """
     seen = seen_plateaus(alone)
     notes = []

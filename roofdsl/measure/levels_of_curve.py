@@ -16,7 +16,7 @@ FLAT = 0.08
 """The rate of a plateau falls by at most this part from its first point to its last."""
 
 STEP = 0.88
-"""The slower of two neighboring plateaus has at most this part of the faster one's rate; otherwise they are one."""
+"""The slower of two neighboring plateaus has at most this share of the faster one's rate; otherwise they are one."""
 
 LEAST_OCTAVES = 1.9
 """The least width of a plateau, in factors of two; anything narrower is the slope between two plateaus."""
@@ -65,7 +65,7 @@ def envelope(rates: Sequence[float]) -> list[float]:
 def plateaus(sizes: Sequence[int], rates: Sequence[float]) -> tuple[Plateau, ...]:
     """The levels of a curve: working sets in bytes, ascending, and the bytes per second of each.
 
-    Raises ValueError if the two have different lengths or the sizes do not ascend.
+    Raises ValueError if the two have different lengths, are empty, or the sizes do not ascend.
     """
     if len(sizes) != len(rates) or not sizes or any(a >= b for a, b in pairwise(sizes)):
         raise ValueError("a curve is of ascending sizes with one rate each")

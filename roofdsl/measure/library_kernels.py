@@ -36,8 +36,8 @@ class Operand:
 class Contraction:
     """target (+)= product of `scalars` and one or two operands, over the ranges of the loop variables.
 
-    accumulate: whether the target's previous value is added; otherwise it starts from zero. kind: dot, gemv, gemm,
-    batched gemm, outer product or axpy. batch, rows, columns, summed: the loop variables of both operands and the
+    accumulate: whether the target's previous value is added; otherwise it starts from zero. kind: dot, gemv or gemm,
+    each of them also batched, or axpy. batch, rows, columns, summed: the loop variables of both operands and the
     target, of the first and the target, of the second and the target, and of both operands alone.
     """
 
@@ -91,7 +91,7 @@ def _none(kernel: Kernel, why: str) -> CommandError:
 
 
 def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) -> tuple[Operand, Expr, bool]:
-    """(target, added value, True), for `T += e` and `T = T + e`."""
+    """(target, added value, True), for `T += e` and `T = T + e`. Raises CommandError for others."""
     statement = placed.statement
     assert isinstance(statement, Assign)
     target = statement.target
@@ -147,7 +147,7 @@ def _factors(kernel: Kernel, e: Expr, lets: Mapping[str, Expr]) -> tuple[tuple[O
 
 
 def _check_zero(kernel: Kernel, first: PlacedStatement, main: PlacedStatement, target: Operand) -> None:
-    """Check that `T = 0` runs once for every element of the target before anything is added to it."""
+    """Raise CommandError unless `T = 0` runs once for every element of the target before anything is added to it."""
     statement = first.statement
     assert isinstance(statement, Assign)
     zero = statement.op == "=" and isinstance(statement.value, Number) and statement.value.value == 0
@@ -209,7 +209,7 @@ def _classified(
 
 def matrix_views(found: Contraction, arrays: Mapping[str, Any], params: Mapping[str, int]) -> tuple[Any, Any, Any]:
     """(A, B, T) as views (batch..., rows, summed), (batch..., summed, columns), (batch..., rows, columns). Dimensions
-    that a kernel lacks have size 1, unless it lacks both rows and columns. Works on numpy and cupy arrays alike.
+    that a kernel lacks have size 1. Works on numpy and cupy arrays alike.
     """
     bounds = {v: slice(lo.evaluate(params), hi.evaluate(params)) for v, (lo, hi) in found.ranges.items()}
 

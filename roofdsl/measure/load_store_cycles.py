@@ -78,7 +78,7 @@ def _masked(name: str, bits: int, load: bool, at: int, number: int) -> str:
 
 
 def _masked_loops(bench: Bench, bits: int) -> None:
-    """Masked loads and stores of a processor without mask registers, some of which take many cycles for each."""
+    """Masked loads and stores on processors without mask registers, some of which take many cycles for each."""
     size = bits // 8
     for type_name, name in _MASKED:
         for kind, load in (("load", True), ("store", False)):
@@ -144,7 +144,9 @@ def among_loops(bench: Bench, known: Sequence[Template]) -> None:
 
 
 def _streamed(bits: int, streams: int, operation: str = "") -> list[str]:
-    """A loop over `streams` arrays and one that is stored, unrolled by four; `operation` comes before each store."""
+    """A loop that loads from one array, or from two (`streams`), and stores to the second one, unrolled by four;
+    `operation` comes before each store.
+    """
     size, name = bits // 8, f"v{LOADS[bits]}"
     text = ["xorl %eax, %eax", ".p2align 6", "77:"]
     for s, base in enumerate(("%rdi", "%rcx")[:streams]):
@@ -251,8 +253,8 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
 
 
 def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, float]:
-    """The cycles for which a load and a store occupy their shared resources: the least that explain the mixtures'
-    times.
+    """The cycles for which a load and a store occupy their shared resources: those that best explain the mixtures'
+    times; 0 if the loads or the store alone explain them.
 
     A mixture of n loads with a store takes max(n load, store, n x + y). They are found by search, in steps of a
     fiftieth of a cycle.

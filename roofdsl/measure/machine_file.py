@@ -244,7 +244,7 @@ TYPICAL = 0.97
 
 
 def _besides(found: Characterization, place: int, near: Beside | None, far: Beside | None) -> dict[str, object]:
-    """The rates of hits while lines of the next level, or of farther ones, pass through. For the first cache and the
+    """The rates of hits while lines of the next level, or of farther ones, pass through. For the first cache beside the
     second one, loads in assembly give the rate, which compiled loops of one stream do not reach.
     """
     rates = [None if b is None else b.measured_per_s for b in (near, far)]
@@ -265,7 +265,7 @@ def _energy_per_byte(found: Characterization, level: Level) -> float | None:
 
 def _past_caches(found: Characterization, memory: Level) -> float | None:
     """The rate of stores that bypass the caches, measured on one core and scaled to all, but not above the memory's
-    bandwidth for them.
+    bandwidth or the rate of one core.
     """
     one = None if found.walks is None else found.walks.past_per_s
     if one is None:
@@ -274,7 +274,9 @@ def _past_caches(found: Characterization, memory: Level) -> float | None:
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:
-    """The rates of strided walks, measured on one core and scaled to all, but never above the level's bandwidth."""
+    """The rates of strided walks, measured on one core and scaled to all. Those of loads are limited to the level's
+    bandwidth, or to the rate of one core if that is higher.
+    """
     walks = found.walks
     if walks is None:
         return {}
@@ -311,7 +313,7 @@ def _random(found: Characterization, level: Level) -> dict[str, object]:
 
 
 def _with_pages(found: Characterization) -> CoreFacts:
-    """The core with the number of pages in its TLB."""
+    """The facts with the number of pages in the core's TLB and the cycles of a page walk."""
     assert found.facts is not None
     if found.walks is None or found.walks.pages is None:
         return found.facts

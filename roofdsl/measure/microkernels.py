@@ -57,7 +57,7 @@ INTEGER = {
 
 
 def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
-    """c and d of even and of odd steps, random, such that no accumulator leaves the range of its type.
+    """c and d of even and of odd steps, random, such that no floating-point accumulator leaves the range of its type.
 
     A factor is followed by its inverse and a dividend by itself; sums grow slowly, and c < 1 bounds the rest.
     """
@@ -81,13 +81,14 @@ def operands(name: str, dtype: str) -> tuple[Any, Any, Any, Any]:
 
 
 def largest(dtype: str) -> int:
-    """The bound below which all integers lie that loops begin with."""
+    """The bound for the integers that loops begin with; all of them are smaller."""
     return 100 if dtype == "int8" else 1000
 
 
 def shapes(name: str, integer: bool, brief: bool, size: int = 8) -> tuple[Shape, ...]:
     """The shapes to try for a class on elements of `size` bytes. Several steps between load and store only help if
-    these slow down the loop; integer steps would be regrouped. More elements below 4 bytes fill as many vectors.
+    these slow down the loop; integer steps would be regrouped. Elements of less than 4 bytes get more accumulators,
+    which fill as many vectors as those of 4 bytes.
     """
     wider = max(1, 4 // size)
     every = tuple((wider * lanes, chain) for lanes, chain in (BRIEF_SHAPES if brief else SHAPES))

@@ -37,10 +37,10 @@ SKEW = 0.15
 LEAST = 5
 
 REPRODUCED = 3
-"""This many undisturbed samples count for more than all samples together."""
+"""If at least this many samples are undisturbed, only they count."""
 
 PIECE = 32 << 20
-"""The maximum bytes of a working set, per core, that one sample streams: about a millisecond."""
+"""A sample of a longer working set streams at least this many of its bytes per core, in about a millisecond."""
 
 FULL = Effort(9, 4e-3, 0.25)
 QUICK = Effort(LEAST_REPEATS, 2e-3, 0.1)
@@ -94,7 +94,7 @@ def rate_in_pieces(
 
 
 def watch_of(cores: Sequence[int]) -> Watch:
-    """The watch for all samples of one number: whether the core is calm is only known of a single one."""
+    """The watch for all samples of one number: whether a core is calm is only known if it runs alone."""
     if len(cores) > 1:
         return Switches()
     with pinned(cores):

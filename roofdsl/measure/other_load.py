@@ -62,7 +62,7 @@ def wait_until_calm(
     most_s: float = 5.0, others: Callable[[], Others] = Others, sleep: Callable[[float], object] = time.sleep
 ) -> bool:
     """Waits, a second at a time, until other programs leave the machine alone or `most_s` is over; returns whether they
-    do.
+    do (True if the system does not tell).
     """
     for _ in range(ceil(most_s)):
         meanwhile = others()

@@ -27,7 +27,7 @@ since a core that was shared with another thread during one of the two measureme
 """
 
 FASTER = 1.04
-"""A peak that was at least this many times faster when it was measured again had been disturbed."""
+"""A peak that is at least this many times as fast when it is measured again had been disturbed."""
 
 AGAIN = 2
 """The number of rounds in which doubtful numbers are measured again."""
@@ -52,7 +52,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class Doubt:
-    """A contradiction between some peaks, or a spread that is too large, as a message."""
+    """A contradiction between peaks, or a spread that is too large, as a message."""
 
     keys: tuple[Key, ...]
     why: str
@@ -179,8 +179,8 @@ def confirmed(peaks: Sequence[Peak], again: Callable[[Key], Peak], most_s: float
     """The peaks after each was measured once more, some seconds later, until `most_s` is over.
 
     Another thread on the core slows all samples of a number alike, so they do not spread, and the number may still fit
-    the others. But such a thread rarely stays for a whole characterization. A number that is FASTER the second time
-    counts, and is measured a third time.
+    the others. But such a thread rarely stays for a whole characterization. The faster number counts; if the second one
+    is at least FASTER times the first, a third one is measured.
     """
     found = list(peaks)
     end = time.monotonic() + most_s

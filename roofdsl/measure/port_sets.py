@@ -18,7 +18,7 @@ Sets = dict[str, frozenset[int]]
 
 
 def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: float) -> float:
-    """Cycles for two instructions on the units `a` and one on the units `b`, which take `alone` cycles each."""
+    """Cycles for two instructions on the units `a` and one on `b`, which take `alone_a` and `alone_b` by themselves."""
     work = 2 * alone_a * len(a) + alone_b * len(b)
     return max(2 * alone_a, alone_b, work / len(a | b))
 
@@ -54,7 +54,7 @@ def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
 def _error(
     name: str, tried: frozenset[int], sets: Sets, alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
 ) -> float:
-    """The deviation of a class's pairs with the set tried; sets that need more than a whole unit are ruled out."""
+    """The deviation of a class's pairs with the set tried; sets with less than a cycle of work are ruled out."""
     work = alone[name] * len(tried)
     total = 1e-4 * len(tried) + (10.0 if work < 0.85 else 0.0)  # an instruction is one cycle of work at least
     total += 0.05 * abs(work - round(work))

@@ -35,7 +35,8 @@ def measure_program_cpu(
     left. With `options.cold`, the caches are emptied before every launch, and the time of the program is the sum over
     its launches.
 
-    Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches.
+    Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches or with
+    collectives.
     """
 
     options, say = options or CpuOptions(), tell or (lambda what: None)

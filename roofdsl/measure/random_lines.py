@@ -1,11 +1,11 @@
-"""The rate of randomly accessed lines: independent loads and stores, each of another line, as gathers and scatters make
-them.
+"""The rate of randomly accessed lines: independent loads and stores, each from or to a different line, as gathers and
+scatters make them.
 
 A walk visits every slot of a window once, in an order that looks random, and then goes on to the next window. The
 addresses are computed, not loaded, so that no other data come through the caches. No load waits for another one: the
 rate is that of as many requests at a time as a core can have under way.
 
-A window in a cache is four times as large as the nearer cache, if that fits and the TLB knows its pages. Memory is
+A window in a cache is up to four times as large as the nearer cache: it fits, and the TLB holds its pages. Memory is
 walked through in windows, in passes each of which visits another line of every slot, as in `walk_rates`: hardware
 fetches pairs of lines, and the second line of a pair must not be found in a cache.
 """
@@ -32,8 +32,9 @@ _RUNS = {False: 5, True: 3}
 
 
 class RandomRates(Record):
-    """Bytes per second of one level's randomly accessed lines; stores_per_s: of what updating them adds, None if
-    nothing."""
+    """Bytes per second of one level's randomly accessed lines; stores_per_s: the rate at which updating them adds to
+    the time, None if it adds nothing.
+    """
 
     loads_per_s: float
     stores_per_s: float | None

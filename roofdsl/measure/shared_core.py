@@ -7,7 +7,7 @@ cycle. So two loops detect it: independent instructions, as many as the core can
 additions, which runs at one per cycle either way. The ratio of their times is steady on an unshared core, and 1.4 to 2
 times as high on a shared one. The clock frequency changes both times alike, so it does not matter for their ratio.
 
-The time of the chain alone shows the frequency. A core that has been idle for some milliseconds may run at a third of
+The time of the chain alone shows the frequency. A core that has been idle for a few milliseconds may run at a third of
 its highest frequency, and take a while to reach it again. So nothing here sleeps: a core that waits stays busy.
 """
 
@@ -31,8 +31,8 @@ lower the frequency by less.
 """
 
 STAYS = 5000
-"""A clock that is slow in so many probes in a row, which is ten seconds of waiting, counts as the usual one from then
-on: processors lower it for long when they are hot.
+"""A clock that is slow in more than this many probes in a row (ten seconds of waiting) counts as the usual one from
+then on: processors lower it for long when they are hot.
 """
 
 PART, LEAST = 0.03, 3
@@ -43,7 +43,7 @@ PROBES = 40
 """The number of probes that give the first lowest values."""
 
 LOWER = 0.87
-"""If a lowest value falls to this part of its former value, the core had been shared, or slow, from the start,
+"""If a lowest value falls below this share of its former value, the core had been shared, or slow, from the start,
 unnoticed.
 """
 
@@ -156,7 +156,7 @@ class Pool:
 
 
 class PatientWatch:
-    """Watches the samples of one number on a core, and waits for it before each: by itself, up to PATIENCE_S."""
+    """Watches the samples of a number on a core, and waits for it before each; without a pool, PATIENCE_S in total."""
 
     def __init__(self, core: SharedCore, pool: Pool | None = None) -> None:
         self.core, self.pool = core, pool or Pool(PATIENCE_S)
@@ -244,8 +244,9 @@ def shared_core() -> SharedCore | None:
 
 
 def _probe() -> Probe | None:
-    """The ratio of both loops' times, and the chain's time, each the shortest of three runs of twenty microseconds: a
-    call takes up to two of them, depending on what ran before. Raises ImportError, CommandError.
+    """The ratio of both loops' times, and the chain's time, each the shortest of three runs of twenty microseconds. (A
+    call alone takes up to two microseconds, depending on what ran before.) None if the instructions are unknown. Raises
+    ImportError, CommandError.
     """
     import numpy as np
 

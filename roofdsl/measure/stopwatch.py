@@ -20,10 +20,10 @@ _OFTEN_S, _MOST_RUNS = 5e-3, 30
 """Loops that are shorter than this time over the most runs are run that often."""
 
 _LEAST_PAIRS, _MOST_PAIRS = 5, 99
-"""Two loops are compared in at least and at most so many pairs of runs."""
+"""Two loops are compared in at least and at most this many pairs of runs."""
 
 _STEADY_WITHIN = 0.02
-"""The clock was the same before and after a run if the chains differ by at most this part."""
+"""The clock was the same before and after a run if the chains differ by at most this share."""
 
 _ROOTS, _ROOT_ROUNDS = 20, 25
 _ONE = ("movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm1")

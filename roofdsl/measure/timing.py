@@ -71,8 +71,8 @@ DEFAULT = Plan()
 class Times:
     """Seconds per call, one number for each sample in the order they were taken; each sample made `calls` calls.
 
-    disturbed: the number of samples set aside because a core was taken away or shared during them. If too few others
-    were left, these samples are among `seconds`, too, and `all_disturbed` says so.
+    disturbed: the samples that were set aside, because a core was taken away or shared during them or its clock was
+    slow. If too few others were left, these samples are among `seconds`, too, and `all_disturbed` says so.
     """
 
     seconds: tuple[float, ...]
@@ -271,8 +271,8 @@ def time_laps(
     clock: Clock,
     watch: Watch | None = None,
 ) -> list[list[float]]:
-    """Samples of `executions` executions each: for each call, the seconds of all its launches in one execution,
-    including one reading of the clock. Samples that were disturbed, as `watch` says, are left out if enough others
+    """Samples of `executions` executions each: for each call, the seconds of all its launches in one execution, with
+    one reading of the clock for each. Samples that were disturbed, as `watch` says, are left out if enough others
     remain. Raises ClockFault like `time_calls`.
     """
     watch = watch or Switches()

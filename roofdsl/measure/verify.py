@@ -19,7 +19,7 @@ Run = Callable[[dict[str, NDArray[Any]], Mapping[str, int]], None]
 AGAINST = "numpy in higher precision, the kernel as written"
 
 BUDGET_S, SMALLEST_BUDGET_S = 1.5, 20.0
-"""Seconds that the reference may take; and those at the smallest sizes, below which nothing could be verified."""
+"""Seconds that the reference may take, and those at the smallest sizes, without which nothing could be verified."""
 
 MOST_ACCESSES = 3600 * 10**12
 """The most array accesses of one measured execution: more than any processor or GPU makes in an hour."""

@@ -17,13 +17,15 @@ STRIDE = 8 * LINE
 """Bytes from line to line of a walk: an eighth of the sets, so an eighth of a cache holds them."""
 
 KNOWN_PAGES = 4 << 20
-"""The most bytes that walks inside a cache span: beyond that, finding the addresses of pages would take time."""
+"""The most bytes that walks inside a cache span, unless twice the nearer cache is more: beyond that, finding the
+addresses of pages would take time.
+"""
 
 MEMORY = 512 << 20
 """The bytes of memory that are walked through, or twice the last cache if that is more."""
 
 FARTHEST = 1 << 31
-"""Distances from this one on do not fit into an instruction."""
+"""Distances of at least this many bytes do not fit into an instruction."""
 
 PAGES = (256, 512, 1024, 1536, 2048, 3072, 4096, 8192)
 """The numbers of pages that are walked over, with one line of each."""
@@ -185,8 +187,8 @@ def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apar
 
 class Plan(Record):
     """What is walked: `walks` at a stride, streams of `near` and `behind` bytes, one line in each of `pages`, `odd`
-    walks through all sets, and `stored` and `loaded` lines of one set, `apart` bytes apart; no such lines if the
-    cache's ways are unknown or few. `past` is the walk in memory, whose lines are stored past the caches too.
+    walks through all sets, and `stored` and `loaded` lines of one set, `apart` bytes apart; no such lines if the first
+    cache's `ways` are unknown (0) or few. `past` is the walk in memory, whose lines are stored past the caches too.
     """
 
     walks: Sequence[Span]

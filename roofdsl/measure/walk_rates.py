@@ -31,8 +31,8 @@ BESIDE = 1.05
 _LEAST_LINES = 20_000
 _RUNS = {False: 2, True: 1}
 _PASSES = 3
-"""How often all loops that are timed alone run, one after the other: the clock may be lower for longer than the runs of
-one loop.
+"""How often all loops that are timed alone are run in turn: the clock may be lower for longer than the runs of one
+loop.
 """
 _PART = 8
 """A loop that takes long, since its lines are in memory, is compared with one of at least a _PART-th of as many rounds.

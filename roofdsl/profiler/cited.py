@@ -18,7 +18,7 @@ def cited_files() -> dict[str, Path]:
 
 
 def holds_points(text: str) -> bool:
-    """Whether `text` is a citation or a document of points, even a damaged one; results of `measure` are not."""
+    """Whether `text` names a document of points, even a damaged one, or is no file and can only name a citation."""
     if "/" not in text and not text.endswith(".json") and not Path(text).is_file():
         return True
     try:

@@ -70,7 +70,7 @@ class MeasuredPoint:
 
     @property
     def fma_fraction(self) -> float | None:
-        """alpha: fused pairs over all instructions (equation 6 there); None if some are of unknown kind."""
+        """alpha: fused pairs over all instructions (equation 6 there); None if none or some are of unknown kind."""
         if self.work is None or any(w.other for w in self.work):
             return None
         pairs = sum(w.pairs for w in self.work)

@@ -19,7 +19,7 @@ from roofdsl.validate.compare import Comparison
 from roofdsl.validate.rank_test import larger_p, least_p
 
 LEVEL = 0.01
-"""How probable a false alarm may be, of all runs of a comparison together."""
+"""How probable a false alarm may be, in all runs of a comparison together."""
 
 _LARGEST_FILE = 64 << 20
 _VALIDATION = "roofdsl.validate/1"
@@ -29,7 +29,7 @@ Verdict = Literal["slower than its baseline", "not slower", "inconclusive", "not
 
 @dataclass(frozen=True)
 class Baseline:
-    """The measurements of a file; where it is a document of `validate --json`, with the predictions beside them."""
+    """The measurements of a file; if it is a document of `validate --json`, with the predictions in it."""
 
     path: str
     measurements: tuple[Measurement, ...]

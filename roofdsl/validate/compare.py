@@ -34,7 +34,7 @@ class Limits:
     margin: float = 0.05
 
     def verdict(self, ratio: float, bound_ratio: float | None = None) -> Verdict:
-        """The verdict on a ratio to the expected performance, and one to the bound's where that is another."""
+        """The verdict on a ratio to the expected performance, and on the ratio to the bound's if that differs."""
         if (ratio if bound_ratio is None else bound_ratio) > 1 + self.margin:
             return "above the roof"
         if bound_ratio is not None and ratio * (1 - self.tolerance) > 1:
@@ -136,7 +136,7 @@ class Comparison:
 
     @property
     def largest_cause(self) -> Cause | None:
-        """What keeps the code most from the bound, as expected; None without an expected time, or without causes."""
+        """The largest cause of the expected distance from the bound; None without an expected time or causes."""
         return None if self.prediction.expected is None else next(iter(self.prediction.expected.causes), None)
 
 

@@ -68,7 +68,7 @@ class PointCheck:
 
     @property
     def ratio(self) -> float | None:
-        """Measured over predicted performance, as `compare.Comparison.ratio`."""
+        """Measured performance over the bound's, as `compare.Comparison.bound_ratio`."""
         return None if not self.measured_s else self.predicted_s / self.measured_s
 
     @property

@@ -12,7 +12,7 @@ from itertools import groupby
 from math import comb, erfc, sqrt
 
 MOST_EXACT = 40
-"""Up to so many times on each side the distribution is counted, if no two are equal."""
+"""The distribution is counted exactly for at most this many times on each side, if no two are equal."""
 
 
 def larger_p(before: Sequence[float], after: Sequence[float]) -> float:

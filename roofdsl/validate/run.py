@@ -51,10 +51,10 @@ class How:
     """How runs are measured.
 
     cold: whether the caches are emptied before each sample. Otherwise a launch finds the data that the one before it
-    left, and the prediction takes that into account. On a GPU buffers rotate, so that every launch starts cold.
-    budget_s: an approximate limit on the seconds of samples for each run. math: what the compiler of CPU code may do;
-    math_mode: that of a GPU library. energy: whether to read the energy of a call as well. clock_hz: the clock that the
-    machine states, which a core should reach while it is timed.
+    left, and the prediction takes that into account. On a GPU small arrays rotate through copies, so that launches on
+    them start cold. budget_s: an approximate limit on the seconds of samples for each run. math: what the compiler of
+    CPU code may do; math_mode: that of a GPU library. energy: whether to read the energy of a call as well. clock_hz:
+    the clock that the machine states, which a core should reach while it is timed.
     """
 
     backend: Backend = "cpu"
@@ -218,8 +218,9 @@ def _code(measured: Measurement) -> Code:
 
 
 def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> str | None:
-    """Matrix units, where a library multiplied matrices on a GPU that has them for the types of the kernel: cuBLAS uses
-    them for all its types but f32, and for that in the math mode tf32.
+    """Matrix units if a library multiplied matrices on a GPU that states their rate for the kernel's types; else None.
+
+    cuBLAS uses them for all its types but f32. (It uses them for f32 in the math mode tf32, which is not considered.)
     """
     from roofdsl.counts.work_at import work_at
 
