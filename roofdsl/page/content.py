@@ -33,7 +33,7 @@ from roofdsl.page.count_forms import (
     work_forms,
 )
 from roofdsl.page.expected_times import expected_times
-from roofdsl.page.javascript import function, truth
+from roofdsl.page.forms_in_javascript import function, truth
 from roofdsl.page.line_forms import in_lines
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function

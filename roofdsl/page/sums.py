@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import lcm
 
-from roofdsl.page.javascript import Floors, any_of, fraction, name, parameters
+from roofdsl.page.forms_in_javascript import Floors, any_of, fraction, name, parameters
 from roofdsl.sets.quasi import Atom, Floor, Quasi
 from roofdsl.sets.terms import Definition, Root, Span, Term, Terms
 from roofdsl.sweep.sums import common_denominator, inner_variables

@@ -143,7 +143,7 @@ def _every_access(
     """
     import numpy as np
 
-    from roofdsl.simulate.compiled_hierarchy import run_caches
+    from roofdsl.simulate.general_hierarchy import run_caches
     from roofdsl.simulate.plain_hierarchy import is_plain, run_plain, words_of
     from roofdsl.simulate.walk import RUNNING, STATUS, cursor_of, first_call, tables_of
 
@@ -332,7 +332,7 @@ def _flush(
     import numpy as np
 
     from roofdsl.simulate import replacement
-    from roofdsl.simulate.compiled_hierarchy import STORES
+    from roofdsl.simulate.general_hierarchy import STORES
 
     table, words = sets[0], sets[1]
     kept = np.array(arrays, dtype=np.int64).reshape(-1, 2)

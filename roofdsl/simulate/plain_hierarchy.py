@@ -1,6 +1,6 @@
 """Hierarchies of plain caches, compiled: LRU, write-back, whole lines of one length, no inclusion between levels.
 
-`compiled_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
+`general_hierarchy.py` simulates them too, with the same counts. Without sectors, policies and inclusion, a set is a
 row of words from the newest to the oldest. One pass searches the row for a line, moves it to the front and pushes out
 the last one. A word is a line number above a dirty bit; -1 is an empty place. Words are half as long as in
 `replacement.py`, so that more of a large cache stays near the processor.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roofdsl.simulate.cache_levels import CacheLevel
-from roofdsl.simulate.compiled_hierarchy import HITS, LOADS, MISSES, STORES
+from roofdsl.simulate.general_hierarchy import HITS, LOADS, MISSES, STORES
 from roofdsl.simulate.replacement import DIRTY, FIRST_SLOT, MASK, MOST_SCANNED, SETS, TAG, WAYS
 from roofdsl.simulate.walk import (
     COUNT,

@@ -6,7 +6,7 @@ accesses is stored, and the walk can stop and continue after any iteration.
 
 Each simulator repeats the lines around `advance` and `stays`, for speed. As inlined functions (one for the blocks that
 references touch next, one for continuing by several iterations), they cost up to 38% more processor time in
-`compiled_hierarchy.py`, 5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of
+`general_hierarchy.py`, 5% in `plain_hierarchy.py` and `lru_list.py` and nothing in `stack.py`, depending on which of
 them were shared. The compiler's code for the hot loop depends on how it is written.
 """
 

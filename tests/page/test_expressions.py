@@ -20,7 +20,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.quantities import show_bytes, show_number, show_rate, show_size, show_time
 from roofdsl.page.content import Asked, content_of
 from roofdsl.page.count_forms import of_derivation
-from roofdsl.page.javascript import function, names_of, truth
+from roofdsl.page.forms_in_javascript import function, names_of, truth
 from roofdsl.page.retype import retyped
 from roofdsl.page.sums import MOST_SUMMED, sum_function
 from roofdsl.predict.kernel import Options, predict
