@@ -32,5 +32,5 @@ def unload_ipython_extension(shell: object) -> None:
 
 
 def _extension() -> Any:
-    """The module that implements these functions. It is imported by name: the package itself depends on no part of it."""
+    """The module that implements these functions. It is imported by name: the package itself depends on no part."""
     return import_module("roofdsl.notebook.extension")

@@ -185,7 +185,7 @@ def current() -> Budget | None:
 
 
 def forked(seconds: float) -> None:
-    """In a forked copy of this process, which is stopped by other means: a budget of `seconds`, if the process had one."""
+    """In a forked copy of this process, which is stopped by other means: a budget of `seconds`, if there was one."""
     if _now:
         _now[:] = [Budget(seconds, _now[-1].memory_bytes, whole=True)]
 
@@ -327,7 +327,7 @@ def resident_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """The memory that this process may still take: the smaller of what is left of its budget and what the system has."""
+    """The memory that this process may still take: what is left of its budget, or what the system has if that is less."""
     budget = current()
     left = sys.maxsize if budget is None else budget.memory_bytes - resident_bytes()
     try:

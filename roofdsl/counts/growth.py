@@ -96,7 +96,7 @@ def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = Non
 
 
 def far_sizes(form: Cases, order: Growth, rests: Class) -> dict[str, int]:
-    """Large sizes of a residue class, as close to each other as the class allows, with tile sizes far below the others."""
+    """Large sizes of a residue class, as close together as the class allows, with tile sizes far below the others."""
     return next(_far_points(_names(form), order, rests))
 
 

@@ -100,7 +100,7 @@ class Bounds(NamedTuple):
     needed: tuple[str, ...]
 
     def ends(self, env: Env) -> Interval:
-        """The least first value, and the greatest value before which the loop ends, over the values of the outer loops."""
+        """The least first value, and the greatest value before which the loop ends, over all values of outer loops."""
         start = max(form.interval(env)[0] for form in self.starts)
         return start, min(form.interval(env)[1] for form in self.stops)
 

@@ -93,7 +93,7 @@ class Apart(Record):
 
 
 def apart(kernel: Kernel) -> tuple[Apart, ...]:
-    """The stores past the caches that do not fill lines one after the other, in a kernel with its directives applied."""
+    """The stores past the caches that do not fill line after line, in a kernel with its directives applied."""
     streams = [p for p in statements(kernel.body) if isinstance(p.statement, Assign) and p.statement.stream]
     found = []
     for placed in streams:

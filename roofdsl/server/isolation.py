@@ -80,7 +80,7 @@ class Answer(Record):
         return {"error": self._failure()}
 
     def _failure(self) -> dict[str, Any]:
-        """The error that the command reported as JSON on its last line; otherwise whatever it wrote to standard error."""
+        """The error that the command reported as JSON on its last line; otherwise what it wrote to standard error."""
         try:
             failure = json.loads(self.err.strip().rpartition("\n")[2])
             return {"status": self.status, "message": failure["message"][-4000:], "help": failure["help"]}
