@@ -327,7 +327,7 @@ def resident_bytes() -> int:
 
 
 def available_bytes() -> int:
-    """The memory that this process may still take: what is left of its budget, or what the system has if that is less."""
+    """The memory that this process may still take: what is left of its budget, or less if the system has less."""
     budget = current()
     left = sys.maxsize if budget is None else budget.memory_bytes - resident_bytes()
     try:

@@ -91,7 +91,7 @@ def _common(a: Space, b: Space, dimensions: int) -> int:
 
 
 def _generated(null_spaces: Sequence[Space], dimensions: int) -> set[Space] | None:
-    """The lattice that the null spaces generate, with the whole space, without the zero space. None beyond MOST_SPACES."""
+    """The lattice of the null spaces, with the whole space and without the zero space; None beyond MOST_SPACES."""
     whole = echelon([[int(r == c) for c in range(dimensions)] for r in range(dimensions)])
     found = {whole, *(k for k in null_spaces if k)}
     pending = list(found)

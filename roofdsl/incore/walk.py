@@ -52,7 +52,7 @@ SAMPLE = 4
 
 @dataclass(frozen=True)
 class Walked:
-    """The result: cycles of one launch, the executed work, and the function. walked: how many instructions were walked."""
+    """The result: cycles of one launch, the executed work, and the function. walked: the instructions walked."""
 
     cycles: float
     totals: Totals
