@@ -56,7 +56,7 @@ def is_unsigned(base: str) -> bool:
 
 
 def ctype(node: Any, typedefs: Mapping[str, Any]) -> CType:
-    """The type that the type node of a declaration means; its base is `other` for functions, structures and the like."""
+    """The type that the type node of a declaration means; its base is `other` for functions, structures and others."""
     dims: list[Any] = []
     pointers, restrict, volatile = 0, False, False
     while True:
