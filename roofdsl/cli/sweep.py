@@ -307,9 +307,10 @@ def _variants(file: str, ranges: dict[str, Sequence[int]]) -> tuple[list[Variant
     shaping = [n for n in _constants_of(chosen.checked, name) if n in ranges]
     count = points_of({n: ranges[n] for n in shaping})
     if count > MOST_VARIANTS:
-        verb = "shapes" if len(shaping) == 1 else "shape"
+        shape = "shapes" if len(shaping) == 1 else "shape"
+        what = "program" if chosen.programs else "kernel"
         raise CommandError(
-            f"{' and '.join(shaping)} {verb} {'program' if chosen.programs else 'kernel'} {name}, and {count:,} combinations are too many",
+            f"{' and '.join(shaping)} {shape} {what} {name}, and {count:,} combinations are too many",
             f"at most {MOST_VARIANTS:,}",
         )
     combinations = [dict(zip(shaping, values, strict=True)) for values in product(*(ranges[n] for n in shaping))]

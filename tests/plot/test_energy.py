@@ -95,7 +95,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ("--measured", "mine", "is not of the form LABEL=I@EFFICIENCY"),
         ("--measured", "mine=1@5 W", "is not an efficiency"),
         ("--measured", "mine=x@5 GFLOP/J", "`x` is not an intensity"),
-        ("--measured", "mine=0@5 GFLOP/J", "an intensity is above 0 and below 1e12 operations per byte, and `0` is not"),
+        ("--measured", "mine=0@5 GFLOP/J", "above 0 and below 1e12 operations per byte, and `0` is not"),
         ("--measured", "mine=1e12@5 GFLOP/J", "below 1e12 operations per byte, and `1e12` is not"),
         ("--points", str(tmp_path / "none.csv"), "cannot be read"),
     ):
