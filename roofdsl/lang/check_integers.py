@@ -236,7 +236,7 @@ class Integers:
             fault = a.fault or (None if b.constant else (right.span, f"`{op}` divides by a parameter"))
         elif op == "*":
             both = not a.constant and not b.constant
-            factors = "parameters or loop variables" if a.fixed or b.fixed else "loop variables"
+            factors = "parameters or loop variables" if a.fixed or b.fixed else "two variables"
             fault = a.fault or b.fault or ((node.span, f"this multiplies {factors}") if both else None)
         else:
             fault = a.fault or b.fault
@@ -289,7 +289,7 @@ class Integers:
 
 
 def _advice(reason: str, place: Place) -> str:
-    if reason.endswith("multiplies loop variables"):
+    if reason.endswith("two variables"):
         return _AFFINE
     if "multiplies" in reason and place is SUBSCRIPT:
         return "declare the array with its dimensions and write `A[i, j]` for `A[i*n + j]`, or make the factor `const`"
