@@ -6,9 +6,10 @@ import re
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
-from roofdsl.cli.main import COMMANDS, run
+from roofdsl.cli.main import COMMANDS, cli, run
 from roofdsl.machine.find import GROUPS, shipped, shipped_machines
 
 ROOT = Path(__file__).parents[1]
@@ -51,3 +52,26 @@ def test_documents_name_what_there_is() -> None:
     for kind in ("machines", *GROUPS):
         for path in shipped(kind).values():
             assert f"`{path.name}`" in models, path
+
+
+def test_the_page_of_commands_has_every_option_and_no_other() -> None:
+    """A synopsis, `roofdsl COMMAND ...`, names only options of its command."""
+    page = (ROOT / "docs/commands.md").read_text()
+    known: dict[str, set[str]] = {}
+    todo: list[tuple[str, click.Command]] = [("", cli)]
+    context = click.Context(cli)
+    while todo:
+        name, command = todo.pop()
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        known[name] = {text for option in options for text in option.opts}
+        for option in options:
+            assert any(re.search(rf"(?<![\w-]){text}(?![\w-])", page) for text in option.opts), (name, option.opts)
+        if isinstance(command, click.Group):
+            for each in command.list_commands(context):
+                inner = command.get_command(context, each)
+                assert inner is not None
+                todo.append((f"{name} {each}".strip(), inner))
+    for name, words in re.findall(r"roofdsl ((?:plot |exercise |import )?[\w|-]+)([^\n`#]*(?:\n {8}.*)*)", page):
+        named = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", words))
+        own = known.get(name.partition("|")[0], set())  # `plot energy|power`
+        assert named <= own | known[""] | {"--help"}, (name, named)

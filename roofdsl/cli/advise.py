@@ -102,15 +102,15 @@ def command(
         _require_one(chosen, file, "--plot")
         check_format(Path(plot))
     how = partial(advise, machine=machine, options=options, keep_rounding=keep_rounding, effort_s=effort)
-    found = [_with_bar(how, chosen.checked.kernels[k.name], k, own) for k, own in kernels_of(chosen, settings)]
+    kernels = kernels_of(chosen, settings)
+    found = [_with_bar(how, chosen.checked.kernels[k.name], k, own) for k, own in kernels]
     programs = [
         advise_program(chosen.checked, name, settings, machine, options, keep_rounding=keep_rounding)
         for name in chosen.programs
     ]
     everything = [*found, *(advised for advised, _ in programs)]
     if plot is not None:
-        own = next((lowered for lowered, _ in kernels_of(chosen, settings)), None)
-        _plot(Path(plot), everything[0], machine, own, look)
+        _plot(Path(plot), everything[0], machine, kernels[0][0] if kernels else None, look)
     if apply_number is not None:
         click.echo(_changed(everything[0], apply_number), nl=False)
     elif as_json:

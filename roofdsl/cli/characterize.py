@@ -63,9 +63,9 @@ def characterize(
         check_writable(path)
     if name is not None and not (name.isidentifier() and name.isascii()):
         raise click.BadParameter(f"`{name}` cannot name a machine", param_hint="--name")
-    for text in (output, one_core):
+    for option, text in (("-o", output), ("--one-core", one_core)):
         if text is not None and not text.endswith(".roof"):
-            raise click.BadParameter(f"`{text}` does not end in .roof", param_hint="-o")
+            raise click.BadParameter(f"`{text}` does not end in .roof", param_hint=option)
     if plot is not None:
         check_format(Path(plot))
     if backend == "gpu" and energy:

@@ -26,7 +26,6 @@ from roofdsl.store.atomic import write_whole
 if TYPE_CHECKING:
     from roofdsl.classroom.exercise_file import Exercise
     from roofdsl.classroom.grade_submissions import Grade, Judging
-    from roofdsl.classroom.isolate import Limits
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "list": ("roofdsl.cli.exercise:list_exercises", "List the exercises, unit by unit."),
@@ -344,9 +343,9 @@ def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | 
         lines = [line.strip() for line in roster] if roster is not None else []
     except ValueError:
         raise CommandError("the roster is not UTF-8 text", "save it as UTF-8, a student on each line") from None
-    everyone = [*students, *filter(None, lines)]
-    if not everyone:
+    named = [*students, *filter(None, lines)]
+    if not named:
         raise CommandError("no students are given", "name them, or give --roster FILE")
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["student", "code"])
-    writer.writerows([student, code_of(key, student)] for student in everyone)
+    writer.writerows([student, code_of(key, student)] for student in named)

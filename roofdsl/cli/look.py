@@ -94,8 +94,10 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     if len(parts) != 2 or not (parts[0] and parts[1]):
         raise click.BadParameter(f"`{value}` is not a pair of limits, as in 0.01:100 or 10G:10T", ctx, param)
     low, high = (float(p["digits"]) * _PREFIXES[p["prefix"]] for p in parts if p)
-    if not low < high < 1e30:
+    if not low < high:
         raise click.BadParameter(f"the first limit of `{value}` is not below the second", ctx, param)
+    if high >= 1e30:
+        raise click.BadParameter(f"the second limit of `{value}` must be below 1e30", ctx, param)
     if low and high / low < 1.001:
         raise click.BadParameter(f"the limits `{value}` are too close to each other", ctx, param)
     return low, high

@@ -36,8 +36,6 @@ from roofdsl.tell.sweep import Views, blocks, views_of
 from roofdsl.tell.sweep_files import FORMATS, check_output, json_pieces, to_json, write_table
 
 if TYPE_CHECKING:
-    from roofdsl.sweep.journal import Journal
-    from roofdsl.sweep.point_block import Variant
     from roofdsl.sweep.run import Sweep
     from roofdsl.sweep.single_points import Runner
 
@@ -262,7 +260,6 @@ def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -
 
 
 def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -> tuple[Runner, Journal | None]:
-
     if jobs is not None and scheduler is not None:
         raise click.UsageError("--jobs sets processes on this machine, and --scheduler has its own workers; choose one")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -310,8 +307,10 @@ def _variants(file: str, ranges: dict[str, Sequence[int]]) -> tuple[list[Variant
     shaping = [n for n in _constants_of(chosen.checked, name) if n in ranges]
     count = points_of({n: ranges[n] for n in shaping})
     if count > MOST_VARIANTS:
+        shape = "shapes" if len(shaping) == 1 else "shape"
+        what = "program" if chosen.programs else "kernel"
         raise CommandError(
-            f"{' and '.join(shaping)} shape kernel {name}, and {count:,} combinations are too many",
+            f"{' and '.join(shaping)} {shape} {what} {name}, and {count:,} combinations are too many",
             f"at most {MOST_VARIANTS:,}",
         )
     combinations = [dict(zip(shaping, values, strict=True)) for values in product(*(ranges[n] for n in shaping))]

@@ -21,7 +21,7 @@ from roofdsl.lang.record import Record
 AHEAD = 24.0
 """The cycles by which the predictor may be ahead: a few dozen blocks wait between it and the decoders."""
 
-RETIRED_EARLY = 8
+RETIRED_PER_DISPATCHED = 8
 """In a cycle, this many times as many instructions can retire as are dispatched: retirement is never the limit."""
 
 
@@ -209,7 +209,7 @@ class Clock:
     def _retire(self, step: Step, address: int | None, done: float) -> None:
         """Retires an instruction that is done in this cycle, and gives back the places that it holds in the queues."""
         # In order: an instruction retires after all earlier ones, however early it is done.
-        self.retired = max(self.retired + 1 / (RETIRED_EARLY * self.rates.dispatch), done)
+        self.retired = max(self.retired + 1 / (RETIRED_PER_DISPATCHED * self.rates.dispatch), done)
         for _ in range(step.entries):
             self.ring[self.position] = self.retired
             self.position = (self.position + 1) % len(self.ring)

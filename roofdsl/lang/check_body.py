@@ -8,6 +8,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_integers import AMOUNT, BOUND, CONDITION, Integers
 from roofdsl.lang.check_values import Values
 from roofdsl.lang.findings import Report, did_you_mean
+from roofdsl.lang.format_text import expression
 from roofdsl.lang.layout import MAX_BLOCKS
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.types import ElementType
@@ -79,7 +80,8 @@ class Body:
             return
         if symbol.intent == "in":
             message = f"`{symbol.name}` is declared `in` and cannot be written"
-            help = f"declare it `inout` or `out` on line {symbol.span.line}"
+            intents = "`inout` or `out`" if item.op == "=" else "`inout`"
+            help = f"declare it {intents} on line {symbol.span.line}"
             self.report.error("intent-write", message, item.target.span, help)
         if item.op == "=":
             self.assigned.add(symbol.name)
@@ -152,7 +154,7 @@ class Body:
             self._bound(start, "max")
         self._bound(stop, "min")
         if len(args) == 3:
-            self._step(args[2])
+            self._step(clause, args[2])
         self.scope.define(Symbol(clause.var.text, "loop", clause.var.span))
 
     def _bound(self, bound: tree.Expr, allowed: str) -> None:
@@ -165,20 +167,21 @@ class Body:
         else:
             self.integers.require(bound, BOUND)
 
-    def _step(self, step: tree.Expr) -> None:
+    def _step(self, clause: tree.Clause, step: tree.Expr) -> None:
         inner = step
         while isinstance(inner, tree.Group):
             inner = inner.inner
         shape = self.integers.require(step, BOUND)
         symbol = self.scope.symbols.get(inner.name) if isinstance(inner, tree.Ref) else None
         if shape.value is not None and shape.value <= 0:
-            help = "run the loop forwards and use the subscript `n - 1 - i`" if shape.value < 0 else ""
+            help = _forwards(clause, -shape.value) if shape.value < 0 else ""
             self.report.error(
                 "loop-step", f"a step must be a positive integer, but this one is {shape.value}", step.span, help
             )
         elif not shape.constant and (symbol is None or symbol.kind != "parameter"):
             message = "a step must be a positive integer or a parameter"
-            self.report.error("loop-step", message, step.span, "make the step a parameter of the kernel")
+            help = "make the step a parameter of the kernel" if shape.fixed else ""
+            self.report.error("loop-step", message, step.span, help)
 
     def _if(self, item: tree.If, depth: int) -> None:
         if len(item.branches) > MAX_BLOCKS:
@@ -189,3 +192,14 @@ class Body:
             self.integers.condition(branch.condition, CONDITION)
             self.block(branch.body, depth)
         self.block(item.orelse, depth)
+
+
+def _forwards(clause: tree.Clause, step: int) -> str:
+    """How to write a loop that counts down by `step`."""
+    start, stop = (expression(e) for e in clause.args[:2])
+    if stop in ("0", "-1"):
+        length = f"{start}{' + 1' if stop == '-1' else ''}".replace(" - 1 + 1", "")
+    else:
+        length = f"{start} - {stop if stop.isalnum() else f'({stop})'}"
+    forwards, var = length if step == 1 else f"0, {length}, {step}", clause.var.text
+    return f"run the loop forwards over `range({forwards})`, and write `{start} - {var}` for `{var}`"

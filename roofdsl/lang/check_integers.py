@@ -34,19 +34,24 @@ class Shape(Record):
     """`constant`: made of numbers and `const` parameters; `value` is known if it is made of numbers alone.
 
     `fault` is the smallest part that makes it not affine, with the reason. `degree` is the largest number of variables
-    that are multiplied.
+    that are multiplied. `fixed`: made of numbers and parameters, which may all be `const`.
     """
 
     constant: bool
     value: int | None = None
     fault: tuple[Span, str] | None = None
     degree: int = 0
+    fixed: bool = True
 
 
 UNSURE = Shape(True)
 _A_SIZE = "a size is a parameter: put it in the parentheses after the name of the kernel or program"
 _ONLY_NUMBERS = "a default consists of numbers alone, such as `2**12`"
 _INDICES = "a subscript may read arrays declared with `index(m)`, `in idx: i32[n] index(m)`"
+_CONST = "write a number, or make the parameter a `const` one: `kernel k(n, const s = 2):`"
+_AFFINE = (
+    "affine expressions are sums of variables times numbers, such as `2 * i + j - 1`, with `//` and `%` by numbers"
+)
 _COUNTED = "a count that depends on data is unknown: give its average as a parameter"
 SUBSCRIPT = Place("a subscript", "subscript-affine", instead=_INDICES, reads=True)
 DIMENSION = Place("a dimension", "dimension", False, True, True, True)
@@ -98,7 +103,9 @@ class Integers:
                 return any(shape.value is None for shape in shapes)
             case _:
                 message = f"{place.what} compares integers, but this is a value"
-                self.report.error("condition-value", message, expression.span, "write a comparison, such as `i < n`")
+                example = "n > 4" if place.parameters_only else "i < n"
+                help = f"write a comparison, such as `{example}`"
+                self.report.error("condition-value", message, expression.span, help)
                 return True
 
     def shape(self, expression: tree.Expr, place: Place) -> Shape:
@@ -145,7 +152,7 @@ class Integers:
             message = f"{place.what} may contain only parameters, but `{ref.name}` is a loop variable"
             self.report.error(place.code, message, ref.span)
             return UNSURE
-        return Shape(symbol.kind == "const", degree=1)
+        return Shape(symbol.kind == "const", degree=1, fixed=symbol.kind != "loop")
 
     def _read(self, index: tree.Index, symbol: Symbol) -> Shape:
         """An element of an index array, whose own subscripts are checked like any; its value is not known here."""
@@ -157,7 +164,7 @@ class Integers:
             message = f"`{symbol.name}` has {plural(symbol.rank, 'dimension')} and takes {subscripts}"
             help = f"it is declared on line {symbol.span.line}"
             self.report.error("subscript-count", f"{message}, not {len(index.subscripts)}", index.span, help)
-        return Shape(False, degree=1)
+        return Shape(False, degree=1, fixed=False)
 
     def _data(self, name: str, span: Span, place: Place, kind: str, help: str = "") -> None:
         if place is VALUE:
@@ -222,19 +229,20 @@ class Integers:
                 )
                 return UNSURE
             if not b.constant and not place.any_divisor:
-                help = "write a number, or make the parameter a `const` one: `kernel k(n, const s = 2):`"
+                help = _CONST if b.fixed else _AFFINE
                 message = f"`{op}` in {'a value' if place is VALUE else place.what} divides by an integer constant only"
                 self.report.error("divisor", message, right.span, help)
                 return UNSURE
             fault = a.fault or (None if b.constant else (right.span, f"`{op}` divides by a parameter"))
         elif op == "*":
             both = not a.constant and not b.constant
-            product = (node.span, "this multiplies parameters or loop variables")
-            fault = a.fault or b.fault or (product if both else None)
+            factors = "parameters or loop variables" if a.fixed or b.fixed else "two variables"
+            fault = a.fault or b.fault or ((node.span, f"this multiplies {factors}") if both else None)
         else:
             fault = a.fault or b.fault
         degree = a.degree + b.degree if op == "*" else max(a.degree, b.degree)
-        return self._limited(node, Shape(constant, self._fold(node, op, a.value, b.value), fault, degree))
+        value = self._fold(node, op, a.value, b.value)
+        return self._limited(node, Shape(constant, value, fault, degree, a.fixed and b.fixed))
 
     def _limited(self, node: tree.Binary, shape: Shape) -> Shape:
         if shape.degree <= MAX_EXPONENT:
@@ -265,7 +273,7 @@ class Integers:
         if exponent > 1 and not base.constant:
             fault = fault or (node.span, "this is a power")
         value = None if base.value is None else self._in_range(node, base.value**exponent)
-        return self._limited(node, Shape(base.constant, value, fault, base.degree * exponent))
+        return self._limited(node, Shape(base.constant, value, fault, base.degree * exponent, base.fixed))
 
     def exponent(self, expression: tree.Expr) -> int | None:
         """The value of an exponent; None, and an error, unless it is an integer from 0 to 64."""
@@ -281,10 +289,10 @@ class Integers:
 
 
 def _advice(reason: str, place: Place) -> str:
+    if reason.endswith("two variables"):
+        return _AFFINE
     if "multiplies" in reason and place is SUBSCRIPT:
         return "declare the array with its dimensions and write `A[i, j]` for `A[i*n + j]`, or make the factor `const`"
     if "multiplies" in reason or "divides" in reason:
         return "one factor must be a number or a `const` parameter"
-    return (
-        "affine expressions are sums of variables times numbers, such as `2 * i + j - 1`, with `//` and `%` by numbers"
-    )
+    return _AFFINE

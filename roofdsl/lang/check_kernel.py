@@ -6,6 +6,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.check_body import Body
 from roofdsl.lang.check_integers import ASSUMPTION, DEFAULT, DIMENSION, Integers
 from roofdsl.lang.check_nests import Nests
+from roofdsl.lang.check_values import element_of
 from roofdsl.lang.findings import Report, did_you_mean, listed
 from roofdsl.lang.scope import Scope, Symbol
 from roofdsl.lang.syntax_hints import of_word
@@ -141,7 +142,8 @@ def _integer_fact(fact: tree.DataFact, symbol: Symbol, integers: Integers) -> No
         integers.shape(value, DIMENSION)
     if symbol.type is not None and symbol.type.kind != "int":
         message = f"`assume ... {fact.word}` is about indices, but `{name}` is {symbol.type}"
-        report.error("index-fact", message, fact.array.span, f"declare `{name}` i32 or i64")
+        wanted = "i32 or i64" if symbol.intent == "in" else "`in`, and i32 or i64"
+        report.error("index-fact", message, fact.array.span, f"declare `{name}` {wanted}")
     elif symbol.intent != "in":
         message = f"an index array is `in`: its values are there before the kernel runs, but `{name}` is"
         report.error("index-fact", f"{message} `{symbol.intent}`", fact.array.span, f"declare it `in {name}`")
@@ -174,10 +176,11 @@ def _directives(kernel: tree.Kernel, scope: Scope, report: Report, broken: bool)
                 check_word(name, "unit", UNITS, report)
             case tree.Compute(type_):
                 _once(item, "compute", seen, report)
-                check_word(type_, "compute type", ("tf32",), report)
-                if type_.text == "tf32" and not any(s.type is TYPES["f32"] for s in scope.symbols.values()):
-                    message = "`compute tf32` needs f32 arrays, and this kernel has none"
-                    report.error("word-unknown", message, item.span)
+                if any(s.type is TYPES["f32"] for s in scope.symbols.values()):
+                    check_word(type_, "compute type", ("tf32",), report)
+                else:
+                    message = "`compute` is for kernels of f32 arrays, and this kernel has none"
+                    report.error("word-unknown", message, item.span, "leave it out")
             case tree.Tile() | tree.Order() if scope.indexed:
                 help = "write the loops in the order, and with the tiles, that they are to have"
                 message = "`tile` and `order` need subscripts and bounds that are known before the data"
@@ -230,5 +233,6 @@ def _uses(scope: Scope, body: Body, report: Report, whole: bool) -> None:
             span = update.span if update else symbol.span
             what = "updated" if update else "read"
             message = f"`{symbol.name}` is declared `{symbol.intent}`, but it is {what} without being assigned by `=`"
-            help = f"assign it first, such as `{symbol.name} = 0`, or declare it `{'inout' if update else 'in'}`"
+            target = element_of(symbol) if symbol.kind == "array" else symbol.name
+            help = f"assign it first, such as `{target} = 0`, or declare it `{'inout' if update else 'in'}`"
             report.error("intent-read", message, span, help)

@@ -19,6 +19,8 @@ from roofdsl.lang.units import Kind, UnitError, convert
 Fields = dict[str, Any]
 """Fields of the machine model with their values."""
 
+_PORTS = "name the vector units that execute it, among `p0` to `p3`"
+
 
 def resolve_quantity(quantity: tree.Quantity, kind: Kind, report: Report) -> Fraction:
     """The number in plain units; reports a wrong one and returns 1."""
@@ -215,7 +217,11 @@ class _Resolver:
             attribute = known.get(word)
             if attribute is None:
                 of = f"{'an' if line.keyword == 'instruction' else 'a'} {line.keyword}"
-                help = did_you_mean(word, known, f"{of} has {listed(known, 'and')}")
+                help = (
+                    _PORTS
+                    if word in ("port", "ports") and "p0" in known
+                    else did_you_mean(word, known, f"{of} has {listed(known, 'and')}")
+                )
                 self.report.error("machine-option", f"{of} has no `{word}`", option.span, help)
             elif attribute.field in values:
                 self.report.error("machine-option", f"`{word}` is given twice", option.span, "say it once")
@@ -226,16 +232,23 @@ class _Resolver:
                 elif option.quantity is not None:
                     self.report.error("machine-option", f"`{word}` takes no number", option.span)
             elif option.quantity is None:
-                help = f"write `{word} {attribute.example}`"
+                example = attribute.example
+                if attribute.kind == "operation_energy" and self._counts_integers(line):
+                    example = example.replace("FLOP", "OP")
+                help = f"write `{word} {example}`"
                 self.report.error("machine-option", f"`{word}` needs a number", option.span, help)
             else:
                 values[attribute.field] = self._number(option.quantity, attribute.kind)
         for attribute in known.values():
             if attribute.needed and attribute.field not in values:
-                help = f"begin with `{attribute.word} {attribute.example}`"
+                help = f"add `{attribute.word} {attribute.example}`"
                 self.report.error("machine-option", attribute.needed, line.span, help)
                 values[attribute.field] = 1
         return values
+
+    def _counts_integers(self, line: tree.MachineLine) -> bool:
+        type_ = TYPES.get(line.names[0].text)
+        return type_ is not None and type_.kind == "int"
 
     def _share(self, quantity: tree.Quantity, attribute: Attribute) -> object:
         """The share that follows a word; a share of 1 means the same as the word alone."""

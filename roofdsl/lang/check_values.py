@@ -23,6 +23,7 @@ _OTHER_FUNCTIONS = {
     "minimum": "write `min(a, b)`",
     "maximum": "write `max(a, b)`",
     "relu": "write `max(x, 0)`",
+    "sqr": "powers are written `x**2`",
     "square": "powers are written `x**2`",
     "tan": "write `sin(x) / cos(x)`",
     "log2": "write `log(x)` times a number",
@@ -51,6 +52,11 @@ def join(types: list[ElementType | None]) -> ElementType | None:
     """The widest of the types that are known; None if none is (numbers, parameters, loop variables)."""
     known = [t for t in types if t is not None]
     return reduce(widest, known) if known else None
+
+
+def element_of(array: Symbol) -> str:
+    """An element of an array, as an example: `A[i, j]`."""
+    return f"{array.name}[{', '.join(_SUBSCRIPTS[k % len(_SUBSCRIPTS)] for k in range(array.rank))}]"
 
 
 class Values:
@@ -129,10 +135,8 @@ class Values:
             return
         if not given:
             message = f"`{symbol.name}` is an array, but a statement works on single elements"
-            element = f"{symbol.name}[{', '.join(_SUBSCRIPTS[k % len(_SUBSCRIPTS)] for k in range(symbol.rank))}]"
-            self.report.error(
-                "subscript-count", message, node.span, f"write `{element}` inside loops over its elements"
-            )
+            help = f"write `{element_of(symbol)}` inside loops over its elements"
+            self.report.error("subscript-count", message, node.span, help)
             return
         subscripts = plural(symbol.rank, "subscript")
         message = f"`{symbol.name}` has {plural(symbol.rank, 'dimension')} and takes {subscripts}, not {given}"

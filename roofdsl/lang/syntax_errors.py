@@ -145,7 +145,7 @@ def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
     if kind == "COLON" and first in ("kernel", "program") and kinds.count("LPAR") > kinds.count("RPAR"):
         return "a parameter is a positive integer and has no type: `n` or `n = 4096`"
     if first in ("kernel", "program") and kind == "COLON" and len(kinds) == 2:
-        return f"a kernel needs parentheses, even without parameters: `{first} {line[1]}(n):`"
+        return f"a {first} needs parentheses, even without parameters: `{first} {line[1]}():`"
     if "for" in line[:2] and kind != "NEWLINE":
         if kind == "EQUAL" or (before == "IN" and kind in ("NUMBER", "LPAR", "LSQB")) or accepted == {"LPAR"}:
             return "loops are written `for i in range(n):` or `for i in range(start, stop, step):`"

@@ -105,7 +105,8 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
 def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
     if kind == "count":
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, without the unit `{unit}`", f"write `{number}`")
-    units = f"the {'usual ' if kind in _MORE else ''}units are {_SHOWN[kind]}"
+    several = "units are" if " " in _SHOWN[kind] else "unit is"
+    units = f"the {'usual ' if kind in _MORE else ''}{several} {_SHOWN[kind]}"
     if not unit:
         return UnitError("unit-missing", f"{WORDS[kind]} needs a unit, but `{number}` has none", units)
     other = next((WORDS[k] for k, table in UNITS.items() if unit in table), None)

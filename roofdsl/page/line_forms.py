@@ -71,7 +71,7 @@ def _all_lines(
     found.
     """
     assert forms.line_bytes is not None
-    if _whole_arrays(kernel, convention):
+    if _whole_arrays(kernel):
         moved, touched = (_whole_lines(kernel, unit) for unit in (moved_bytes, forms.line_bytes))
         stored = scalar_bytes(kernel)
         total = Quasi.constant(stored[1] if convention == "once" else sum(stored))
@@ -111,7 +111,7 @@ def _array_bytes(array: Array) -> Quasi:
     return total
 
 
-def _whole_arrays(kernel: Kernel, convention: Traffic) -> bool:
+def _whole_arrays(kernel: Kernel) -> bool:
     """Whether every element of every array is found to be touched at all sizes: each element of an `in` or `inout`
     array is loaded, and each element of an `out` or `inout` array is stored. False also if no closed form shows it.
     """

@@ -22,10 +22,10 @@ def own_type(kernel: Kernel) -> ElementType | None:
 
 
 def retyped(kernel: Kernel, type_name: str) -> Kernel:
-    """`kernel` with all its data in type `type_name`. Raises ValueError for a kernel without a single type."""
+    """`kernel` with all its data in type `type_name`. Raises ValueError for a kernel without a type of its own."""
     old, new = own_type(kernel), TYPES[type_name]
     if old is None:
-        raise ValueError(f"kernel {kernel.name} has data of several types")
+        raise ValueError(f"the data and operations of kernel {kernel.name} do not share one floating-point type")
     body = tuple(_swapped(node, old, new) for node in kernel.body)
     return replace(kernel, arrays=tuple(_swapped(a, old, new) for a in kernel.arrays), body=body)
 

@@ -14,12 +14,14 @@ from roofdsl.machine.energy_roofline import Unstated, energy_roofline, require_e
 from roofdsl.machine.model import Machine, operation
 from roofdsl.plot.energy_plane import Arch, Quantity, Spot, draw_energy
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
-from roofdsl.plot.roofline_points import labels_of
+from roofdsl.plot.roofline_points import intensity_of, labels_of
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.prediction import Prediction
 
-COLUMNS = ("flop_per_byte", "gflop_per_s", "watt")
+NO_INTENSITY = "it has no operations, or moves nothing"
 _LARGEST_FILE = 4 << 20
+_MOST = {"flop_per_byte": "1e12", "gflop_per_s": "1e15", "watt": "1e9"}
+COLUMNS = tuple(_MOST)
 
 
 def energy_kind(quantity: Quantity, line: str, about: str, read: Callable[[str], Spot], metavar: str) -> Kind:
@@ -84,7 +86,7 @@ def _predicted(asked: Asked, predictions: list[Prediction], quantity: Quantity) 
     found = []
     for p, label in zip(predictions, labels_of(predictions), strict=True):
         if p.energy is None or p.intensity is None:
-            asked.warn(f"{label} left out: {p.no_energy or 'it has no operations, or moves nothing'}")
+            asked.warn(f"{label} left out: {p.no_energy or NO_INTENSITY}")
             continue
         value = p.energy.per_joule(p.work) if quantity == "efficiency" else p.energy.average_w
         found.append(Spot(label, float(p.intensity), float(value)))
@@ -92,15 +94,18 @@ def _predicted(asked: Asked, predictions: list[Prediction], quantity: Quantity) 
 
 
 def _results(asked: Asked, quantity: Quantity) -> list[Spot]:
-    """The points of stored results whose energy was measured; warns about the others."""
+    """The points of stored results whose energy or power was measured; warns about the others."""
     compared = asked.measured(with_fields(asked.options, code=Code()))
     found = []
     for c, label in zip(compared, labels_of([c.prediction for c in compared]), strict=True):
-        joules, watts, intensity = c.measured_j, c.measured_w, c.prediction.intensity
-        if joules is None or watts is None or intensity is None:
-            asked.warn(f"the result of {label} has no measured energy" if joules is None else f"{label} moves nothing")
+        measured, intensity = (c.measured_j if quantity == "efficiency" else c.measured_w), c.prediction.intensity
+        if measured is None:
+            asked.warn(f"the result of {label} has no measured {'energy' if quantity == 'efficiency' else 'power'}")
             continue
-        value = c.prediction.work / joules if quantity == "efficiency" else watts
+        if intensity is None:
+            asked.warn(f"the result of {label} left out: {NO_INTENSITY}")
+            continue
+        value = c.prediction.work / measured if quantity == "efficiency" else measured
         found.append(Spot(label, float(intensity), value, is_measured=True))
     return found
 
@@ -118,8 +123,9 @@ def _of_file(path: Path, quantity: Quantity) -> list[Spot]:
             intensity, rate, watts = (float(row[name] or "") for name in COLUMNS)
         except ValueError:
             raise CommandError(f"`{path}`, line {number}: a number is missing or wrong") from None
-        if not (0 < intensity < 1e12 and 0 < rate < 1e15 and 0 < watts < 1e9):
-            raise CommandError(f"`{path}`, line {number}: intensity, rate and power must be positive")
+        for (name, most), value in zip(_MOST.items(), (intensity, rate, watts), strict=True):
+            if not 0 < value < float(most):
+                raise CommandError(f"`{path}`, line {number}: `{name}` must be above 0 and below {most}")
         found.append(Spot("", intensity, rate * 1e9 / watts if quantity == "efficiency" else watts, is_measured=True))
     return found
 
@@ -130,10 +136,4 @@ def measured_spot(text: str, value: Callable[[str], float], form: str) -> Spot:
     intensity, at, number = rest.partition("@")
     if not (label and equals and at):
         raise ValueError(f"`{text}` is not of the form {form}")
-    try:
-        x = float(intensity)
-    except ValueError:
-        raise ValueError(f"`{intensity}` is not an intensity") from None
-    if not 0 < x < 1e12:
-        raise ValueError("an intensity is positive, in operations per byte")
-    return Spot(label, x, value(number), is_measured=True)
+    return Spot(label, intensity_of(intensity), value(number), is_measured=True)

@@ -36,7 +36,7 @@ from roofdsl.plot.ticks import log_ticks, power, prefixed, set_ticks
 from roofdsl.profiler.cited import points_named
 
 SHAPES = {"predicted": "o", "measured": "s", "cited": "D"}
-KIND_SHAPES = ("s", "D")
+MEASURED_OR_CITED = (SHAPES["measured"], SHAPES["cited"])
 
 
 @styled
@@ -301,7 +301,7 @@ def _colors(series: Sequence[Series], look: Look) -> list[str]:
 def _signs(series: Sequence[Series]) -> dict[str, str]:
     """The symbol of each series for its predicted points, other than those of measured and cited points."""
     styles = style_of([s.beside or s.name for s in series])
-    free = [sign for sign in SIGNS if sign not in KIND_SHAPES]
+    free = [sign for sign in SIGNS if sign not in MEASURED_OR_CITED]
     return {name: free[number % len(free)] for name, (number, _) in styles.items()}
 
 

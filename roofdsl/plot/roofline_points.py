@@ -197,3 +197,14 @@ def measured_points(document: Points) -> list[Point]:
             pairs = ((level.name, p.intensity(level.name)) for level in p.levels)
             found.append(Point(p.label, p.flops_per_s, tuple((n, x) for n, x in pairs if x), origin, work=p.work_flops))
     return found
+
+
+def intensity_of(text: str) -> float:
+    """The intensity of a measured point, in operations per byte. Raises ValueError."""
+    try:
+        found = float(text)
+    except ValueError:
+        raise ValueError(f"`{text}` is not an intensity") from None
+    if not 0 < found < 1e12:
+        raise ValueError(f"an intensity is above 0 and below 1e12 operations per byte, and `{text.strip()}` is not")
+    return found

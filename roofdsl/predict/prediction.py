@@ -54,7 +54,7 @@ class Prediction(Record):
     first, if the machine says so (`levels_in_turn`). links: the traffic of a program's collectives, by link.
     collective: the collective whose time this is, if it is one.
 
-    expected: the time that the code will take, with the causes of its distance from the bound. It is None if there is
+    expected: the time that the code should take, with the causes of its distance from the bound. It is None if there is
     no such time or if it was not requested; no_expected then gives the reason, or is empty. cores: if a number of cores
     was requested. energy: if it was requested; if it could not be found, no_energy gives the reason. executions: the
     number of kernel executions, if one of them is several launches (`predict.kernel_launches`).

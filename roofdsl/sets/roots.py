@@ -115,9 +115,9 @@ def _segments(coefficients: list[int], start: int) -> list[tuple[int, int | None
     cuts: list[tuple[int, int | None, bool]] = []
     # The difference is a polynomial of one degree less, whose signs are found in the same way. Between its changes of
     # sign, p is monotone and changes its own sign at most once; bisection over the integers finds the place.
-    for first, last, rising in _segments(_forward_difference(coefficients), start):
+    for first, last, _ in _segments(_forward_difference(coefficients), start):
         # p is monotone on first..last+1
-        cuts += _monotone(coefficients, first, None if last is None else last + 1, rising)
+        cuts += _monotone(coefficients, first, None if last is None else last + 1)
     merged: list[tuple[int, int | None, bool]] = []
     for start_of_cut, last, positive in cuts:
         first = start_of_cut
@@ -145,8 +145,8 @@ def _forward_difference(coefficients: list[int]) -> list[int]:
     return [s - c for s, c in zip(shifted, coefficients, strict=True)][:-1]
 
 
-def _monotone(p: list[int], first: int, last: int | None, rising: bool) -> list[tuple[int, int | None, bool]]:
-    """The segments of first..last, on which p is monotone (rising: not decreasing; else not increasing)."""
+def _monotone(p: list[int], first: int, last: int | None) -> list[tuple[int, int | None, bool]]:
+    """The segments of first..last, on which p is monotone."""
     if last is None:
         last_positive = p[-1] > 0
         width = 1

@@ -140,7 +140,7 @@ class Block:
         """Whether enough points, or large enough ones, need a form of Q(Z) for the search to be worth its time."""
         if self.strip.settled or self.strip.worth_cache:
             return self.strip.worth_cache
-        for start in range(0, self.count if self.plan.has_caches else 0, CHUNK):
+        for start in range(0, self.count if self.plan.may_need_cache_forms else 0, CHUNK):
             own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
             count = min(CHUNK, self.count - start)
             beyond = ~self.plan.held(own, count)
@@ -249,7 +249,7 @@ class Block:
 
     def _weigh(self) -> None:
         """Count the points that touch more than fits into memory, as far as that has a form."""
-        for start in range(0, self.count if self.plan.weighs else 0, CHUNK):
+        for start in range(0, self.count if self.plan.has_footprint else 0, CHUNK):
             own = {n: c[start : start + CHUNK] for n, c in self.columns.items()}
             touched = self.plan.touched(own, min(CHUNK, self.count - start))
             self.strip.too_large += int((touched > self.strip.machine.main_memory.size_bytes).sum())

@@ -113,8 +113,8 @@ class ProgramPlan:
         self.moves_only = all(p.moves_only for p in plans)
         self.names = tuple(name for name in plans[0].names if all(name in p.names for p in plans))
         self.left_out = list(dict.fromkeys((*units.warnings(swept.name), *(w for p in plans for w in p.left_out))))
-        self.has_caches = any(p.has_caches for p in plans)
-        self.weighs = all(p.weighs for p in plans)
+        self.may_need_cache_forms = any(p.may_need_cache_forms for p in plans)
+        self.has_footprint = all(p.has_footprint for p in plans)
 
     def may_be_known(self, *, try_cache: bool) -> bool:
         """Whether there can be points at which everything is known; not for a program that runs warm."""

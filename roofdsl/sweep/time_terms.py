@@ -166,12 +166,12 @@ class Plan:
         return tuple(level.name for level in self.levels)
 
     @property
-    def weighs(self) -> bool:
+    def has_footprint(self) -> bool:
         """Whether the touched bytes have a form."""
         return self.footprint is not None
 
     @property
-    def has_caches(self) -> bool:
+    def may_need_cache_forms(self) -> bool:
         """Whether the known points may depend on Q(Z)."""
         return any(b.through is not None and b.through.cache_bytes is not None for b in self._parts())
 

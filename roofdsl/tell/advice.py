@@ -70,8 +70,9 @@ def _why_nothing(advised: Advised) -> str:
     if COMPUTE in now.bounds and now.peak_per_s is not None:
         return f"it computes at the peak, {show_rate(now.peak_per_s, now.operation)}"
     if level is not None and advised.compulsory:
+        counted = "each datum once" if now.traffic == "once" else "loads and stores together"
         return (
-            f"all traffic of {level.name} is compulsory: {show_bytes(level.bytes)}, each datum once, "
+            f"all traffic of {level.name} is compulsory: {show_bytes(level.bytes)}, {counted}, "
             f"at {show_bandwidth(level.bandwidth_bytes_per_s)}"
         )
     unknown = sum(r.why == NOT_FOUND for r in advised.refused)

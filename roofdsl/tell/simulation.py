@@ -15,7 +15,7 @@ from roofdsl.tell.titles import at
 if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
 
-WAYS = {"back": "", "through": ", write-through"}
+WRITES = {"back": "", "through": ", write-through"}
 MISSES = {"allocate": "write-allocate", "claim": "load_store", "around": "write-around"}
 
 
@@ -231,7 +231,7 @@ def _described(r: LevelRow) -> str:
     sectors = f" in sectors of {show_size(level.sector)}" if level.sector != level.line_bytes else ""
     inclusion = "" if level.inclusion == "free" else f", {level.inclusion}"
     policy = _best_words(level.bypass) if level.policy == "opt" else level.policy.upper()
-    rule = f"{policy}, {MISSES[level.write_miss]}{WAYS[level.write]}{inclusion}"
+    rule = f"{policy}, {MISSES[level.write_miss]}{WRITES[level.write]}{inclusion}"
     return f"{show_size(level.size_bytes)}, lines of {show_size(level.line_bytes)}{sectors}, {ways}, {rule}"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.cli.main import run
 from tests.cli.conftest import Run, Said
 
 PRINTED = {
@@ -55,3 +56,18 @@ def test_what_is_applied_is_predicted(roofdsl: Run, tmp_path: Path) -> None:
     now = json.loads(roofdsl("predict", *line, "--json").stdout)
     assert now["time_s"] == document["now"]["time_s"]
     assert last["gain"] == pytest.approx(now["time_s"] / then["time_s"])
+
+
+@pytest.mark.parametrize(
+    ("traffic", "said"),
+    [("load_store", "1.6 GB, loads and stores together"), ("once", "800 MB, each datum once")],
+)
+def test_compulsory_traffic_is_told_as_it_is_counted(
+    traffic: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An array of 800 MB that is loaded and stored."""
+    file = tmp_path / "scale.roof"
+    file.write_text("kernel scale(n):\n    inout a: f64[n]\n    for i in range(n):\n        a[i] = 2 * a[i]\n")
+    line = ["advise", str(file), "--machine", "v100_textbook", "--set", "n=100000000", "--traffic", traffic]
+    assert run(line) == 0
+    assert f"all traffic of HBM is compulsory: {said}, at 900 GB/s" in capsys.readouterr().out

@@ -58,6 +58,7 @@ def test_the_look_of_a_figure(tmp_path: Path) -> None:
         (["--size", "2x2", "--font-scale", "4"], "too small for its axes"),
         (["--xlim", "5"], "not a pair of limits"),
         (["--xlim", "100:1"], "not below the second"),
+        (["--xlim", "1:1e30"], "the second limit of `1:1e30` must be below 1e30"),
         (["--xlim", "0:1"], "logarithmic"),
         (["--ylim", "a:b"], "not a pair of limits"),
     ],

@@ -46,6 +46,7 @@ FAILS = {
     "measure_output": "measure gemv -o no/such/folder/r.json",
     "characterize_output": "characterize -o no/such/folder/m.roof",
     "characterize_suffix": "characterize -o m.txt",
+    "characterize_one_core": "characterize -o m.roof --one-core one.txt",
     "characterize_plot": "characterize -o m.roof --plot m.gif",
     "characterize_name": "characterize -o m.roof --name 3x",
     "characterize_cores": "characterize -o m.roof --cores 0",

@@ -172,6 +172,67 @@ def test_refused(lines: tuple[str, ...], code: str) -> None:
     assert codes(kernel_with(*lines)) == [code]
 
 
+MACHINE = "machine m:\n    peak f64 7 TFLOP/s\n    memory D 1 GiB, 1 GB/s\n"
+ADD = "instruction add f64 256 bits, latency 4 cycles"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "help"),
+    [
+        ("assume n\n    y[0] = 1", "assume n > 4\n    y[0] = 1", "`n > 4`"),
+        ("y[0] += c", "y[0] = 0\n    y[0] += c", "such as `y[i] = 0`"),
+        ("x[0] += 1", "y[0] = 1", "declare it `inout` on line 2"),
+        ("y[0] = sqr(c)", "y[0] = c**2", "powers are written `x**2`"),
+        ("compute tf32\n    y[0] = 1", "y[0] = 1", "leave it out"),
+        (
+            "for i in range(n, 0, -1):\n        y[i - 1] = i",
+            "for i in range(n):\n        y[n - i - 1] = n - i",
+            "run the loop forwards over `range(n)`, and write `n - i` for `i`",
+        ),
+        (
+            "for i in range(n - 1, -1, -3):\n        y[i] = 1",
+            "for i in range(0, n, 3):\n        y[n - 1 - i] = 1",
+            "run the loop forwards over `range(0, n, 3)`, and write `n - 1 - i` for `i`",
+        ),
+    ],
+)
+def test_what_the_help_says_is_accepted(wrong: str, right: str, help: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_files({"main.roof": kernel_with(wrong)})
+    assert help in next(d for d in caught.value.diagnostics if d.severity == "error").help
+    check_files({"main.roof": kernel_with(right)})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right", "help"),
+    [
+        ("core window 512, waiting 97", "core window 512, waiting 97, dispatch 6", "add `dispatch 6`"),
+        (ADD, f"{ADD}, throughput 0.5 cycles", "add `throughput 0.5 cycles`"),
+        (f"{ADD}, throughput 1 cycle, port 0", f"{ADD}, throughput 1 cycle, p0", "among `p0` to `p3`"),
+        ("peak i8 1 TOP/s, energy", "peak i8 1 TOP/s, energy 20 pJ/OP", "write `energy 20 pJ/OP`"),
+    ],
+)
+def test_what_the_help_says_of_a_machine_is_accepted(wrong: str, right: str, help: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_files({"main.roof": f"{MACHINE}    {wrong}\n"})
+    assert help in caught.value.diagnostics[0].help
+    check_files({"main.roof": f"{MACHINE}    {right}\n"})
+
+
+@pytest.mark.parametrize("start", ["n", "n - 1", "n + 2", "2 * n"])
+@pytest.mark.parametrize("stop", ["0", "-1", "2", "n - 3", "-n"])
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_loop_forwards_has_the_same_values(start: str, stop: str, step: int) -> None:
+    """What the help says about a loop that counts down, for sizes with and without iterations."""
+    with pytest.raises(InputError) as caught:
+        check_files({"main.roof": kernel_with(f"for i in range({start}, {stop}, -{step}):\n        y[0] = i")})
+    said = re.search(r"over `(range.*)`, and write `(.*)` for `i`", caught.value.diagnostics[0].help)
+    assert said is not None
+    for n in range(1, 9):
+        forwards = eval(f"[{said[2]} for i in {said[1]}]", {"n": n})
+        assert forwards == list(eval(f"range({start}, {stop}, -{step})", {"n": n}))
+
+
 def test_const_parameters_make_products_affine() -> None:
     text = "kernel k(n, const s):\n    in x: f64[s * n]\n    out y: f64[n]\n    for i in range(n):\n"
     check_files({"main.roof": text + "        y[i] = x[s * i + i // s + i % (s + 1)]\n"})

@@ -59,11 +59,11 @@ def test_words_are_names_elsewhere() -> None:
         ("y[c] += 1", "subscript-indirect", "arrays declared with `index(m)`"),
         ("y[col] += 1", "subscript-indirect", ""),
         ("y[col[i, 0]] += 1", "subscript-count", "declared on line 2"),
-        ("y[col[i] * col[i]] += 1", "subscript-affine", "A[i, j]"),
+        ("y[col[i] * col[i]] += 1", "subscript-affine", "sums of variables times numbers"),
         ("if col[i] > 2: y[i] += 1", "subscript-indirect", "select"),
         ("count steps col[i]", "subscript-indirect", "average"),
         ("for k in range(plain[i]): y[k] += 1", "subscript-indirect", "`assume plain rises from 0 to m`"),
-        ("for k in range(0, n, col[i]): y[k] += 1", "loop-step", "parameter"),
+        ("for k in range(0, n, col[i]): y[k] += 1", "loop-step", ""),
         ("col[i] = 1", "intent-write", ""),
     ],
 )

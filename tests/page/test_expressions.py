@@ -12,7 +12,9 @@ from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm, Platea
 from roofdsl.counts.derive import derive
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.counts.traffic_form_records import TermBytes
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
+from roofdsl.lang.types import TYPES
 from roofdsl.loops.integers import And, Compare, Const, FloorDiv, Max, Min, Mod, Not, Or, Product, Sum, Sym
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel, Traffic
@@ -76,6 +78,12 @@ def test_a_page_is_exact_where_traffic_is_a_sum_of_terms() -> None:
     for (type_name, cache), (exact, moved) in zip(asked, found, strict=True):
         own = kernel if type_name == "f64" else retyped(kernel, type_name)
         assert (exact, moved) == (True, traffic_at(own, {"n": 24}, cache, None, "load_store").bytes), (type_name, cache)
+
+
+def test_a_kernel_that_computes_in_another_type_keeps_its_types() -> None:
+    kernel = replace(shipped("cholesky"), compute_type=TYPES["tf32"])
+    with pytest.raises(ValueError, match="data and operations of kernel cholesky do not share one floating-point type"):
+        retyped(kernel, "f32")
 
 
 @pytest.mark.spread(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 
 from roofdsl.cli.main import run
 from roofdsl.machine.energy_roofline import EnergyRoofline
+from roofdsl.measure.measurement import save
 from roofdsl.plot.energy_plane import Arch, Quantity, Spot, draw_energy
 from roofdsl.plot.look import USUAL, Look
+from tests.measure.examples import EXAMPLE
 from tests.plot.drawn import beyond, collisions, outlines
 
 FREE = EnergyRoofline(100e-12, 500e-12, 120.0, 1.5e12, 190e9)
@@ -92,11 +95,38 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ("--measured", "mine", "is not of the form LABEL=I@EFFICIENCY"),
         ("--measured", "mine=1@5 W", "is not an efficiency"),
         ("--measured", "mine=x@5 GFLOP/J", "`x` is not an intensity"),
+        ("--measured", "mine=0@5 GFLOP/J", "above 0 and below 1e12 operations per byte, and `0` is not"),
+        ("--measured", "mine=1e12@5 GFLOP/J", "below 1e12 operations per byte, and `1e12` is not"),
         ("--points", str(tmp_path / "none.csv"), "cannot be read"),
     ):
         assert run(["plot", "energy", "--machine", "gtx_580", option, value, "-o", str(tmp_path / "no.svg")]) == 2
         assert message in capsys.readouterr().err
-    table.write_text("flop_per_byte,gflop_per_s,watt\n1,2,-3\n")
-    assert run(["plot", "power", "--machine", "gtx_580", "--points", str(table), "-o", str(tmp_path / "no.svg")]) == 2
-    assert "line 2: intensity, rate and power must be positive" in capsys.readouterr().err
+    for row, message in (
+        ("1,2,-3", "line 2: `watt` must be above 0 and below 1e9"),
+        ("1,1e15,3", "line 2: `gflop_per_s` must be above 0 and below 1e15"),
+        ("nan,2,3", "line 2: `flop_per_byte` must be above 0 and below 1e12"),
+    ):
+        table.write_text(f"flop_per_byte,gflop_per_s,watt\n{row}\n")
+        line = ["plot", "power", "--machine", "gtx_580", "--points", str(table), "-o", str(tmp_path / "no.svg")]
+        assert run(line) == 2
+        assert message in capsys.readouterr().err
     assert run(["plot", "energy", "--machine", "gh200_96", "--type", "f16", "-o", str(tmp_path / "no.svg")]) == 2
+
+
+def test_results_that_are_left_out_say_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a measured energy or power, and of a kernel that moves data but has no operations."""
+    stored, svg = tmp_path / "r.json", tmp_path / "e.svg"
+    energy, power = {"energy": {"energy_j": 1e-4}}, {"energy": {"average_power_w": 50.0}}
+    for kind, name, details, why in (
+        ("energy", "triad", energy, ""),
+        ("power", "triad", power, ""),
+        ("energy", "triad", power, "the result of triad n=1,000 has no measured energy"),
+        ("power", "triad", energy, "the result of triad n=1,000 has no measured power"),
+        ("energy", "copy", energy, "the result of copy n=1,000 left out: it has no operations, or moves nothing"),
+    ):
+        save(stored, [replace(EXAMPLE, kernel=name, work=2000 if name == "triad" else 0, details=details)])
+        line = ["plot", kind, name, "--machine", "gtx_580", "--set", "n=1000", "--results", str(stored), "-o", str(svg)]
+        assert run(line) == 0
+        told = capsys.readouterr().err
+        assert ("the result of" in told, why in told) == (bool(why), True), told
+        assert ("<!-- measured -->" in svg.read_text()) == (not why)

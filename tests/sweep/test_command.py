@@ -124,6 +124,21 @@ def test_refused(arguments: tuple[str, ...], message: str, capsys: pytest.Captur
     assert message in told and "Traceback" not in told
 
 
+def test_numbers_that_shape_too_many_kernels_or_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each combination of `const` parameters is a kernel, or a program, to analyze."""
+    file = tmp_path / "shaped.roof"
+    file.write_text(
+        "kernel k(n, const b):\n    inout a: f64[n]\n    for i in range(n):\n        a[i] = a[i] + 1 / b\n\n"
+        "program p(n, const b, const c):\n    run k(n * c, b)\n"
+    )
+    for name, values, said in (
+        ("k", "n=8,b=1..1001", "b shapes kernel k, and 1,001 combinations"),
+        ("p", "n=8,b=1..100,c=1..100", "b and c shape program p, and 10,000 combinations"),
+    ):
+        assert run(["sweep", f"{file}:{name}", "--machine", "v100_deck", "--set", values]) == 2
+        assert said in capsys.readouterr().err
+
+
 def test_a_sweep_without_a_single_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Every point says why it failed, and the message is about the points rather than about a missing column."""
 

@@ -67,6 +67,7 @@ PRINTED = (
     "simulate {several} --cache 1KiB --set n=10",
     "emit gemv --to c",
     "emit gemv --to cuda --set n=64",
+    "emit {copies} --to cuda",
     "emit {several} --to python",
     "exercise list",
     "exercise show gemv",
@@ -103,13 +104,24 @@ kernel total(n):
         s += a[i]
 """
 PROGRAM = SEVERAL + "\nprogram both(n):\n    repeat 2:\n        run scale(n)\n    run total(n)\n"
+COPIES = """\
+kernel rows(m, n):
+    in A: f64[n, m]
+    out B: f64[n, m]
+    temp T: f64[m]
+    for i in range(n):
+        for j in range(m):
+            T[j] = 2 * A[i, j]
+        for j in range(m):
+            B[i, j] = T[m - 1 - j]
+"""
 WRONG = "kernel wrong(n):\n    in a: f64[n]\n    for i in range(n):\n        b[i] = a[i]\n"
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("kernels")
-    texts = {"several": SEVERAL, "whole": PROGRAM, "broken": WRONG}
+    texts = {"several": SEVERAL, "whole": PROGRAM, "broken": WRONG, "copies": COPIES}
     for name, text in texts.items():
         (folder / f"{name}.roof").write_text(text)
     return {name: str(folder / f"{name}.roof") for name in texts} | {"whole": str(folder / "whole.roof:both")}

@@ -18,7 +18,7 @@ from roofdsl.plot.labels import hidden_under, joined
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.roofline_plane import origin_symbols, place_of, ridge_names, roofs_board
-from roofdsl.plot.roofline_points import Point, expected_point, explained_point, labels_of
+from roofdsl.plot.roofline_points import Point, expected_point, explained_point, intensity_of, labels_of
 from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.program import ProgramPrediction
@@ -183,13 +183,7 @@ def _measured(text: str) -> Point:
         rate = float(parse_rate(match["rate"]))
     except UnitError as error:
         raise ValueError(str(error)) from None
-    try:
-        intensity = float(match["intensity"])
-    except ValueError:
-        raise ValueError(f"`{match['intensity']}` is not an intensity") from None
-    if not 0 < intensity < 1e12:
-        raise ValueError("an intensity is positive, in operations per byte")
-    return Point(match["label"], rate, (("", intensity),), "measured")
+    return Point(match["label"], rate, (("", intensity_of(match["intensity"])),), "measured")
 
 
 def _figure(

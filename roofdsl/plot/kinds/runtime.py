@@ -17,8 +17,6 @@ from roofdsl.validate.compare import Comparison
 OTHERS = "others"
 WIDTH_IN = 8.0
 LONGEST_LINE = 34
-RIGHT = 0.955
-"""The end of the axis, as a fraction of the width: half of the last tick's label extends beyond it."""
 PALETTE = (*OKABE_ITO, "#004C77", "#8A3C00", "#00664A", "#7E4A68")
 """Colours of kernels, beginning with the longest-running one: those of other figures, and darker versions of four of
 them.

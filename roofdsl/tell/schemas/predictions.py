@@ -87,7 +87,7 @@ _KEYS: dict[str, Schema] = {
     "peak_fraction": maybe(SHARE),
     "mix": many(_MIX, "the operations by type and class"),
     "time_s": said(AMOUNT, "the bound on the time, in seconds: no code with these accesses is faster"),
-    "expected_s": maybe(said(AMOUNT, "what the code will take, in seconds")),
+    "expected_s": maybe(said(AMOUNT, "what the code should take, in seconds")),
     "expected_flops_per_s": maybe(OPERATIONS_PER_S),
     "expected_model": said(maybe(TEXT), "where the time inside the core comes from"),
     "expected_missing": said(maybe(TEXT), "why there is no expected time"),

@@ -39,7 +39,10 @@ from roofdsl.validate.compare_points import Amount
 
 _ARGUMENT = record(
     {"name": TEXT, "role": one_of(Role), "type": TEXT, "shape": many(TEXT), "written": FLAG},
-    {"order": one_of(["row-major", "column-major"])},
+    {
+        "order": one_of(["row-major", "column-major"]),
+        "work_bytes": said(COUNT, "of memory for the threads' copies of an array: the most bytes it may take"),
+    },
 )
 _LAUNCH = record({
     "function": TEXT, "grid": many(WHOLE), "block": many(WHOLE), "shared_bytes": BYTES, "values": many(WHOLE),
