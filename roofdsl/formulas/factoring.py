@@ -55,9 +55,7 @@ def product_of(value: Quasi) -> Product:
 
 
 def products_of(value: Quasi) -> list[Product]:
-    """Products whose sum is `value`, the largest groups of terms first; a single one if `value` is a product, or if no
-    group of its terms is one.
-    """
+    """Products whose sum is `value`, the largest groups of terms first; one if `value` or no group is a product."""
     ring = _Ring(value)
     whole = _product(value, ring)
     if _is_product(whole) or not 4 <= len(value.terms) <= MOST_TERMS // 2:
@@ -150,8 +148,7 @@ def _product(value: Quasi, ring: _Ring) -> Product:
 
 
 def _with_signs(p: Product) -> Product:
-    """Signs moved so that factors begin with a positive term and have few negative ones, and the constant is positive
-    if possible.
+    """Signs moved: factors begin with a positive term, with few negative ones, and the constant is positive if it can.
 
     If n - k is as good as k - n, a name that occurs in several such factors is subtracted: (h - r)*(w - r).
     """

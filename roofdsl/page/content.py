@@ -85,8 +85,8 @@ class Content(Record):
 
 
 def content_of(asked: Asked, progress: Callable[[str], None] = lambda text: None) -> Content:
-    """Derive everything. Raises InputError and CommandError as `derive` does, and CommandError for a kernel or machine
-    given twice, for stores that bypass the caches, and for a kernel whose W has no closed form.
+    """Derive everything. Raises what `derive` raises, and CommandError for a kernel or machine given twice, for stores
+    that bypass the caches, and for a kernel whose W has no closed form.
     """
     return _Collector(asked, progress).content()
 
@@ -277,10 +277,8 @@ class _Collector:
         }
 
     def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str, convention: Traffic) -> Json:
-        """The time of a launch with memory as the only level, as the number of its function; or why there is none.
-
-        If the unit does not apply to the kernel: {"same": ""}, since the time is that on ordinary units.
-        """
+        """The time of a launch with memory as the only level, as the number of its function; or why there is none."""
+        # If the unit does not apply to the kernel: {"same": ""}, since the time is that on ordinary units.
         matrix = unit if unit and is_contraction(kernel) else None
         found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
         if unit and matrix is None:
