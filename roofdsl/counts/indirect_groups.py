@@ -141,7 +141,7 @@ class Counted:
 
     def reaches_all(self, array: Array, of: Some) -> bool:
         """Whether accesses reach every element of an array, as far as the forms tell."""
-        return bool(of) and self.touched_elements(array, of).form == self.whole_elements(array).form
+        return bool(of) and have_same_form(self.touched_elements(array, of), self.whole_elements(array))
 
     def _distinct(self, kernel: Kernel, array: Array, line_bytes: int | None) -> Quantity:
         forms = ClosedForms(kernel, {}, line_bytes)
@@ -158,6 +158,11 @@ class Counted:
             return Quantity(None, None, q.note)
         cases = tuple(Case(c.alternatives, c.value * factor) for c in form.cases)
         return quantity(lambda: Cases(cases, form.assumes), self.given)
+
+
+def have_same_form(a: Quantity, b: Quantity) -> bool:
+    """Whether both have a form, the same one."""
+    return a.form is not None and a.form == b.form
 
 
 def smallest(of: Sequence[Quantity]) -> tuple[Quantity, ...]:
