@@ -65,42 +65,47 @@ def _around(placed: PlacedStatement) -> tuple[object, ...]:
     return tuple(id(loop) for loop in placed.loops), placed.guards
 
 
-def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]:
-    """Pairs of conflicting uses of the statements `among`, in both orders; reductions come last.
+def _pairs(placed: tuple[PlacedStatement, ...], members: list[int], among: Container[str] | None) -> Iterator[_Pair]:
+    """Pairs of conflicting uses of the statements `members` in both orders, of the arrays and scalars `among` (None: of
+    all).
 
     One of the uses under the same loops and guards represents all: nothing here reverses what the text alone orders.
-    Beyond 2 * MOST pairs, the others are left out, and nothing is sorted.
     """
     surroundings: dict[object, int] = {}
     by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}
-    for i in among:
+    for i in members:
         kind = reduction(placed[i].statement)
         number = surroundings.setdefault(_around(placed[i]), len(surroundings))
         for use in conflicting(placed[i].statement):
-            key = (number, use.place, use.is_write, kind if use.is_write else "")
-            by_array.setdefault(use.array.name, {}).setdefault(key, (i, use, kind))
-    found = []
+            if among is None or use.array.name in among:
+                key = (number, use.place, use.is_write, kind if use.is_write else "")
+                by_array.setdefault(use.array.name, {}).setdefault(key, (i, use, kind))
     for together in by_array.values():
         for a, first, kind_a in together.values():
             for b, second, kind_b in together.values():
                 if first.is_write or second.is_write:
                     both = first.is_write and second.is_write
-                    found.append(_Pair(a, b, first, second, both and kind_a != "" and kind_a == kind_b))
-                if len(found) > 2 * MOST:
-                    return found
-    return sorted(found, key=lambda pair: pair.reduction)
+                    yield _Pair(a, b, first, second, both and kind_a != "" and kind_a == kind_b)
 
 
-def _distinct(pairs: list[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
-    """One pair for each answer. Pairs have the same answer if they are in the same loops and under the same guards in
-    all of the `orders`, and have the same subscripts, of whichever array.
+def _distinct(pairs: Iterator[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
+    """One pair for each answer, reductions last. Pairs have the same answer if they are in the same loops and under the
+    same guards in all of the `orders`, and have the same subscripts, of whichever array.
+
+    If there are more than MOST, some may be missing, but more than MOST are returned.
     """
-    found: dict[object, _Pair] = {}
+    around = [tuple(map(_around, each)) for each in zip(*orders, strict=True)]
+    plain: dict[object, _Pair] = {}
+    reductions: dict[object, _Pair] = {}
     for pair in pairs:
-        a, b = pair.a, pair.b
-        around = tuple(_around(placed[i]) for placed in orders for i in (a, b))
-        found.setdefault((around, a < b, a == b, pair.first.subscripts, pair.second.subscripts), pair)
-    return list(found.values())
+        found = reductions if pair.reduction else plain
+        if len(found) <= MOST:
+            a, b = pair.a, pair.b
+            key = around[a], around[b], a < b, a == b, pair.first.subscripts, pair.second.subscripts
+            found.setdefault(key, pair)
+        elif not pair.reduction:
+            break
+    return list((plain | {key: pair for key, pair in reductions.items() if key not in plain}).values())
 
 
 # ---- tile and order ----
@@ -135,10 +140,9 @@ def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | N
     after = tuple(statements(apply(kernel).body))
     changed = [i for i, (b, a) in enumerate(zip(before, after, strict=True)) if b.loops != a.loops]
     unknown: tuple[str, ...] | None = None
-    pairs = _distinct(_pairs(before, changed), before, after)
+    conflicts = (pair for pair in _pairs(before, changed, None) if reductions or not pair.reduction)
+    pairs = _distinct(conflicts, before, after)
     for pair in pairs[:MOST]:
-        if pair.reduction and not reductions:
-            break
         answer = decide(
             kernel,
             partial(_reversals, pair=pair, before=before, after=after),
@@ -315,8 +319,7 @@ def find_carried(
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None
-    looked_at = [pair for pair in _pairs(placed, members) if among is None or pair.first.array.name in among]
-    pairs = _distinct(looked_at, placed)
+    pairs = _distinct(_pairs(placed, members, among), placed)
     for pair in pairs[:MOST]:
         loops = placed[pair.a].loops
         answer = decide(
