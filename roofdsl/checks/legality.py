@@ -52,7 +52,7 @@ class _Pair(Record):
     reduction: bool
 
 
-class Reversed(Record):
+class Violation(Record):
     """A pair of executions that depend on each other, at given values; the earlier one is first."""
 
     pair: _Pair
@@ -129,7 +129,7 @@ def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
     return []
 
 
-def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | None, tuple[str, ...] | None]:
+def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Violation | None, tuple[str, ...] | None]:
     """A dependence that the directives reverse, or else the parameters that kept a pair from being decided; () if there
     are too many cases.
 
@@ -198,7 +198,7 @@ def _confirm_reversal(
     pair: _Pair,
     before: tuple[PlacedStatement, ...],
     after: tuple[PlacedStatement, ...],
-) -> Reversed | None:
+) -> Violation | None:
     x = environment(point, kernel, after[pair.a], "x")
     y = environment(point, kernel, after[pair.b], "y")
     for placed in (before, after):
@@ -210,7 +210,7 @@ def _confirm_reversal(
         return None
     if not moment(after[pair.b], y) < moment(after[pair.a], x):
         return None
-    return Reversed(pair, x, y)
+    return Violation(pair, x, y)
 
 
 def _culprit(kernel: Kernel, reduction: bool) -> Tile | Order:
@@ -221,7 +221,7 @@ def _culprit(kernel: Kernel, reduction: bool) -> Tile | Order:
     return kernel.directives[0]
 
 
-def _illegal(kernel: Kernel, directive: Tile | Order, found: Reversed, *, lines: bool) -> Diagnostic:
+def _illegal(kernel: Kernel, directive: Tile | Order, found: Violation, *, lines: bool) -> Diagnostic:
     before = tuple(statements(kernel.body))
     a, b = before[found.pair.a], before[found.pair.b]
     word = "tile" if isinstance(directive, Tile) else "order"
@@ -310,7 +310,7 @@ def find_carried(
     outside: int | None = None,
     *,
     among: Container[str] | None = None,
-) -> tuple[Reversed | None, tuple[str, ...] | None]:
+) -> tuple[Violation | None, tuple[str, ...] | None]:
     """A dependence among the statements `members` between different iterations of their common loop at `depth`.
 
     outside: how many outer loops are in the same iteration (all `depth` of them if None). among: the arrays and scalars
@@ -341,18 +341,18 @@ def _carried(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...],
 
 def _confirm_carried(
     point: dict[str, int], *, kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
-) -> Reversed | None:
+) -> Violation | None:
     a, b = placed[pair.a], placed[pair.b]
     x, y = environment(point, kernel, a, "x"), environment(point, kernel, b, "y")
     if not executed(kernel, a, x) or not executed(kernel, b, y) or pair.first.index(x) != pair.second.index(y):
         return None
     outside = [loop.var for loop in a.loops[:same]]
     var = a.loops[depth].var
-    return Reversed(pair, x, y) if all(x[v] == y[v] for v in outside) and x[var] < y[var] else None
+    return Violation(pair, x, y) if all(x[v] == y[v] for v in outside) and x[var] < y[var] else None
 
 
 def _carries(
-    kernel: Kernel, placed: tuple[PlacedStatement, ...], loop: For, found: Reversed, span: Span | None, *, lines: bool
+    kernel: Kernel, placed: tuple[PlacedStatement, ...], loop: For, found: Violation, span: Span | None, *, lines: bool
 ) -> Diagnostic:
     pair = found.pair
     a, b = placed[pair.a], placed[pair.b]

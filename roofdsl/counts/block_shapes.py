@@ -69,8 +69,8 @@ def block_bytes(kernel: Kernel, values: Mapping[str, int], sector_bytes: int, sh
     is (convention `load_store`).
 
     Raises NoAnswer for conditions, bounds that depend on other loops, steps other than 1, loops over one variable with
-    different bounds, subscripts other than a loop plus a number, two subscripts that depend on one loop, arrays that are
-    accessed along different loops, rows that are not a whole number of sectors, and shapes of another number of
+    different bounds, subscripts other than a loop plus a number, two subscripts that depend on one loop, arrays that
+    are accessed along different loops, rows that are not a whole number of sectors, and shapes of another number of
     dimensions.
     """
     import numpy as np

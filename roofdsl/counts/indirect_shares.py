@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derived import Quantity, Ratio, Share, combined
-from roofdsl.counts.indirect_groups import Counted, Group, Some, all_written, have_same_form, places, smallest
+from roofdsl.counts.indirect_groups import Counted, Group, PlacedAccesses, all_written, have_same_form, places, smallest
 from roofdsl.loops.accesses import Access
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
@@ -95,7 +95,7 @@ def _chosen(counted: Counted, group: Group, accesses: Quantity) -> tuple[tuple[Q
     packed into as few lines as hold them: where a row begins in its line depends on which one it is.
     """
     array = group.array
-    fixed: Some = tuple(
+    fixed: PlacedAccesses = tuple(
         (n, tuple(Access(n.place_without_data(a.element), a.is_write) for a in s)) for n, s in group.chosen
     )
     elements = counted.touched_elements(array, fixed)  # at one value of the index array

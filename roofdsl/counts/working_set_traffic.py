@@ -63,8 +63,8 @@ def lines_by_working_sets(
     """The sectors that a cache moves; iterations of the `cold` outermost loops find nothing of each other's.
 
     Raises NoAnswer for conditions, bounds that depend on loops whose variables are in subscripts, subscripts that are
-    not affine or leave too many gaps, two subscripts that depend on one loop, stores to `temp` arrays, and a kernel that
-    is not a nest of at least `cold` loops with nothing between them.
+    not affine or leave too many gaps, two subscripts that depend on one loop, stores to `temp` arrays, and kernels
+    that do not begin with `cold` nested loops with nothing between them.
     """
     asked = tuple(at.values.items()), cache_bytes, line_bytes, sector_bytes, cold
     found = recall("lines_by_working_sets", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))

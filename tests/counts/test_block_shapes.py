@@ -106,7 +106,10 @@ def test_every_shape_moves_at_least_each_point() -> None:
             "parallel for i in range(n), j in range(n):\n        if i < j:\n            B[i, j] = A[i, j]",
             "a condition decides which iterations are executed",
         ),
-        ("parallel for i in range(n):\n        B[i, 0] = A[i, 0]", "have 2 dimensions, and the nest of loops over threads has 1"),
+        (
+            "parallel for i in range(n):\n        B[i, 0] = A[i, 0]",
+            "2 dimensions, and the nest of loops over threads has 1",
+        ),
     ],
 )
 def test_what_has_no_such_form(loops: str, why: str) -> None:

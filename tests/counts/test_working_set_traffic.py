@@ -173,6 +173,6 @@ def test_only_nested_loops_start_cold() -> None:
     one, two = of(head), of(head + "    for j in range(n):\n        B[j] += 1\n")
     (a, b) = lines_by_working_sets(Sized(one, {"n": 64}), 1024, 64, 32, cold=1)
     assert (a.begun, b.begun, b.stored) == (64, 64, 64)  # each iteration finds nothing
-    for kernel, cold in ((one, 2), (two, 1)):
+    for other, cold in ((one, 2), (two, 1)):
         with pytest.raises(NoAnswer, match="the loops that start cold are not nested"):
-            lines_by_working_sets(Sized(kernel, {"n": 64}), 1024, 64, 32, cold=cold)
+            lines_by_working_sets(Sized(other, {"n": 64}), 1024, 64, 32, cold=cold)
