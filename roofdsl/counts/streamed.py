@@ -37,7 +37,7 @@ def _streamed_at(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
 
 
 def streamed_form(kernel: Kernel) -> Quasi:
-    """The bytes in the parameters of a kernel with its directives applied. Raises NoClosedForm, as for several cases."""
+    """The bytes in the parameters of a kernel with its directives applied. Raises NoClosedForm."""
     if not has_streams(kernel):
         return Quasi.constant(0)
     what = f"the closed form of the stores of kernel {kernel.name} that bypass the caches"

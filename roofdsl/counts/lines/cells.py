@@ -193,9 +193,7 @@ class Cell:
     # ---- arithmetic that depends on the part ----
 
     def blocks(self, form: Any, size: int) -> Any:
-        """A form divided by `size`, rounded down. Raises Split, and NeedsBlocks for coordinates whose remainder
-        matters.
-        """
+        """A form divided by `size`, rounded down. Raises Split, and NeedsBlocks if a remainder matters."""
         if isinstance(form, int) or size == 1:
             return form if size == 1 else form // size
         count = self.sizes.count
