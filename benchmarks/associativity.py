@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.kernels import MODELS, ROOT
 from benchmarks.measure import markdown
 from benchmarks.sizes import FIXED, STEP, accesses_at, is_legal, sizes_for
-from roofdsl.counts.conflicts import Sets, conflicts, is_flagged
+from roofdsl.counts.conflicts import Geometry, conflicts, is_flagged
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.accesses import statements
@@ -188,7 +188,7 @@ def _one(k: Kernel, sizes: Mapping[str, int], kind: str, cache: CacheLevel, acce
     real = simulate(apply(k), sizes, [cache])
     misses = ((model.loads_bytes or 0) - real.scalar_load_bytes) // LINE
     assert cache.ways is not None
-    flagged = is_flagged(conflicts(k, sizes, Sets(cache.size_bytes, LINE, cache.ways)), accesses)
+    flagged = is_flagged(conflicts(k, sizes, Geometry(cache.size_bytes, LINE, cache.ways)), accesses)
     numbers = (accesses, model.bytes, real.bytes(0), misses, real.levels[0].loads)
     return Case(k.name, tuple(sizes.items()), kind, cache.name, *numbers, flagged)
 

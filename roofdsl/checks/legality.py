@@ -52,7 +52,7 @@ class _Pair(Record):
     reduction: bool
 
 
-class Reversed(Record):
+class Violation(Record):
     """A pair of executions that depend on each other, at given values; the earlier one is first."""
 
     pair: _Pair
@@ -65,42 +65,47 @@ def _around(placed: PlacedStatement) -> tuple[object, ...]:
     return tuple(id(loop) for loop in placed.loops), placed.guards
 
 
-def _pairs(placed: tuple[PlacedStatement, ...], among: list[int]) -> list[_Pair]:
-    """Pairs of conflicting uses of the statements `among`, in both orders; reductions come last.
+def _pairs(placed: tuple[PlacedStatement, ...], members: list[int], among: Container[str] | None) -> Iterator[_Pair]:
+    """Pairs of conflicting uses of the statements `members` in both orders, of the arrays and scalars `among` (None: of
+    all).
 
     One of the uses under the same loops and guards represents all: nothing here reverses what the text alone orders.
-    Beyond 2 * MOST pairs, the others are left out, and nothing is sorted.
     """
     surroundings: dict[object, int] = {}
     by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}
-    for i in among:
+    for i in members:
         kind = reduction(placed[i].statement)
         number = surroundings.setdefault(_around(placed[i]), len(surroundings))
         for use in conflicting(placed[i].statement):
-            key = (number, use.place, use.is_write, kind if use.is_write else "")
-            by_array.setdefault(use.array.name, {}).setdefault(key, (i, use, kind))
-    found = []
+            if among is None or use.array.name in among:
+                key = (number, use.place, use.is_write, kind if use.is_write else "")
+                by_array.setdefault(use.array.name, {}).setdefault(key, (i, use, kind))
     for together in by_array.values():
         for a, first, kind_a in together.values():
             for b, second, kind_b in together.values():
                 if first.is_write or second.is_write:
                     both = first.is_write and second.is_write
-                    found.append(_Pair(a, b, first, second, both and kind_a != "" and kind_a == kind_b))
-                if len(found) > 2 * MOST:
-                    return found
-    return sorted(found, key=lambda pair: pair.reduction)
+                    yield _Pair(a, b, first, second, both and kind_a != "" and kind_a == kind_b)
 
 
-def _distinct(pairs: list[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
-    """One pair for each answer. Pairs have the same answer if they are in the same loops and under the same guards in
-    all of the `orders`, and have the same subscripts, of whichever array.
+def _distinct(pairs: Iterator[_Pair], *orders: tuple[PlacedStatement, ...]) -> list[_Pair]:
+    """One pair for each answer, reductions last. Pairs have the same answer if they are in the same loops and under the
+    same guards in all of the `orders`, and have the same subscripts, of whichever array.
+
+    If there are more than MOST, some may be missing, but more than MOST are returned.
     """
-    found: dict[object, _Pair] = {}
+    around = [tuple(map(_around, each)) for each in zip(*orders, strict=True)]
+    plain: dict[object, _Pair] = {}
+    reductions: dict[object, _Pair] = {}
     for pair in pairs:
-        a, b = pair.a, pair.b
-        around = tuple(_around(placed[i]) for placed in orders for i in (a, b))
-        found.setdefault((around, a < b, a == b, pair.first.subscripts, pair.second.subscripts), pair)
-    return list(found.values())
+        found = reductions if pair.reduction else plain
+        if len(found) <= MOST:
+            a, b = pair.a, pair.b
+            key = around[a], around[b], a < b, a == b, pair.first.subscripts, pair.second.subscripts
+            found.setdefault(key, pair)
+        elif not pair.reduction:
+            break
+    return list((plain | {key: pair for key, pair in reductions.items() if key not in plain}).values())
 
 
 # ---- tile and order ----
@@ -124,7 +129,7 @@ def check_directives(kernel: Kernel, *, lines: bool = True) -> list[Diagnostic]:
     return []
 
 
-def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | None, tuple[str, ...] | None]:
+def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Violation | None, tuple[str, ...] | None]:
     """A dependence that the directives reverse, or else the parameters that kept a pair from being decided; () if there
     are too many cases.
 
@@ -135,10 +140,9 @@ def find_reversal(kernel: Kernel, reductions: bool = True) -> tuple[Reversed | N
     after = tuple(statements(apply(kernel).body))
     changed = [i for i, (b, a) in enumerate(zip(before, after, strict=True)) if b.loops != a.loops]
     unknown: tuple[str, ...] | None = None
-    pairs = _distinct(_pairs(before, changed), before, after)
+    conflicts = (pair for pair in _pairs(before, changed, None) if reductions or not pair.reduction)
+    pairs = _distinct(conflicts, before, after)
     for pair in pairs[:MOST]:
-        if pair.reduction and not reductions:
-            break
         answer = decide(
             kernel,
             partial(_reversals, pair=pair, before=before, after=after),
@@ -194,7 +198,7 @@ def _confirm_reversal(
     pair: _Pair,
     before: tuple[PlacedStatement, ...],
     after: tuple[PlacedStatement, ...],
-) -> Reversed | None:
+) -> Violation | None:
     x = environment(point, kernel, after[pair.a], "x")
     y = environment(point, kernel, after[pair.b], "y")
     for placed in (before, after):
@@ -206,7 +210,7 @@ def _confirm_reversal(
         return None
     if not moment(after[pair.b], y) < moment(after[pair.a], x):
         return None
-    return Reversed(pair, x, y)
+    return Violation(pair, x, y)
 
 
 def _culprit(kernel: Kernel, reduction: bool) -> Tile | Order:
@@ -217,7 +221,7 @@ def _culprit(kernel: Kernel, reduction: bool) -> Tile | Order:
     return kernel.directives[0]
 
 
-def _illegal(kernel: Kernel, directive: Tile | Order, found: Reversed, *, lines: bool) -> Diagnostic:
+def _illegal(kernel: Kernel, directive: Tile | Order, found: Violation, *, lines: bool) -> Diagnostic:
     before = tuple(statements(kernel.body))
     a, b = before[found.pair.a], before[found.pair.b]
     word = "tile" if isinstance(directive, Tile) else "order"
@@ -306,7 +310,7 @@ def find_carried(
     outside: int | None = None,
     *,
     among: Container[str] | None = None,
-) -> tuple[Reversed | None, tuple[str, ...] | None]:
+) -> tuple[Violation | None, tuple[str, ...] | None]:
     """A dependence among the statements `members` between different iterations of their common loop at `depth`.
 
     outside: how many outer loops are in the same iteration (all `depth` of them if None). among: the arrays and scalars
@@ -315,8 +319,7 @@ def find_carried(
     """
     same = depth if outside is None else outside
     unknown: tuple[str, ...] | None = None
-    looked_at = [pair for pair in _pairs(placed, members) if among is None or pair.first.array.name in among]
-    pairs = _distinct(looked_at, placed)
+    pairs = _distinct(_pairs(placed, members, among), placed)
     for pair in pairs[:MOST]:
         loops = placed[pair.a].loops
         answer = decide(
@@ -338,18 +341,18 @@ def _carried(encoder: Encoder, pair: _Pair, placed: tuple[PlacedStatement, ...],
 
 def _confirm_carried(
     point: dict[str, int], *, kernel: Kernel, pair: _Pair, placed: tuple[PlacedStatement, ...], depth: int, same: int
-) -> Reversed | None:
+) -> Violation | None:
     a, b = placed[pair.a], placed[pair.b]
     x, y = environment(point, kernel, a, "x"), environment(point, kernel, b, "y")
     if not executed(kernel, a, x) or not executed(kernel, b, y) or pair.first.index(x) != pair.second.index(y):
         return None
     outside = [loop.var for loop in a.loops[:same]]
     var = a.loops[depth].var
-    return Reversed(pair, x, y) if all(x[v] == y[v] for v in outside) and x[var] < y[var] else None
+    return Violation(pair, x, y) if all(x[v] == y[v] for v in outside) and x[var] < y[var] else None
 
 
 def _carries(
-    kernel: Kernel, placed: tuple[PlacedStatement, ...], loop: For, found: Reversed, span: Span | None, *, lines: bool
+    kernel: Kernel, placed: tuple[PlacedStatement, ...], loop: For, found: Violation, span: Span | None, *, lines: bool
 ) -> Diagnostic:
     pair = found.pair
     a, b = placed[pair.a], placed[pair.b]

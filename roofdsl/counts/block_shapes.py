@@ -19,7 +19,7 @@ from roofdsl.lang.types import ElementType
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
-from roofdsl.loops.model import Array, Assign, Element, For, Kernel, Let, Node
+from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 
@@ -68,9 +68,10 @@ def block_bytes(kernel: Kernel, values: Mapping[str, int], sector_bytes: int, sh
     outermost first. If the first access to an array is a write, what this access writes is not loaded; everything else
     is (convention `load_store`).
 
-    Raises NoAnswer for conditions and counters, bounds that depend on other loops, steps other than 1, subscripts other
-    than a loop plus a number, two subscripts that depend on one loop, arrays that are accessed along different loops,
-    rows that are not a whole number of sectors, and shapes of another number of dimensions.
+    Raises NoAnswer for conditions, bounds that depend on other loops, steps other than 1, loops over one variable with
+    different bounds, subscripts other than a loop plus a number, two subscripts that depend on one loop, arrays that
+    are accessed along different loops, rows that are not a whole number of sectors, and shapes of another number of
+    dimensions.
     """
     import numpy as np
 
@@ -102,11 +103,12 @@ def _band(plain: Kernel, shapes: Whole) -> tuple[dict[str, _Loop], tuple[Node, .
     body: tuple[Node, ...] = plain.body
     while len(body) == 1 and isinstance(node := body[0], For) and node.parallel:
         if len(loops) == shapes.shape[1]:
-            raise NoAnswer(f"the shapes have {shapes.shape[1]} dimensions, and there are more loops over threads")
+            raise NoAnswer(f"the shapes have {shapes.shape[1]} dimensions, and the nest of loops over threads has more")
         loops[node.var] = _loop(node, shapes[:, len(loops)])
         body = node.body
     if len(loops) != shapes.shape[1]:
-        raise NoAnswer(f"the shapes have {shapes.shape[1]} dimensions, and there are {len(loops)} loops over threads")
+        have = f"the shapes have {shapes.shape[1]} dimensions"
+        raise NoAnswer(f"{have}, and the nest of loops over threads has {len(loops)}")
     return loops, body
 
 
@@ -124,14 +126,19 @@ def _loop(node: For, block: Any = None) -> _Loop:
 
 
 def _touched(nodes: Sequence[Node], loops: dict[str, _Loop]) -> Iterator[tuple[Element, bool]]:
-    """The accesses of a block in order; the loops inside are added to `loops`."""
+    """The accesses of a block in order; the loops inside that have iterations are added to `loops`."""
     for node in nodes:
         if isinstance(node, For):
-            loops[node.var] = _loop(node)
+            loop = _loop(node)
+            if not loop.length:
+                continue
+            known = loops.setdefault(node.var, loop)
+            if (known.start, known.length) != (loop.start, loop.length):
+                raise NoAnswer(f"the loops over {node.var} have different bounds")
             yield from _touched(node.body, loops)
         elif isinstance(node, Assign | Let):
             yield from ((a.element, a.is_write) for a in accesses(node))
-        else:
+        elif not isinstance(node, Count):
             raise NoAnswer("a condition decides which iterations are executed")
 
 
@@ -163,7 +170,7 @@ def _units(array: Array, own: Sequence[_Access], loops: Mapping[str, _Loop], sec
     dims = [d.evaluate({}) for d in array.dims]
     row = (dims[0] if array.column_major else dims[-1]) * array.type.bytes
     if len(dims) > 1 and row % sector_bytes:
-        raise NoAnswer(f"the rows of {array.name} are no whole number of sectors")
+        raise NoAnswer(f"the rows of {array.name} are not a whole number of sectors long")
     # blocks along loops that this array does not depend on each touch all of it again
     apart = (o for name, o in loops.items() if o.block is not None and name not in along)
     again = prod(o.of_shapes(-(-o.length // o.block)) for o in apart)

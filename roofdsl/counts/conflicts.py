@@ -39,7 +39,7 @@ SMALL = 2048
 """The maximum number of lines of a small window."""
 
 
-class Sets(Record):
+class Geometry(Record):
     """A cache of `size_bytes` with lines of `line_bytes` and `ways` lines per set."""
 
     size_bytes: int
@@ -56,15 +56,16 @@ class Sets(Record):
 
 
 class Window(Record):
-    """The lines that a loop reuses.
+    """The lines that a loop reuses, or several loops in sequence find from each other.
 
-    lines: those of one iteration; reused: those that the next iteration uses again; lost: reused lines that only a
-    fully associative cache keeps; kept: reused lines that only the sets keep; times: how often the loop returns to
-    them; array: the array with the most lost lines, which are in `sets_used` sets, `stride_bytes` apart. crowded_lines:
-    of all lines, those in sets that get more than their ways; crowded_sets: the number of these sets.
+    loops: their variables; lines: those of one iteration; reused: those that the next iteration uses again; lost:
+    reused lines that only a fully associative cache keeps; kept: reused lines that only the sets keep; times: how often
+    the loop returns to them; array: the array with the most lost lines, which are in `sets_used` sets, `stride_bytes`
+    apart. crowded_lines: of all lines, those in sets that get more than their ways; crowded_sets: the number of these
+    sets.
     """
 
-    loop: str
+    loops: tuple[str, ...]
     lines: int
     reused: int
     lost: float
@@ -77,13 +78,21 @@ class Window(Record):
     crowded_sets: int = 0
 
     @property
+    def subject(self) -> str:
+        """`loop i reuses`, `the loops over i, j and k together reuse`."""
+        if len(self.loops) == 1:
+            return f"loop {self.loops[0]} reuses"
+        *others, last = dict.fromkeys(self.loops)
+        return f"the loops over {', '.join(others)}{' and ' if others else ''}{last} together reuse"
+
+    @property
     def differs(self) -> float:
         """The number of accesses that hit in one of the two caches and miss in the other."""
         return (self.lost + self.kept) * self.times
 
 
 def conflicts(
-    kernel: Kernel, params: Mapping[str, int], sets: Sets, begins: Mapping[str, int] | None = None
+    kernel: Kernel, params: Mapping[str, int], sets: Geometry, begins: Mapping[str, int] | None = None
 ) -> tuple[Window, ...]:
     """The windows of all loops of `kernel` in which the sets make a difference, the largest difference first.
 
@@ -96,7 +105,7 @@ def conflicts(
 
 
 @lru_cache(maxsize=1)
-def _listed(
+def _shared_lines(
     kernel: Kernel, values: tuple[tuple[str, int], ...], line_bytes: int, placed: tuple[tuple[str, int], ...]
 ) -> dict[Any, Any]:
     """A place for the enumerated lines of a kernel, for lines of this size and arrays at these places: callers fill it,
@@ -106,10 +115,10 @@ def _listed(
 
 
 class _Windows:
-    def __init__(self, at: Sized, sets: Sets, begins: Mapping[str, int] | None) -> None:
+    def __init__(self, at: Sized, sets: Geometry, begins: Mapping[str, int] | None) -> None:
         self.sets = sets
         placed = () if begins is None else tuple(begins.items())
-        self.known = _listed(at.kernel, tuple(at.values.items()), sets.line_bytes, placed)
+        self.known = _shared_lines(at.kernel, tuple(at.values.items()), sets.line_bytes, placed)
         self.first: dict[str, int] = {}
         self.strides: dict[str, tuple[int, ...]] = {}
         end = 0
@@ -158,7 +167,7 @@ class _Windows:
             after = self.lines(node.body, {**env, node.var: middle + k * step})
             if after is None:
                 break
-            found.append(self._window(node.var, before, np.intersect1d(before, after, assume_unique=True)))
+            found.append(self._window((node.var,), before, np.intersect1d(before, after, assume_unique=True)))
             before = after
         if found:
             worst = max(found, key=lambda w: w.lost)
@@ -173,9 +182,9 @@ class _Windows:
         if any(p is None for p in parts):
             return
         every, counts = np.unique(np.concatenate([p for p in parts if p is not None]), return_counts=True)
-        yield replace(self._window(" and ".join(n.var for n in nodes[:2]), every, every[counts > 1]), times=times)
+        yield replace(self._window(tuple(n.var for n in nodes), every, every[counts > 1]), times=times)
 
-    def _window(self, loop: str, lines: Any, reused: Any) -> Window:
+    def _window(self, loops: tuple[str, ...], lines: Any, reused: Any) -> Window:
         """The lines of one iteration, and those that the next one uses again, counted by set."""
         import numpy as np
 
@@ -183,10 +192,10 @@ class _Windows:
         held = np.bincount(lines % count, minlength=count)
         crowded = held[reused % count] > self.sets.ways
         if len(lines) > self.sets.lines:
-            return Window(loop, len(lines), len(reused), 0, int((~crowded).sum()), 1)
+            return Window(loops, len(lines), len(reused), 0, int((~crowded).sum()), 1)
         lost = reused[crowded]
         if not len(lost):
-            return Window(loop, len(lines), len(reused), 0, 0, 1)
+            return Window(loops, len(lines), len(reused), 0, 0, 1)
         firsts = np.array([line for line, _ in self.ends])
         owner = np.searchsorted(firsts, lost, side="right") - 1
         most = int(np.bincount(owner).argmax())
@@ -196,7 +205,17 @@ class _Windows:
         used = len(np.unique(own % count))
         over = held[held > self.sets.ways]
         return Window(
-            loop, len(lines), len(reused), len(lost), 0, 1, self.ends[most][1], stride, used, int(over.sum()), len(over)
+            loops,
+            len(lines),
+            len(reused),
+            len(lost),
+            0,
+            1,
+            self.ends[most][1],
+            stride,
+            used,
+            int(over.sum()),
+            len(over),
         )
 
     # ---- enumerating lines ----
@@ -293,7 +312,7 @@ def row_bytes(array: Array, values: Mapping[str, int]) -> int:
     return dims[0] * array.type.bytes
 
 
-def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tuple[str, ...]:
+def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Geometry) -> tuple[str, ...]:
     """Warnings about the sets of a cache, in words, if they matter: for the worst loop in each direction."""
     from roofdsl.counts.traffic_at import access_count
 
@@ -307,17 +326,17 @@ def conflict_words(kernel: Kernel, params: Mapping[str, int], sets: Sets) -> tup
         found.append(_lost_words(kernel, params, lost, sets))
     if kept is not None and kept.kept * kept.times >= max((lost.lost * lost.times if lost else 0), 1) / 10:
         found.append(
-            f"loop {kept.loop} reuses {kept.lines:,} lines, more than the {sets.lines:,} that fit; the sets keep some "
+            f"{kept.subject} {kept.lines:,} lines, more than the {sets.lines:,} that fit; the sets keep some "
             f"of them and the model keeps none, so fewer bytes move than predicted"
         )
     return tuple(found)
 
 
-def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets: Sets) -> str:
+def _lost_words(kernel: Kernel, params: Mapping[str, int], window: Window, sets: Geometry) -> str:
     array = next(a for a in kernel.arrays if a.name == window.array)
     apart = f"{window.stride_bytes:,} B apart" if window.stride_bytes else "in the same sets"
     what = (
-        f"loop {window.loop} reuses {window.lines:,} lines, which would fit, but {window.sets_used} of {sets.count} "
+        f"{window.subject} {window.lines:,} lines, which would fit, but {window.sets_used} of {sets.count} "
         f"sets get more than {sets.ways} of them, because lines of {window.array} are {apart}, so more bytes move than "
         f"predicted"
     )

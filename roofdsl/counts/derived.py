@@ -334,9 +334,9 @@ class Derivation(Shown):
     def interval(self, q: Quantity, shares: Sequence[Share]) -> tuple[Fraction, Fraction] | None:
         """The least and the most that a traffic in terms of `shares` can be.
 
-        None if sizes or forms are missing, and for a form that holds for some sizes only.
+        None if sizes or forms are missing, and unless all that the form assumes holds at the sizes given.
         """
-        if q.form is None or q.form.assumes:
+        if q.form is None or not self._hold(q.form.assumes):
             return None
         ends = []
         for known in ({s.name: s.low for s in shares}, {s.name: s.high for s in shares}):
@@ -346,6 +346,13 @@ class Derivation(Shown):
             except KeyError:
                 return None
         return ends[0], ends[1]
+
+    def _hold(self, facts: Sequence[Fact]) -> bool:
+        """Whether all facts are known to hold at the sizes given."""
+        try:
+            return all(fact.holds(self.values) for fact in facts)
+        except KeyError:
+            return False
 
     def intensities(self) -> tuple[Fraction, Fraction] | None:
         """The least and the most that I can be; None if sizes or forms are missing, or if nothing may move."""
@@ -365,17 +372,15 @@ class Derivation(Shown):
 
 
 def combined(a: Quantity, b: Quantity, factor: int) -> Quantity:
-    """a + factor * b, if both forms are single polynomials or have the same cases; otherwise only its value."""
+    """a + factor * b; only its value, unless all cases of one of the forms are also cases of the other."""
     value = a.value + factor * b.value if a.value is not None and b.value is not None else None
     if a.form is None or b.form is None:
         return Quantity(None, value, a.note or b.note)
-    left, right = a.form.single, b.form.single
-    if left is not None and right is not None:
-        return Quantity(Cases((Case((), left + right * factor),)), value)
-    cases = []
-    for case in a.form.cases:
-        same = next((c.value for c in b.form.cases if c.alternatives == case.alternatives), None)
-        if same is None and b.form.cases:
-            return Quantity(None, value, "the cases of the two differ")
-        cases.append(Case(case.alternatives, case.value + (same or Quasi.constant(0)) * factor))
-    return Quantity(Cases(tuple(cases)), value)
+    left = {case.alternatives: case.value for case in a.form.cases}
+    right = {case.alternatives: case.value * factor for case in b.form.cases}
+    if not (left.keys() <= right.keys() or right.keys() <= left.keys()):
+        return Quantity(None, value, "the cases of the two differ")
+    zero = Quasi.constant(0)  # the cases are disjoint: where one that only one form has holds, the other form is 0
+    where = left if len(left) >= len(right) else right
+    cases = tuple(Case(each, left.get(each, zero) + right.get(each, zero)) for each in where)
+    return Quantity(Cases(cases, tuple(dict.fromkeys((*a.form.assumes, *b.form.assumes)))), value)

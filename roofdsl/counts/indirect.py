@@ -14,7 +14,7 @@ from typing import Any
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derived import Between, Derivation, Quantity, Share, Traffics, combined
 from roofdsl.counts.index_array_traffic import ExactTraffic
-from roofdsl.counts.indirect_groups import Counted, Group, Some, all_written
+from roofdsl.counts.indirect_groups import Counted, Group, PlacedAccesses, all_written
 from roofdsl.counts.indirect_shares import share_of
 from roofdsl.counts.quantity_of import quantity
 from roofdsl.counts.work_quantities import work_quantities
@@ -183,7 +183,7 @@ def _begun(counted: Counted, group: Group, share: Share | None) -> Quantity:
     return counted.touched(group.array, group.known) if group.known else counted.number(0)
 
 
-def _in_order(group: Group) -> Some:
+def _in_order(group: Group) -> PlacedAccesses:
     """The accesses at elements that the loops determine, in the order in which each element meets them. Raises
     NoClosedForm.
     """

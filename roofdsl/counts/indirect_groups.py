@@ -22,7 +22,7 @@ from roofdsl.loops.summed import Nest, access_kernel, begins_kernel, execution_k
 from roofdsl.sets.cases import Case, Cases, constant
 from roofdsl.sets.quasi import Quasi, floor
 
-Some = tuple[tuple[Nest, tuple[Access, ...]], ...]
+PlacedAccesses = tuple[tuple[Nest, tuple[Access, ...]], ...]
 """Accesses, those of one nest together."""
 
 
@@ -32,11 +32,11 @@ class Group(Record):
     """
 
     array: Array
-    known: Some
-    chosen: Some
+    known: PlacedAccesses
+    chosen: PlacedAccesses
 
     @property
-    def every(self) -> Some:
+    def every(self) -> PlacedAccesses:
         return (*self.known, *self.chosen)
 
     @property
@@ -58,7 +58,7 @@ class Group(Record):
         return all(places(some) == places(a for a in some if not a.is_write) for _, some in self.every)
 
 
-def all_written(accesses: Some) -> bool:
+def all_written(accesses: PlacedAccesses) -> bool:
     """Whether each statement writes whatever it accesses of the array."""
     return all(places(some) == places(a for a in some if a.is_write) for _, some in accesses)
 
@@ -93,7 +93,7 @@ class Counted:
 
     # ---- numbers ----
 
-    def accesses(self, of: Some) -> Quantity:
+    def accesses(self, of: PlacedAccesses) -> Quantity:
         """How often the places are accessed, in total; a statement that reads and writes one accesses it once."""
         weights = dict.fromkeys(map(id, self.nests), 0)
         for nest, some in of:
@@ -117,17 +117,17 @@ class Counted:
 
     # ---- bytes ----
 
-    def traffic(self, of: Some, convention: Traffic) -> Bytes:
+    def traffic(self, of: PlacedAccesses, convention: Traffic) -> Bytes:
         """What crosses the boundary of a cache that holds everything. Raises NoClosedForm."""
         return ClosedForms(access_kernel(self.kernel, of), {}, self.line_bytes).compulsory(convention)
 
-    def touched(self, array: Array, of: Some) -> Quantity:
+    def touched(self, array: Array, of: PlacedAccesses) -> Quantity:
         """The bytes of the different lines that accesses touch."""
         if self.reaches_all(array, of):
             return self.whole(array)  # without assuming that rows begin with lines
         return self._distinct(access_kernel(self.kernel, of), array, self.line_bytes)
 
-    def touched_elements(self, array: Array, of: Some) -> Quantity:
+    def touched_elements(self, array: Array, of: PlacedAccesses) -> Quantity:
         """The bytes of the different elements."""
         return self._distinct(access_kernel(self.kernel, of), array, None)
 
@@ -139,9 +139,9 @@ class Counted:
         """The bytes of all elements of an array."""
         return self._distinct(whole_kernel(self.kernel, array), array, None)
 
-    def reaches_all(self, array: Array, of: Some) -> bool:
+    def reaches_all(self, array: Array, of: PlacedAccesses) -> bool:
         """Whether accesses reach every element of an array, as far as the forms tell."""
-        return bool(of) and self.touched_elements(array, of).form == self.whole_elements(array).form
+        return bool(of) and have_same_form(self.touched_elements(array, of), self.whole_elements(array))
 
     def _distinct(self, kernel: Kernel, array: Array, line_bytes: int | None) -> Quantity:
         forms = ClosedForms(kernel, {}, line_bytes)
@@ -158,6 +158,11 @@ class Counted:
             return Quantity(None, None, q.note)
         cases = tuple(Case(c.alternatives, c.value * factor) for c in form.cases)
         return quantity(lambda: Cases(cases, form.assumes), self.given)
+
+
+def have_same_form(a: Quantity, b: Quantity) -> bool:
+    """Whether both have a form, the same one."""
+    return a.form is not None and a.form == b.form
 
 
 def smallest(of: Sequence[Quantity]) -> tuple[Quantity, ...]:

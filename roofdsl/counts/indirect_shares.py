@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derived import Quantity, Ratio, Share, combined
-from roofdsl.counts.indirect_groups import Counted, Group, Some, all_written, places, smallest
+from roofdsl.counts.indirect_groups import Counted, Group, PlacedAccesses, all_written, have_same_form, places, smallest
 from roofdsl.loops.accesses import Access
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
@@ -36,7 +36,7 @@ def share_of(counted: Counted, group: Group, convention: Traffic, cache_bytes: i
         least, most = _chosen(counted, group, accesses)
     else:
         least = most = (counted.touched(array, group.known),)
-        if counted.line_bytes is None and least[0].form == could.form:
+        if counted.line_bytes is None and have_same_form(least[0], could):
             return None  # each element is accessed once
     if cache_bytes is not None:
         most = _misses(counted, group, accesses, cache_bytes)
@@ -95,18 +95,18 @@ def _chosen(counted: Counted, group: Group, accesses: Quantity) -> tuple[tuple[Q
     packed into as few lines as hold them: where a row begins in its line depends on which one it is.
     """
     array = group.array
-    fixed: Some = tuple(
+    fixed: PlacedAccesses = tuple(
         (n, tuple(Access(n.place_without_data(a.element), a.is_write) for a in s)) for n, s in group.chosen
     )
     elements = counted.touched_elements(array, fixed)  # at one value of the index array
     taken = _values_taken(counted, group)
-    single = elements.form == counted.number(array.type.bytes).form
+    single = have_same_form(elements, counted.number(array.type.bytes))
     if taken is not None:
         elements = counted.times(elements, taken)
     most = [counted.whole(array), counted.times(accesses, _line(counted, array))]
     if taken is not None and (counted.line_bytes is None or single):
         most.append(counted.times(counted.number(_line(counted, array)), taken) if single else elements)
-    if elements.form == counted.whole_elements(array).form:
+    if have_same_form(elements, counted.whole_elements(array)):
         return (counted.whole(array),), (counted.whole(array),)
     if counted.line_bytes is None and taken is not None:
         return (elements,), (elements,)
@@ -162,7 +162,7 @@ def _misses(counted: Counted, group: Group, accesses: Quantity, cache_bytes: int
     if counted.line_bytes is None or group.chosen or len(group.known) != 1:
         return (every,)
     ((nest, some),) = group.known
-    once = counted.touched_elements(array, group.known).form == counted.times(accesses, array.type.bytes).form
+    once = have_same_form(counted.touched_elements(array, group.known), counted.times(accesses, array.type.bytes))
     if len(places(some)) != 1 or not once or not _streams(counted, nest, some[0].element, cache_bytes):
         return (every,)
     again = counted.times(counted.begins(nest), counted.line_bytes)

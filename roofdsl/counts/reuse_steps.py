@@ -8,6 +8,7 @@ from typing import Any
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.counts.computed_once import NoClosedForm, form_within
 from roofdsl.counts.derived import Plateau, PlateauStep, Quantity, ReuseStep
+from roofdsl.counts.plateau_forms import Plateaus
 from roofdsl.counts.quantity_of import quantity
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import statements
@@ -31,7 +32,9 @@ def element_text(r: Reference) -> str:
 
 
 class ReuseFacts:
-    """The reuse of a kernel for large sizes. Raises NoClosedForm if its distances have no bounds."""
+    """The reuse of a kernel for large sizes. Raises NoClosedForm if its distances have no bounds or sizes decide which
+    statements are executed.
+    """
 
     def __init__(self, closed: ClosedForms, convention: Traffic, values: Mapping[str, int]) -> None:
         """For the residue class of the first plateaus under this convention, for sizes such as `values`."""
@@ -39,10 +42,9 @@ class ReuseFacts:
         self.access_sets: AccessSets = closed.large_size_sets
         self.found: tuple[ArrayReuse, ...] = closed.pieces
         self.order: Growth = closed.order
-        rows = closed.plateaus(convention)
-        self.rows = rows
-        self.residues: Class = self._guarded(lambda: rows.example(values))
-        self.steps: list[Step] = self._guarded(lambda: rows.steps(self.residues))
+        self.rows: Plateaus = self._guarded(lambda: closed.plateaus(convention))
+        self.residues: Class = self._guarded(lambda: self.rows.example(values))
+        self.steps: list[Step] = self._guarded(lambda: self.rows.steps(self.residues))
         self.loops = _loop_names(closed.kernel)
         self._hits: list[frozenset[int]] = []
 

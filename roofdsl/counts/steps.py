@@ -40,15 +40,13 @@ def steps_of(
     convention: Traffic,
     plateaus: tuple[Plateau, ...],
     values: Mapping[str, int],
-    *,
-    tell_reuse: bool = True,
 ) -> Steps:
     """The facts behind the closed forms of `closed`, with values at `values` if those have all parameters."""
     loaded, stored = scalar_bytes(closed.kernel)
     reuses: tuple[ReuseStep, ...] = ()
     rows: tuple[PlateauStep, ...] = ()
     note = ""
-    if tell_reuse and plateaus:
+    if plateaus:
         try:
             facts = ReuseFacts(closed, convention, values)
             reuses = facts.reuses()

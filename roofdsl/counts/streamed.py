@@ -8,10 +8,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from roofdsl.counts.computed_once import NoClosedForm
+from roofdsl.counts.computed_once import NoClosedForm, form_within
 from roofdsl.loops.model import Assign, Kernel
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.streams import has_streams
+from roofdsl.sets.library import MAX_OPERATIONS
 from roofdsl.sets.quasi import Quasi
 
 if TYPE_CHECKING:
@@ -36,9 +37,14 @@ def _streamed_at(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
 
 
 def streamed_form(kernel: Kernel) -> Quasi:
-    """The bytes in the parameters of a kernel with its directives applied. Raises NoClosedForm for several cases."""
+    """The bytes in the parameters of a kernel with its directives applied. Raises NoClosedForm."""
     if not has_streams(kernel):
         return Quasi.constant(0)
+    what = f"the closed form of the stores of kernel {kernel.name} that bypass the caches"
+    return form_within(lambda: _streamed_form(kernel), what, MAX_OPERATIONS)
+
+
+def _streamed_form(kernel: Kernel) -> Quasi:
     from roofdsl.sets.access_sets import build
     from roofdsl.sets.cases import closed_form
 
@@ -49,7 +55,7 @@ def streamed_form(kernel: Kernel) -> Quasi:
         total = part if total is None else total.add(part)
     found = closed_form(total, access_sets.context, access_sets.sizes.meaning(), ()).single
     if found is None:
-        raise NoClosedForm("stores that bypass the caches are as many as cases of the sizes say")
+        raise NoClosedForm("the number of stores that bypass the caches has a form for some of the sizes only")
     return found
 
 

@@ -63,7 +63,8 @@ def lines_by_working_sets(
     """The sectors that a cache moves; iterations of the `cold` outermost loops find nothing of each other's.
 
     Raises NoAnswer for conditions, bounds that depend on loops whose variables are in subscripts, subscripts that are
-    not affine or leave too many gaps, two subscripts that depend on one loop, and stores to `temp` arrays.
+    not affine or leave too many gaps, two subscripts that depend on one loop, stores to `temp` arrays, and kernels
+    that do not begin with `cold` nested loops with nothing between them.
     """
     asked = tuple(at.values.items()), cache_bytes, line_bytes, sector_bytes, cold
     found = recall("lines_by_working_sets", at.kernel, asked, lambda: _lines_or_why_not(at, asked[1:]))
@@ -108,13 +109,17 @@ class _WorkingSets:
 
     def of(self, nodes: Sequence[Node], env: Env, cold: int = 0) -> Counted:
         """The traffic of `nodes` in sequence, with the values `env` for the variables of the surrounding loops."""
-        sets = {} if cold else self.sets(nodes, env)
-        if not cold and not self._exceeds(sets):
+        if cold:
+            if len(nodes) != 1 or not isinstance(nodes[0], For):
+                raise NoAnswer("the loops that start cold are not nested with nothing between them")
+            return self._iterations(nodes[0], env, cold)
+        sets = self.sets(nodes, env)
+        if not self._exceeds(sets):
             return Counted({name: self._moved(name, t) for name, t in sets.items()}, sets, sets, fits=True)
         if len(nodes) == 1:
             only = nodes[0]
             if isinstance(only, For):
-                return self._iterations(only, env, cold)
+                return self._iterations(only, env)
             return Counted({name: self._moved(name, t) for name, t in sets.items()}, {}, {})
         # Each part is counted as if it found nothing. What the part before it has left is then subtracted: only of its
         # last sets that fit, since what came earlier is evicted.
@@ -123,7 +128,7 @@ class _WorkingSets:
         shared = _sum((self._shared(a.last, b.first), 1) for a, b in pairwise(parts))
         return Counted(_sum([(units, 1), (shared, -1)]), parts[0].first, parts[-1].last)
 
-    def _iterations(self, loop: For, env: Env, cold: int) -> Counted:
+    def _iterations(self, loop: For, env: Env, cold: int = 0) -> Counted:
         """The traffic of a loop: of the iterations at both ends, and of one for each alignment in the middle."""
         values = self.intervals.values(loop, env)
         count = len(values)

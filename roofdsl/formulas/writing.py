@@ -204,14 +204,14 @@ def _rounded(atom: Floor) -> tuple[bool, Quotient]:
     return False, inside
 
 
-def _told(atom: Atom) -> str:
+def _neat_atom(atom: Atom) -> str:
     if isinstance(atom, str):
         return atom
     up, inside = _rounded(atom)
     return f"{'ceiling' if up else 'floor'}({neat_text(inside)})"
 
 
-TOLD = Style(_told, TEXT.power, TEXT.product, TEXT.fraction)
+NEAT = Style(_neat_atom, TEXT.power, TEXT.product, TEXT.fraction)
 """As TEXT, with ceilings if these are shorter: for people, but sympy can read it, too."""
 
 
@@ -222,7 +222,7 @@ def text(value: Quasi | Quotient) -> str:
 
 def neat_text(value: Quasi | Quotient) -> str:
     """As `text`, but factored as in a textbook: `10*steps*(n - 2)**2`."""
-    return _quotient(_rounded_up(value), TOLD, _neat)
+    return _quotient(_rounded_up(value), NEAT, _neat)
 
 
 def neat_latex(value: Quasi | Quotient) -> str:
@@ -235,7 +235,7 @@ def latex_name(name: str) -> str:
     return name if len(name) == 1 else f"\\mathrm{{{name.replace('_', chr(92) + '_')}}}"
 
 
-def _set(atom: Atom) -> str:
+def _latex_atom(atom: Atom) -> str:
     if isinstance(atom, str):
         return latex_name(atom)
     up, inside = _rounded(atom)
@@ -244,7 +244,7 @@ def _set(atom: Atom) -> str:
 
 
 LATEX = Style(
-    _set,
+    _latex_atom,
     lambda base, power: base if power == 1 else f"{base}^{{{power}}}",
     " ".join,
     lambda top, bottom, top_single, bottom_single: f"\\frac{{{top}}}{{{bottom}}}",

@@ -16,7 +16,7 @@ from roofdsl.predict.time_model import larger_direction
 from roofdsl.simulate.cache_levels import CacheLevel
 
 if TYPE_CHECKING:
-    from roofdsl.counts.conflicts import Sets
+    from roofdsl.counts.conflicts import Geometry
 
 LONGEST = 300_000_000
 """A kernel of at most this many accesses is simulated with the sets of the caches."""
@@ -49,13 +49,13 @@ def conflict_warnings(kernel: Kernel, values: Mapping[str, int], machine: Machin
     return tuple(found)
 
 
-def sets_of(cache: Cache) -> Sets | None:
+def sets_of(cache: Cache) -> Geometry | None:
     """The sets of the cache; None if the machine states no ways or no line, or if its lines do not fill whole sets."""
-    from roofdsl.counts.conflicts import Sets
+    from roofdsl.counts.conflicts import Geometry
 
     if cache.ways is None or cache.line_bytes is None or cache.size_bytes % (cache.ways * cache.line_bytes):
         return None
-    return Sets(cache.size_bytes, cache.line_bytes, cache.ways)
+    return Geometry(cache.size_bytes, cache.line_bytes, cache.ways)
 
 
 def with_sets(

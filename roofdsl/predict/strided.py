@@ -26,7 +26,7 @@ from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
-    from roofdsl.counts.conflicts import Sets
+    from roofdsl.counts.conflicts import Geometry
 
 MOST_ACCESSES = 100_000_000
 """Sets are simulated up to this many accesses (two seconds); beyond that, a column fits as a whole or not at all."""
@@ -312,7 +312,7 @@ def _share(
     return tuple(found)
 
 
-def _held(step_bytes: int, sets: Sets) -> int:
+def _held(step_bytes: int, sets: Geometry) -> int:
     """The lines that a cache holds of those that are this many bytes apart: those in the sets into which they fall."""
     apart = abs(step_bytes) // sets.line_bytes if step_bytes % sets.line_bytes == 0 else 1
     return sets.count // gcd(apart, sets.count) * sets.ways

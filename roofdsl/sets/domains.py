@@ -116,16 +116,23 @@ class LoopDims:
         constraints += [self.sizes.nonnegative(s + value.scaled(-1) + Pair(Linear.of({}, -1))) for s in stops]
         return LoopDim(names, value, constraints)
 
-    @staticmethod
-    def _counter(loop: For, starts: list[Pair], step: Pair, name: str) -> LoopDim:
-        """A dimension that counts iterations, or that is the variable itself if the step is 1."""
+    def _counter(self, loop: For, starts: list[Pair], step: Pair, name: str) -> LoopDim:
+        """A dimension that counts iterations, or that is the variable itself if the step is 1 or the first value is the
+        greatest of several.
+        """
         if step.low.terms:
             needed = f"`assume ... % {loop.step} == 0`"
             raise NotAffine(f"the step {loop.step} of loop {loop.var} has no number and no {needed}")
         if step.low.constant == 1:
             return LoopDim([name], Pair(Linear.of({name: 1})), [])
         if len(starts) != 1:
-            raise NotAffine(f"loop {loop.var} starts at a max(...) and has a step")
+            if any(s.tile is not None for s in starts):
+                raise NotAffine(f"loop {loop.var} starts at a max(...) and has a step")
+            cases = []
+            for first in starts:
+                is_first = [self.sizes.nonnegative(first + other.scaled(-1)) for other in starts]
+                cases.append(" and ".join([f"({name} - ({first.low})) mod {step.low.constant} = 0", *is_first]))
+            return LoopDim([name], Pair(Linear.of({name: 1})), [f"(({') or ('.join(cases)}))"])
         return LoopDim([name], starts[0] + Pair(Linear.of({name: step.low.constant})), [])
 
     def _digits(self, loop: For, starts: list[Pair], stops: list[Pair], step: Pair, name: str) -> LoopDim:

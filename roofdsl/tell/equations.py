@@ -10,6 +10,7 @@ from roofdsl.counts.readable_forms import condition_latex, condition_text, gives
 from roofdsl.counts.readable_forms import of_quantity as form_of
 from roofdsl.counts.readable_forms import of_ratio as ratio_form
 from roofdsl.formulas.fact_text import fact_latex, fact_text
+from roofdsl.formulas.quotients import Alternatives
 from roofdsl.machine.quantities import show_number
 from roofdsl.sets.facts import Fact
 from roofdsl.tell.blocks import Equation, Inline, Math, Sentence
@@ -69,7 +70,7 @@ class Writer:
                 sides.append(number)
             else:
                 sides, here = [number], (" for other sizes ", *sides)
-        return Equation(left, tuple(sides), unit, (*self.where(q), *remark, *here))
+        return Equation(left, tuple(sides), unit, (*remark, *self.where(q), *here))
 
     def ratio(self, left: Math, of: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
         """left = `of` (what it is a ratio of) = the forms divided = lowest terms = the number, and its limit."""
@@ -78,9 +79,8 @@ class Writer:
         where: Sentence = ()
         is_elsewhere = False
         if form is not None:
-            top, bottom = self.main(r.numerator), self.main(r.denominator)
-            if r.of_work:
-                sides.append(fraction(top, bottom))
+            if r.of_work and self._is_of(r, form.main.where):
+                sides.append(fraction(self.main(r.numerator), self.main(r.denominator)))
             sides.append(math(form.main.expr))
             if form.main.where:
                 where = (" if ", Math(condition_text(form.main.where), condition_latex(form.main.where)))
@@ -101,6 +101,11 @@ class Writer:
         for k, w in enumerate(words):
             joined += ["  "] * bool(k) + list(w)
         return Equation(left, tuple(sides), unit, tuple(joined))
+
+    def _is_of(self, r: Ratio, where: Alternatives) -> bool:
+        """Whether the cases shown of both parts hold wherever `where` does, the condition of the case shown of r."""
+        parts = (form_of(q, self.order, self.names, self.d.values) for q in (r.numerator, r.denominator))
+        return all(part is not None and part.main.where in ((), where) for part in parts)
 
 
 def word(label: str) -> Math:

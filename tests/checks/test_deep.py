@@ -11,7 +11,7 @@ from subprocess import run
 
 import pytest
 
-from roofdsl.checks import deep
+from roofdsl.checks import deep, legality
 from roofdsl.checks.deep import deep_check, require_legal
 from roofdsl.checks.legality import find_reversal
 from roofdsl.lang import codes
@@ -224,6 +224,41 @@ def test_regrouping_is_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_reversal(k, reductions=False) == (None, None)
     monkeypatch.setattr("roofdsl.checks.legality.REGROUPING", "warning")
     require_legal(k)
+
+
+def test_dependences_after_many_equal_ones_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of uses in five arrays have the same answers; what comes after them is looked at all the same."""
+    monkeypatch.setattr(legality, "MOST", 24)
+    arrays = [f"a{k}" for k in range(5)]
+
+    def text(loops: str, op: str, last: str) -> str:
+        before = [f"        {a}[i, {c}] {op} 1" for a in arrays for c in range(4)]
+        dims = f"inout {', '.join(f'{a}: f64[n, 4]' for a in arrays)}, z: f64[n, n]"
+        return "\n".join(["kernel k(n):", f"    {dims}", *loops.splitlines(), *before, f"        {last}", ""])
+
+    parallel = "    parallel for i in range(1, n):"
+    for last, codes_found in (("z[i, 0] = z[i - 1, 0]", ["parallel-dependence"]), ("z[i, 0] = z[i, 1]", [])):
+        assert [d.code for d in legality.check_parallel(kernel_of(text(parallel, "=", last)))] == codes_found
+
+    ordered = "    order j, i\n    for i in range(1, n), j in range(n - 1):"
+    for last, is_reversed in (("z[i, j] = z[i - 1, j + 1]", True), ("z[i, j] = z[i - 1, j]", False)):
+        found, unknown = find_reversal(kernel_of(text(ordered, "+=", last)), reductions=False)
+        assert (found is not None, unknown) == (is_reversed, None)
+
+
+def test_too_many_pairs_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = kernel_of("""kernel k(n):
+    out A: f64[n, 4]
+    parallel for i in range(n):
+        A[i, 0] = 0
+        A[i, 1] = 0
+        A[i, 2] = 0
+        A[i, 3] = 0
+""")
+    assert legality.check_parallel(k) == []
+    monkeypatch.setattr(legality, "MOST", 15)
+    (found,) = legality.check_parallel(k)
+    assert found.severity == "warning" and found.message.endswith("it has too many cases")
 
 
 def test_too_hard_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,19 @@ def test_every_shape_moves_at_least_each_point() -> None:
         ("parallel for i in range(n), j in range(n):\n        B[i, i] = A[i, j]", "two subscripts of B"),
         ("parallel for i in range(n), j in range(n):\n        B[i, j] = A[i, j] + A[j, i]", "along different loops"),
         ("parallel for i in range(n), j in range(i, n):\n        B[i, j] = A[i, j]", "depend on other loops"),
-        ("parallel for i in range(n):\n        B[i, 0] = A[i, 0]", "there are 1 loops over threads"),
+        (
+            "parallel for i in range(n), j in range(n):\n        for k in range(n):\n            B[i, k] = A[i, k]\n"
+            "        for k in range(4):\n            B[i, k] += 1",
+            "the loops over k have different bounds",
+        ),
+        (
+            "parallel for i in range(n), j in range(n):\n        if i < j:\n            B[i, j] = A[i, j]",
+            "a condition decides which iterations are executed",
+        ),
+        (
+            "parallel for i in range(n):\n        B[i, 0] = A[i, 0]",
+            "2 dimensions, and the nest of loops over threads has 1",
+        ),
     ],
 )
 def test_what_has_no_such_form(loops: str, why: str) -> None:
@@ -105,5 +117,24 @@ def test_what_has_no_such_form(loops: str, why: str) -> None:
     with pytest.raises(NoAnswer, match=why):
         block_bytes(other, {"n": 32}, 32, np.array([[4, 8]]))
     odd = of(COPY)
-    with pytest.raises(NoAnswer, match="no whole number of sectors"):
+    with pytest.raises(NoAnswer, match="the rows of a are not a whole number of sectors long"):
         block_bytes(odd, {"m": 5, "n": 33}, 32, np.array([[4, 8]]))
+
+
+def test_counters_and_loops_without_iterations_move_nothing() -> None:
+    text = """kernel k(n, m):
+    in A: f64[n, 16]
+    inout y: f64[n]
+    parallel for i in range(n):
+        for k in range(5, m):
+            y[i] += A[i, k]
+        for k in range(0, 16):
+            count steps 1
+            y[i] += A[i, k]
+"""
+    found = block_bytes(of(text), {"n": 32, "m": 5}, 32, np.array([[4], [8]]))
+    for k, length in enumerate((4, 8)):
+        rows = [range(i, i + length) for i in range(0, 32, length)]
+        of_y = sum(len({i // 4 for i in row}) for row in rows)
+        of_a = sum(len({(i * 16 + c) // 4 for i in row for c in range(16)}) for row in rows)
+        assert (found.loads[k], found.stores[k]) == (32 * (of_y + of_a), 32 * of_y)

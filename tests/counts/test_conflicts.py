@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from roofdsl.counts.conflicts import Sets, conflict_words, conflicts, is_flagged
+from roofdsl.counts.conflicts import Geometry, Window, conflict_words, conflicts, is_flagged
 from roofdsl.counts.traffic_at import access_count
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
@@ -15,8 +16,8 @@ from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
 from tests.models.shipped import model
 
-L1 = Sets(32 << 10, 64, 8)
-SMALL = Sets(4 << 10, 64, 2)
+L1 = Geometry(32 << 10, 64, 8)
+SMALL = Geometry(4 << 10, 64, 2)
 
 TEXT = """
 kernel transposed(n, row):
@@ -56,11 +57,11 @@ def written(name: str) -> Kernel:
     return kernel(load_file(Source("conflicts.roof", TEXT)), name)
 
 
-def misses(k: Kernel, sizes: dict[str, int], sets: Sets, ways: int | None) -> int:
+def misses(k: Kernel, sizes: dict[str, int], sets: Geometry, ways: int | None) -> int:
     return simulate(apply(k), sizes, [CacheLevel("L1", sets.size_bytes, sets.line_bytes, ways)]).levels[0].loads
 
 
-def flagged(k: Kernel, sizes: dict[str, int], sets: Sets) -> bool:
+def flagged(k: Kernel, sizes: dict[str, int], sets: Geometry) -> bool:
     return is_flagged(conflicts(k, sizes, sets), access_count(sized(k, sizes)))
 
 
@@ -68,7 +69,7 @@ def flagged(k: Kernel, sizes: dict[str, int], sets: Sets) -> bool:
     ("name", "n", "sets"),
     [("transposed", 128, L1), ("columns", 256, L1), ("columns", 32, SMALL), ("triangle", 128, L1)],
 )
-def test_padding_as_advised(name: str, n: int, sets: Sets) -> None:
+def test_padding_as_advised(name: str, n: int, sets: Geometry) -> None:
     """Rows of a power of two miss more than the model says; rows one line longer do not, and are not warned of."""
     k = written(name)
     bad, good = {"n": n, "row": n}, {"n": n, "row": n + 8}
@@ -84,7 +85,7 @@ def test_the_estimate_is_what_is_simulated() -> None:
     k, sizes = written("transposed"), {"n": 128, "row": 128}
     (window,) = conflicts(k, sizes, L1)
     extra = misses(k, sizes, L1, 8) - misses(k, sizes, L1, None)
-    assert (window.loop, window.array, window.stride_bytes, window.sets_used) == ("i", "B", 1024, 4)
+    assert (window.loops, window.array, window.stride_bytes, window.sets_used) == (("i",), "B", 1024, 4)
     assert abs(window.differs - extra) < 0.01 * extra
 
 
@@ -118,3 +119,15 @@ def test_no_difference_where_all_fit_or_nothing_does() -> None:
         k = model(name)
         assert misses(k, sizes, L1, 8) == misses(k, sizes, L1, None)
         assert not flagged(k, sizes, L1), name
+
+
+def test_all_loops_in_sequence_are_named() -> None:
+    one = Window(("i",), 1, 1, 1, 0, 1)
+    assert one.subject == "loop i reuses"
+    assert replace(one, loops=("i", "j", "i", "k")).subject == "the loops over i, j and k together reuse"
+    assert replace(one, loops=("i", "i")).subject == "the loops over i together reuse"
+    text = "kernel k(n):\n    assume n >= 9\n    in A: f64[n, 512]\n    inout s, t, u: f64[n]\n"
+    for var, name in zip("ijk", "stu", strict=True):
+        text += f"    for {var} in range(n):\n        {name}[{var}] += A[{var}, 0]\n"
+    (words,) = conflict_words(kernel(load_file(Source("three.roof", text)), None), {"n": 12}, SMALL)
+    assert words.startswith("the loops over i, j and k together reuse ")

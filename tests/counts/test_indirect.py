@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import product
-from typing import cast
+from typing import cast, get_args
 
 import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.derive import derive
-from roofdsl.counts.derived import Derivation
+from roofdsl.counts.derived import Derivation, Quantity, combined
+from roofdsl.counts.indirect_groups import Counted
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
 from roofdsl.matrices.attach import with_data
+from roofdsl.sets.cases import Case, Cases
+from roofdsl.sets.quasi import Quasi
 from roofdsl.tell.derive_json import to_json
 from roofdsl.tell.derive_latex import to_latex
 from roofdsl.tell.derive_text import to_text
@@ -191,6 +195,82 @@ def test_every_shipped_kernel_is_told(name: str) -> None:
         assert ("no closed form: " in told) == (missing in told) == expected, told
         Draft202012Validator(schema_of("derive")).validate(to_json(d))
         assert "alpha" in to_latex([d]) or not d.shares
+
+
+def bounds(d: Derivation) -> object:
+    return d.interval(d.compulsory.bytes, d.shares)
+
+
+def test_loops_that_run_for_some_sizes_only() -> None:
+    """Each element of `col`, `v` and `y` is accessed once, so what `x` moves is all that the data can change."""
+    kernel = kernel_of("""kernel k(n, m):
+    in col: i32[n] index(m), v: f64[n], x: f64[m]
+    out y: f64[n]
+    for i in range(n - 2):
+        y[i] = v[i] * x[col[i]]
+""")
+    for traffic in get_args(Traffic):
+        d = derive(kernel, traffic=traffic)
+        for n in (1, 2, 3, 9):
+            times, m = max(0, n - 2), 5
+            rest = times * (4 + 8 + (16 if traffic == "write_allocate" else 8))
+            at = derive(kernel, {"n": n, "m": m}, traffic=traffic)
+            if times:
+                assert bounds(at) == (rest + 8, rest + 8 * min(times, m))
+            form = d.compulsory.bytes.form
+            assert form is not None and form.evaluate({"n": n, "m": m, "alpha_x": 1}) == rest + 8 * times
+            if d.compulsory.loads is not None:
+                loads = d.compulsory.loads.form
+                assert loads is not None
+                assert loads.evaluate({"n": n, "m": m, "alpha_x": 1}) == rest  # x is loaded, and y is stored
+
+
+def test_sums_keep_what_their_parts_assume() -> None:
+    """One element of each row: as many lines as rows only if no two rows begin in one line."""
+    kernel = kernel_of("""kernel k(n, w, m):
+    in col: i32[n] index(m), v: f64[n, w], x: f64[m]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = v[i, 0] * x[col[i]]
+""")
+    for w, whole in ((8, True), (5, False)):
+        d = derive(kernel, {"n": 10, "m": 7, "w": w}, traffic="load_store", line_bytes=64)
+        assert d.compulsory.bytes.assumes == d.by_array["v"].assumes != ()
+        lines = {name: len({i * step // 64 for i in range(10)}) for name, step in (("v", 8 * w), ("col", 4), ("y", 8))}
+        assert (lines["v"] == 10) == whole
+        moved = 64 * (sum(lines.values()) + 1)  # all of x is in one line
+        assert bounds(d) == ((moved, moved) if whole else None)
+
+
+def test_sums_of_cases() -> None:
+    n = Quasi.symbol("n")
+    some, more = (((n - 3, False),),), (((n * -1 + 2, False),),)
+    none, one, two = Cases(()), Cases((Case(some, n),)), Cases((Case(more, n * 2), Case(some, n * 3)))
+    for a, b in product((none, one, two), repeat=2):
+        for factor in (1, -1):
+            found = combined(Quantity(a), Quantity(b), factor).form
+            assert found is not None
+            for size in range(6):
+                at = {"n": size}
+                assert found.evaluate(at) == a.evaluate(at) + factor * b.evaluate(at)
+    assert combined(Quantity(one), Quantity(Cases((Case(more, n),))), 1).form is None
+
+
+def test_arrays_without_a_form_are_not_known_to_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = kernel_of("""kernel k(n, m):
+    in col: i32[n] index(m), x: f64[m]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = x[col[i]] + x[0]
+""")
+    counted = Counted(kernel, {}, None)
+    assert [counted.reaches_all(g.array, g.known) for g in counted.groups] == [True, False, True]
+
+    def too_hard(_: ClosedForms) -> dict[str, Cases]:
+        raise NoClosedForm("too hard")
+
+    monkeypatch.setattr(ClosedForms, "by_array", too_hard)
+    assert not any(counted.reaches_all(g.array, g.known) for g in counted.groups)
 
 
 def test_trips_that_are_not_known() -> None:

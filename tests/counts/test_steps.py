@@ -13,6 +13,7 @@ from roofdsl.counts.derived import Derivation, Quantity
 from roofdsl.counts.growth import growth_of
 from roofdsl.loops.model import Kernel
 from roofdsl.sets.quasi import Quasi
+from roofdsl.tell.derive_text import to_text
 from tests.oracle import lru
 from tests.oracle.enumerate import executions, run
 from tests.oracle.loading import kernel_of
@@ -149,3 +150,51 @@ def test_reuses_are_those_of_the_access_stream(name: str) -> None:
     most = max(often for often, _, _ in counted.values())
     missing = {k for k, (often, _, _) in counted.items() if often > most / 4} - times.keys()
     assert not missing
+
+
+@pytest.mark.parametrize("line", [None, 64])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "kernel k(n, w = 5):\n    in A: f64[n], f: f64[w]\n    inout B: f64[n]\n"
+            "    for i in range(n - w), q in range(w):\n        B[i] += A[i + q] * f[q]\n"
+            "    for i in range(n):\n        B[i] = 0\n",
+            "whether a statement is executed depends on which of its sizes is larger",
+        ),
+        (
+            "kernel k(n, m = 3):\n    assume n <= 100\n    in A: f64[n]\n    inout B: f64[n, m]\n"
+            "    for i in range(n), j in range(m):\n        B[i, j] += A[i]\n",
+            "its assumptions do not allow large sizes",
+        ),
+    ],
+)
+def test_plateaus_of_some_sizes_have_no_reuse_for_large_ones(text: str, why: str, line: int | None) -> None:
+    d = derive(kernel_of(text), steps=True, line_bytes=line)
+    assert d.steps is not None
+    assert d.steps.reuses == () == d.steps.plateaus
+    assert d.steps.note == (why if d.plateaus else "")
+    assert d.plateaus or d.plateaus_note == why
+    assert " ".join(to_text(d).split()).count(f"no closed form: {why}") == 1
+
+
+def test_every_side_of_the_intensity_holds_where_it_is_shown() -> None:
+    """W > 0 only for n > w, and Q has other cases, so that the parts of one case are no parts of another."""
+    text = """kernel k(n, w):
+    in A: f64[n], f: f64[w]
+    out B: f64[n]
+    for i in range(n):
+        B[i] = 0
+    for i in range(n - w), q in range(w):
+        B[i] += A[i + q] * f[q]
+"""
+    told = to_text(derive(kernel_of(text), plateaus=False, steps=True))
+    (line,) = (line for line in told.splitlines() if line.lstrip().startswith("I = "))
+    sides = line.split(" FLOP/B", maxsplit=1)[0].split(" = ")[1:]
+    assert sides[0] == "W/Q" and len(sides) > 1
+    for n, w in ((5, 1), (8, 3), (9, 8)):
+        work = 2 * (n - w) * w
+        read = len({i + q for i in range(n - w) for q in range(w)}) + w
+        for side in sides[1:]:
+            assert eval(side, {"n": Fraction(n), "w": Fraction(w)}) == Fraction(work, 8 * (read + n))
+    assert "fused pairs if n >= w + 1" in told

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
+from roofdsl.counts.streamed import streamed_form
 from roofdsl.counts.traffic_at import footprint_at, traffic_at
 from roofdsl.loops.model import Assign, Kernel
 from roofdsl.loops.streams import ordinary, streamed_bytes_at, within_caches
@@ -167,3 +169,16 @@ def test_work_is_that_of_ordinary_stores() -> None:
         kernel = kernel_of(text)
         found, usual = (derive(k, plateaus=False).work.total.form for k in (kernel, ordinary(kernel)))
         assert found == usual
+
+
+def test_loops_of_unknown_steps_have_no_form() -> None:
+    text = """kernel k(n, b):
+    in A: f64[n, n], x: f64[n]
+    out B: f64[n, n]
+    for r in range(0, n, b), i in range(n), j in range(n):
+        stream B[i, j] = A[i, j] + x[j]
+"""
+    with pytest.raises(NoClosedForm, match="is not known to be a multiple of b"):
+        streamed_form(kernel_of(text))
+    found = derive(kernel_of(text), {"n": 20, "b": 8}, line_bytes=64)
+    assert found.compulsory.stores is not None and found.compulsory.stores.value == 3 * 8 * 20**2

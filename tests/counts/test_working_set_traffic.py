@@ -166,3 +166,13 @@ def test_what_has_gaps_or_bounds_of_its_own_is_not_counted(loops: str) -> None:
     triangle = of(f"kernel k(n):\n    in A: f64[n, n]\n    out B: f64[n, n]\n    {loops}\n")
     with pytest.raises(NoAnswer):
         lines_by_working_sets(Sized(triangle, {"n": 1024}), 1024, 64, 32)
+
+
+def test_only_nested_loops_start_cold() -> None:
+    head = "kernel k(n):\n    in A: f64[n]\n    inout B: f64[n]\n    for i in range(n):\n        B[i] += A[i]\n"
+    one, two = of(head), of(head + "    for j in range(n):\n        B[j] += 1\n")
+    (a, b) = lines_by_working_sets(Sized(one, {"n": 64}), 1024, 64, 32, cold=1)
+    assert (a.begun, b.begun, b.stored) == (64, 64, 64)  # each iteration finds nothing
+    for other, cold in ((one, 2), (two, 1)):
+        with pytest.raises(NoAnswer, match="the loops that start cold are not nested"):
+            lines_by_working_sets(Sized(other, {"n": 64}), 1024, 64, 32, cold=cold)

@@ -26,6 +26,8 @@ TILE
                 A[i, j] = 2.0
         for q in range(i // 2, n + m, 3):
             A[i, q] = 3.0
+        for r in range(max(i - 1, m - 2, 1), n + m, 3):
+            A[i, r] = 4.0
 """
 PLAIN = TEXT.replace("TILE", "")
 TILED = TEXT.replace("TILE", "    tile i by 3\n")

@@ -27,7 +27,7 @@ class Split(Exception):
         self.form = form
 
 
-class Whole(Exception):
+class NeedsBlocks(Exception):
     """The remainder of a coordinate modulo the elements of a line matters, so the coordinate is rewritten as a block
     and a remainder.
     """
@@ -193,7 +193,7 @@ class Cell:
     # ---- arithmetic that depends on the part ----
 
     def blocks(self, form: Any, size: int) -> Any:
-        """A form divided by `size`, rounded down. Raises Split, and Whole for coordinates whose remainder matters."""
+        """A form divided by `size`, rounded down. Raises Split, and NeedsBlocks if a remainder matters."""
         if isinstance(form, int) or size == 1:
             return form if size == 1 else form // size
         count = self.sizes.count
@@ -204,7 +204,7 @@ class Cell:
                 if monomial[-1] < count:
                     raise Undecided(f"the remainder of {form} by {size}")
                 if (monomial[-1] - count) % 3 == 0:
-                    raise Whole(monomial[-1])
+                    raise NeedsBlocks(monomial[-1])
                 rest[monomial] = factor
             else:
                 whole[monomial] = factor // size
@@ -223,9 +223,9 @@ class Cell:
 
     # ---- cutting ----
 
-    def parts(self, split: Split | Whole) -> list[Cell]:
+    def parts(self, split: Split | NeedsBlocks) -> list[Cell]:
         """The part cut into pieces in which the comparison that raised `split` is decided, or closer to decided."""
-        if isinstance(split, Whole):
+        if isinstance(split, NeedsBlocks):
             return self._blocked(split.coordinate)
         return self._cut(split.form)
 

@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 def line_of(program: Nests, operand: Operand, at: tuple[Any, ...], cell: Cell) -> Line:
-    """The line that an operand touches at loop variables `at`. Raises Split, Whole."""
+    """The line that an operand touches at loop variables `at`. Raises Split, NeedsBlocks."""
     values = [_value(d, offset, at) for d, offset in operand.subscripts]
     number = cell.blocks(values[-1], program.data[operand.array].per_line)
     return Line(operand.array, tuple(values[:-1]), number)
@@ -65,7 +65,7 @@ class Earlier:
     def before(self, leaf: Leaf, place: int, at: tuple[Any, ...], cell: Cell) -> Before | None:
         """The previous access to the line that operand `place` of `leaf` touches at `at`; None for a first access.
 
-        The result holds for the whole part. Raises Split, Whole.
+        The result holds for the whole part. Raises Split, NeedsBlocks.
         """
         line = line_of(self.program, leaf.operands[place], at, cell)
         others = self.of_array[line.array]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from roofdsl.counts.lines.cells import Cell, Split, Whole
+from roofdsl.counts.lines.cells import Cell, NeedsBlocks, Split
 from roofdsl.counts.lines.symbolic import Undecided
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ def explore(cell: Cell, compute: Callable[[Cell], T]) -> Iterator[tuple[Cell, T]
         at = pending.pop()
         try:
             found = compute(at)
-        except (Split, Whole) as split:
+        except (Split, NeedsBlocks) as split:
             parts = at.parts(split)
             if any(part is at for part in parts):  # several constraints together decide it, but none of them alone
                 raise Undecided("a comparison that is hard to decide") from None

@@ -143,11 +143,16 @@ class Growing:
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: int) -> Any:
+    def __floordiv__(self, other: Any) -> Any:
         """Rounded down. Raises Undecided where the symbols decide the remainder."""
+        if isinstance(other, Growing):
+            raise Undecided(f"how often {other} fits into {self}")
         if any(c % other for c in self.terms.values()):
             raise Undecided(f"the remainder of {self} by {other}")
         return Growing(self.sizes, {m: c // other for m, c in self.terms.items()}, self.constant // other)
+
+    def __rfloordiv__(self, other: int) -> Any:
+        raise Undecided(f"how often {self} fits into {other}")
 
     def __mod__(self, other: int) -> Any:
         return self - self // other * other

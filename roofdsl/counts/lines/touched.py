@@ -105,7 +105,7 @@ def data_boxes(found: Sequence[Stretch], array: int) -> Touched:
 
 
 def lines(boxes: Touched, per_line: int, cell: Cell) -> Any:
-    """The number of lines that hold the elements in these boxes, if rows begin on lines. Raises Split, Whole."""
+    """The number of lines that hold the elements in these boxes, if rows begin on lines. Raises Split, NeedsBlocks."""
     left = merged([box for box, unsure in boxes.items() if not unsure], cell)
     for box, unsure in boxes.items():
         if not unsure or any(_united(known, box, cell) is known for known in left):

@@ -139,7 +139,7 @@ class _Perfect:
             self.loops.append(body[0])
             body = body[0].body
         if any(isinstance(inner, For | If) for inner in body):
-            raise NotUniform("loops that are no perfect nest, or conditions")
+            raise NotUniform("the loops are not perfectly nested, or there are conditions")
         if not self.loops:
             raise NotUniform("statements outside of loops")
         self.accesses = [a for inner in body if isinstance(inner, Assign | Let) for a in accesses(inner)]
@@ -161,7 +161,7 @@ class _Perfect:
     def _offsets(self, element: Element) -> Iterator[int]:
         subscripts = element.subscripts[::-1] if element.array.column_major else element.subscripts
         if len(subscripts) != len(self.loops):
-            raise NotUniform(f"{element.array.name} has not as many dimensions as its nest has loops")
+            raise NotUniform(f"{element.array.name} does not have as many dimensions as its nest has loops")
         extents = [d.evaluate(self.values) for d in element.array.dims]
         if element.array.column_major:
             extents.reverse()
