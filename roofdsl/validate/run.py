@@ -149,8 +149,6 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     )  # fmt: skip
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
-    if run.cores is not None:
-        raise CommandError(f"{run.kernel.name} is a program, and numbers of cores are for kernels", "name its kernels")
     from roofdsl.measure.program_cpu import measure_program_cpu
 
     return measure_program_cpu(run.kernel.at(run.sizes), on_cpu, say)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,28 @@ def test_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -
 def test_data_are_asked_for(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, *SIZES]) == 2
     assert "--data rowptr,col=A.mtx" in capsys.readouterr().err
+
+
+def test_a_gpu_measures_no_such_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (DATA, SIZES):
+        assert run(["measure", "spmv_csr", "--backend", "gpu", *given]) == 2
+        told = capsys.readouterr().err
+        assert "kernel spmv_csr has index arrays, and such kernels are measured only on the CPU" in told
+        assert "help: write `--backend cpu` and give their values with `--data`" in told
+
+
+def test_data_are_for_a_kernel_and_not_for_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "twice.roof"
+    path.write_text(
+        "kernel gather(n, m):\n    in at: i32[n] index(m), x: f64[m]\n    out y: f64[n]\n    for i in range(n):\n"
+        "        y[i] = x[at[i]]\n\nprogram twice(n):\n    repeat 2:\n        run gather(n, n)\n"
+    )
+    for command in (["measure"], ["predict", "--machine", "v100"], ["validate", "--machine", "v100"]):
+        assert run([*command, f"{path}:twice", "--set", "n=9"]) == 2
+        told = capsys.readouterr().err
+        assert "kernel gather of program twice has index arrays" in told and "FILE:gather" in told
+    assert run(["measure", f"{path}:twice", "--set", "n=9", "--data", "at=random:n=9,count=9,seed=1"]) == 2
+    assert "--data is for one kernel\nhelp: name it as FILE:KERNEL" in capsys.readouterr().err
 
 
 def test_data_are_named(capsys: pytest.CaptureFixture[str]) -> None:
