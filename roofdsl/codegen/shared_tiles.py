@@ -8,11 +8,11 @@ from math import prod
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.identifiers import renamed
-from roofdsl.codegen.threads import LoopId, neighbours
+from roofdsl.codegen.threads import neighbours
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import elements
+from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, Kernel

@@ -54,7 +54,7 @@ class PointCheck:
     not_predicted: tuple[str, ...]
 
     @property
-    def predicted_s(self) -> float:
+    def bound_s(self) -> float:
         return float(self.prediction.bound_s)
 
     @property
@@ -70,7 +70,7 @@ class PointCheck:
     @property
     def ratio(self) -> float | None:
         """Measured performance over the bound's, as `compare.Comparison.bound_ratio`."""
-        return None if not self.measured_s else self.predicted_s / self.measured_s
+        return None if not self.measured_s else self.bound_s / self.measured_s
 
     @property
     def agrees(self) -> bool:

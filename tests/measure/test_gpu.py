@@ -184,7 +184,9 @@ def test_index_arrays_are_refused() -> None:
     """Even with their values: copies on the device hold repeated random numbers, which are no subscripts."""
     found, sizes = with_data(shipped("sparse:spmv_csr"), ["rowptr,col=banded:n=50,w=1"], {})
     for asked in (found, shipped("sparse:spmv_csr")):
-        with pytest.raises(CommandError, match="spmv_csr has index arrays, and such kernels are measured only on the CPU"):
+        with pytest.raises(
+            CommandError, match="spmv_csr has index arrays, and such kernels are measured only on the CPU"
+        ):
             measure_gpu(asked, sizes, GpuOptions(plan=BRIEF), driver=FakeGpu())
 
 

@@ -119,7 +119,8 @@ NOT_FOUND = {
         one("for i in range(n), j in range(n):\n        if i > j:\n            y[i] += A[i, j] * x[j]",
             "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "branches"),
     "value before the sum": (
-        one("for i in range(n):\n        let u = y[i]\n        for j in range(n):\n            y[i] = u + A[i, j] * x[j]",
+        one("for i in range(n):\n        let u = y[i]\n"
+            "        for j in range(n):\n            y[i] = u + A[i, j] * x[j]",
             "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "`u` holds an earlier value of y"),
     "value before the zero": (
         one("for i in range(n):\n        let u = y[i]\n        y[i] = 0\n        y[i] = u + a * x[i]",

@@ -42,7 +42,7 @@ def test_one_execution_is_half_of_two_launches() -> None:
     found = check(profiled())
     assert (found.executions, found.origin) == (2, "ncu")
     assert found.measured_s == pytest.approx(40e-6)
-    assert found.predicted_s == pytest.approx(24e6 / 900e9)
+    assert found.bound_s == pytest.approx(24e6 / 900e9)
     assert found.ratio == pytest.approx(24e6 / 900e9 / 40e-6)
     assert found.verdict == "slower than predicted" and not found.agrees
     same = (24 * N, 24e6, "as predicted")
@@ -104,7 +104,9 @@ kernel two(n):
 
 
 def launched(name: str, launches: int, each_s: float) -> Points:
-    point = replace(profiled().points[0], kernel=name, label=name, launches=launches, time_s=launches * each_s, levels=())
+    point = replace(
+        profiled().points[0], kernel=name, label=name, launches=launches, time_s=launches * each_s, levels=()
+    )
     return replace(profiled(), points=(point,))
 
 
