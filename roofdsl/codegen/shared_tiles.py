@@ -68,7 +68,7 @@ def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
     chain = list(chain_of(kernel.body[0]))
     body = chain[-1].body
     if len(body) != 1 or not isinstance(body[0], Assign) or not isinstance(body[0].target, Element):
-        raise refused(kernel, "its innermost loop holds more than one assignment to an array")
+        raise refused(kernel, "its loops do not surround a single assignment to an array")
     return chain, body[0]
 
 
@@ -168,7 +168,8 @@ class Tile:
                 raise refused(self.kernel, f"a subscript of `{uses[0].array.name}` is not affine")
             staged.append(self._box(uses, len([s for s in staged if s.array.name == uses[0].array.name])))
         if not staged:
-            raise refused(self.kernel, "no two threads of a tile read the same element")
+            reason = "no array that it reads has some and not all of the independent loops in its subscripts"
+            raise refused(self.kernel, reason)
         return staged
 
     def _box(self, uses: list[Element], number: int) -> Staged:
