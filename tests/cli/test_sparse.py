@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from roofdsl.cli.main import run
+from roofdsl.loops.indirect import is_indirect
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import shipped_names
 from tests.cli.conftest import Run
 
 DATA = ("--data", "rowptr,col=banded:n=50,w=1")
@@ -35,6 +39,33 @@ def test_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -
     told = capsys.readouterr().err
     assert "data choose what kernel spmv_csr accesses" in told and "is not available for such kernels" in told
     assert "simulate --data" in told and "Traceback" not in told
+
+
+INDEXED = (
+    "spmv_csr", "spmv_ell", "spmv_sell", "spmv_coo", "histogram", "embedding_lookup", "moe_by_token", "moe_by_expert",
+    "bfs_pull", "bfs_push",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_every_shipped_kernel_with_index_arrays_is_refused_in_one_error(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = (
+        ("bound", name), ("validate", name, "--machine", "v100"), ("measure", name, "--backend", "gpu"),
+        ("measure", name), ("emit", name, "--to", "cuda", "--variant", "tiled"),
+        ("emit", name, "--to", "python", "--variant", "grouped"),
+    )  # fmt: skip
+    for command in commands:
+        assert run(list(command)) == 2
+        told = capsys.readouterr()
+        assert told.out == "" and re.fullmatch(rf"error: .*\b{name}\b.*\nhelp: .*\n", told.err), command
+
+
+def test_these_are_all_shipped_kernels_with_index_arrays() -> None:
+    checked = {str(path): load_file(path) for path in shipped_names("kernels").values()}
+    kernels = [kernel(file, name) for file in checked.values() for name in file.kernels]
+    assert {k.name for k in kernels if is_indirect(k)} == set(INDEXED)
 
 
 @pytest.mark.parametrize(
