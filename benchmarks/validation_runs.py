@@ -62,7 +62,7 @@ class Ran:
 
     @property
     def bound_s(self) -> float:
-        return self.compared.predicted_s
+        return self.compared.bound_s
 
     @property
     def expected_s(self) -> float | None:

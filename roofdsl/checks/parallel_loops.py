@@ -11,7 +11,7 @@ from functools import partial
 
 from roofdsl.checks.legality import find_carried
 from roofdsl.lang.diagnostics import InputError
-from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.accesses import LoopId, PlacedStatement, statements
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import with_numbers
@@ -19,7 +19,6 @@ from roofdsl.loops.transform import apply
 from roofdsl.sets.library import LibraryFailure, TooHard, limited
 from roofdsl.store.memo import recall
 
-LoopId = tuple[int, ...]
 OPERATIONS = 20_000_000
 """Integer-set operations (about ten seconds) for one loop."""
 

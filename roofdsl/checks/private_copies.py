@@ -23,10 +23,10 @@ from functools import partial
 from typing import Any
 
 from roofdsl.checks.execution_order import Earlier, Use, uses, ways_before
-from roofdsl.checks.parallel_loops import LoopId, members_of_loops, outermost, outside_of, parallel_loops, proven
+from roofdsl.checks.parallel_loops import members_of_loops, outermost, outside_of, parallel_loops, proven
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.accesses import LoopId, PlacedStatement, statements
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.private_loops import Copied, PrivateLoop

@@ -377,7 +377,8 @@ def kernels_of(
     if not data:
         return pairs
     if len(pairs) != 1:
-        raise CommandError("--data is for one kernel", f"pick one of {', '.join(k.name for k, _ in pairs)}")
+        help = f"pick one of {', '.join(k.name for k, _ in pairs)}" if pairs else "name it as FILE:KERNEL"
+        raise CommandError("--data is for one kernel", help)
     from roofdsl.matrices.attach import with_data
 
     return [with_data(pairs[0][0], data, pairs[0][1])]

@@ -14,8 +14,7 @@ from roofdsl.codegen.computed_types import component, computed
 from roofdsl.codegen.emitter import Emitter, chain_of
 from roofdsl.codegen.independent_loops import leaf_statements, mentioned
 from roofdsl.codegen.syntax import Text
-from roofdsl.codegen.threads import LoopId
-from roofdsl.loops.accesses import elements
+from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.model import Array, Assign, For, Node, ScalarRef
 
 BLOCK = 256

@@ -28,8 +28,9 @@ from roofdsl.codegen.independent_loops import mentioned
 from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.private_copies import Copies, private_copies
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
-from roofdsl.codegen.threads import LoopId, Nest, Spread, plan_nest
+from roofdsl.codegen.threads import Nest, Spread, plan_nest
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Assign, Count, For, If, Kernel, Let, Node, ScalarRef
 from roofdsl.loops.private_loops import PrivateLoop
@@ -60,9 +61,9 @@ def launched(
 ) -> Launched:
     """The variant `naive` of a kernel with its directives applied."""
     draft = _Builder(syntax, kernel, free, private)
-    draft.steps(kernel.body, (), ())
+    draft.steps(kernel.body, ())
     builder = _Builder(syntax, kernel, free, private, draft)
-    steps = builder.steps(kernel.body, (), ())
+    steps = builder.steps(kernel.body, ())
     kernel = builder.kernel
     count = len(list(_calls(steps)))
     what = f"{count} launch{'' if count == 1 else 'es'}"
@@ -162,7 +163,7 @@ class _Builder:
         self.taken: set[str] = set()
         self.without: set[int] = set()
 
-    def steps(self, nodes: Sequence[Node], variables: tuple[str, ...], outer: LoopId) -> tuple[Step, ...]:
+    def steps(self, nodes: Sequence[Node], variables: tuple[str, ...]) -> tuple[Step, ...]:
         """The host's steps for a block; `variables` are those of the host's loops around it."""
         steps: list[Step] = []
         pending: list[Node] = []
@@ -186,7 +187,7 @@ class _Builder:
                 continue
             flush()
             if isinstance(node, If):
-                then, orelse = self.steps(node.then, variables, outer), self.steps(node.orelse, variables, outer)
+                then, orelse = self.steps(node.then, variables), self.steps(node.orelse, variables)
                 steps.append(HostIf(node.condition, then, orelse))
             elif isinstance(node, For):
                 nest = plan_nest(self.kernel, node, self.place_of[id(node)], self.free)
@@ -200,7 +201,7 @@ class _Builder:
         return tuple(steps)
 
     def _host_loop(self, node: For, variables: tuple[str, ...]) -> HostLoop:
-        body = self.steps(node.body, (*variables, node.var), self.place_of[id(node)])
+        body = self.steps(node.body, (*variables, node.var))
         return HostLoop(node.var, node.start, node.stop, node.step, body)
 
     def _is_launched(self, block: Sequence[Node], node: Node) -> bool:

@@ -18,9 +18,8 @@ from roofdsl.codegen.function_parts import load_scalars, name_extents, signature
 from roofdsl.codegen.launch_grids import Call, GridDimension
 from roofdsl.codegen.shared_tiles import STATIC_SHARED, Tile, refused, tiled_nest
 from roofdsl.codegen.syntax import SUM, Lines, Text
-from roofdsl.codegen.threads import LoopId
 from roofdsl.lang.findings import listed
-from roofdsl.loops.accesses import elements
+from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr, sub
 from roofdsl.loops.model import For, Kernel
@@ -157,14 +156,14 @@ class _Text(Tile):
 
         Empty if all points certainly do.
         """
-        return " && ".join([*self._beyond_bounds(emitter), *self._beyond_tile(emitter)])
+        return " && ".join([*self._within_bounds(emitter), *self._within_tile(emitter)])
 
-    def _beyond_bounds(self, emitter: Emitter) -> list[str]:
+    def _within_bounds(self, emitter: Emitter) -> list[str]:
         """Conditions that the points of a tile belong to the loops."""
         ends = [(a, end) for a in self.blocks for end in a.points.stops if a.tiles.var not in end.symbols()]
         return [f"{emitter.name(a.points.var)} < {emitter.integer(end).at(SUM)}" for a, end in ends]
 
-    def _beyond_tile(self, emitter: Emitter) -> list[str]:
+    def _within_tile(self, emitter: Emitter) -> list[str]:
         """Conditions that a thread's points belong to its tile, if the number of threads does not divide the tile.
 
         Threads beyond the tile would read shared memory after its rows, and compute for nothing.
@@ -223,7 +222,7 @@ class _Text(Tile):
         # Points outside the loops may compute, since their sums are not stored, unless they read arrays directly,
         # compute with integers, or store at once.
         guarded = own or integers or not self.turns
-        inside = self._inside(emitter) if guarded else " && ".join(self._beyond_tile(emitter))
+        inside = self._inside(emitter) if guarded else " && ".join(self._within_tile(emitter))
         opened = self._owned(out, emitter, inside)
         if self.turns:
             emitter.quote(self.update.span)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from roofdsl.codegen.function_parts import LoopId, positions
+from roofdsl.codegen.function_parts import positions
 from roofdsl.codegen.independent_loops import leaf_statements, mentioned, own_places
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import elements
+from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node, ScalarRef
 
 ATOMIC = {"+=": ("f64", "f32", "i64", "i32"), "-=": ("f64", "f32", "i64", "i32"),

@@ -11,12 +11,9 @@ from roofdsl.codegen.computed_types import component, computed
 from roofdsl.codegen.emitter import Emitter, plain
 from roofdsl.codegen.generated import Argument
 from roofdsl.codegen.syntax import Syntax, Text
-from roofdsl.loops.accesses import elements
+from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.integers import Const, Sym
 from roofdsl.loops.model import Array, Assign, Element, For, If, Kernel, Let, Node
-
-LoopId = tuple[int, ...]
-"""A loop of the kernel with its directives applied: the sibling indices down to it (accesses.PlacedStatement)."""
 
 
 def positions(

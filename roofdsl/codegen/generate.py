@@ -5,24 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from roofdsl.codegen.function_parts import LoopId, positions
+from roofdsl.codegen.function_parts import positions
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel, Node
 from roofdsl.loops.private_loops import PrivateLoop
 from roofdsl.loops.streams import has_streams, ordinary, require_lines
 from roofdsl.loops.transform import apply
 
-FREE = Mapping[LoopId, int]
+Free = Mapping[LoopId, int]
 """Loops without carried dependences, each with a number. Take two different iterations of a loop at depth d, in
 executions that agree in all loops at depths below that number: they never access the same element if one of them
 writes it. The number d means independence within one execution of the loop, 0 independence of all its iterations.
 """
 
-PRIVATE = Mapping[LoopId, PrivateLoop]
+Private = Mapping[LoopId, PrivateLoop]
 """Loops whose only carried dependences are those of `temp` arrays of which each iteration can have its own copy."""
 
 
@@ -31,8 +32,8 @@ def generate(
     target: str = "python",
     variant: str | None = None,
     *,
-    free: FREE | None = None,
-    private: PRIVATE | None = None,
+    free: Free | None = None,
+    private: Private | None = None,
     sizes: Mapping[str, int] | None = None,
     math: Math = "relaxed",
 ) -> Generated:

@@ -16,10 +16,11 @@ from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.function_parts import positions
 from roofdsl.codegen.identifiers import all_names
 from roofdsl.codegen.launch_grids import Step, launches_at_most, trips_at_most
-from roofdsl.codegen.threads import LoopId, Nest, Spread, loops_of_threads, plan_nest
+from roofdsl.codegen.threads import Nest, Spread, loops_of_threads, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
+from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, at_least, at_most
 from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Sym, add, mul, sub
 from roofdsl.loops.model import Array, Assign, Element, For, If, IntValue, Kernel, Let, Node, ScalarRef

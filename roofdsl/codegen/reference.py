@@ -190,14 +190,10 @@ class _Run(Values):
 
     def _axis(self, values: range, grid: Grid) -> Numbers:
         """The values along a free dimension of the grid."""
-        free = next(d for d, extent in enumerate(grid.shape) if extent == 1 and not self._taken(d, grid))
+        free = next(d for d, extent in enumerate(grid.shape) if extent == 1)
         shape = [1] * len(grid.shape)
         shape[free] = len(values)
         return np.arange(values.start, values.stop, values.step).reshape(shape)
-
-    @staticmethod
-    def _taken(d: int, grid: Grid) -> bool:
-        return grid.shape[d] != 1
 
     def _ragged(self, node: For, grid: Grid, start: Any, stop: Any, step: Any) -> None:
         """Run a loop whose bounds differ between points: each value of the variable, at the points that have it."""

@@ -128,9 +128,9 @@ class Values:
 
     def integer(self, e: IntExpr, env: Mapping[str, Any]) -> Any:
         """The value, an array if it depends on an axis; numpy's `//` and `%` round down like Python's."""
-        return fold(e, {**_ROWS, Sym: lambda node: env[node.name], Read: self._held})
+        return fold(e, {**_ROWS, Sym: lambda node: env[node.name], Read: self._index})
 
-    def _held(self, node: Read, *index: Any) -> Any:
+    def _index(self, node: Read, *index: Any) -> Any:
         """The element of an index array: one value, or one for each point."""
         memory = self.memory[node.element.array.name]
         self._inside(node.element, memory, index)

@@ -8,11 +8,11 @@ from math import prod
 from roofdsl.codegen.clike import CLike
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.identifiers import renamed
-from roofdsl.codegen.threads import LoopId, neighbours
+from roofdsl.codegen.threads import neighbours
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.findings import listed
 from roofdsl.lang.record import Record
-from roofdsl.loops.accesses import elements
+from roofdsl.loops.accesses import LoopId, elements
 from roofdsl.loops.affine import Affine, affine
 from roofdsl.loops.integers import Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Element, For, Kernel
@@ -68,7 +68,7 @@ def tiled_nest(kernel: Kernel) -> tuple[list[For], Assign]:
     chain = list(chain_of(kernel.body[0]))
     body = chain[-1].body
     if len(body) != 1 or not isinstance(body[0], Assign) or not isinstance(body[0].target, Element):
-        raise refused(kernel, "its innermost loop holds more than one assignment to an array")
+        raise refused(kernel, "its loops do not surround a single assignment to an array")
     return chain, body[0]
 
 
@@ -168,7 +168,8 @@ class Tile:
                 raise refused(self.kernel, f"a subscript of `{uses[0].array.name}` is not affine")
             staged.append(self._box(uses, len([s for s in staged if s.array.name == uses[0].array.name])))
         if not staged:
-            raise refused(self.kernel, "no two threads of a tile read the same element")
+            reason = "no array that it reads has some and not all of the independent loops in its subscripts"
+            raise refused(self.kernel, reason)
         return staged
 
     def _box(self, uses: list[Element], number: int) -> Staged:

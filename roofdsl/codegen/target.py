@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar, Literal
 
 from roofdsl.codegen.emitter import Emitter
-from roofdsl.codegen.function_parts import LoopId, arguments, positions
+from roofdsl.codegen.function_parts import arguments, positions
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.grouped_sums import Grouped, grouped
 from roofdsl.codegen.identifiers import renamed
@@ -16,6 +16,7 @@ from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.syntax import Lines, Syntax, Text
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.model import For, Kernel, Node
 from roofdsl.loops.private_loops import PrivateLoop
 

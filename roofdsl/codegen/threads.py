@@ -8,11 +8,11 @@ from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.function_parts import all_elements
 from roofdsl.codegen.launch_grids import GridDimension
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
 from roofdsl.loops.model import For, If, Kernel, Node
 
-LoopId = tuple[int, ...]
 _THREADS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
 """Threads of a block by the number of dimensions, x first: whole warps along x."""
 

@@ -36,6 +36,10 @@ class Access(Record):
     is_write: bool
 
 
+LoopId = tuple[int, ...]
+"""A loop of a kernel, usually with its directives applied: the sibling indices down to it (`PlacedStatement`)."""
+
+
 class PlacedStatement(Record):
     """A statement with everything that surrounds it.
 

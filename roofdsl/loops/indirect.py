@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import accesses, bound_accesses, indices
@@ -49,6 +49,17 @@ def require_affine(kernel: Kernel, what: str = "this analysis") -> None:
         f"loop bound; {what} is not available for such kernels",
         "`derive` gives intervals for all data, and `simulate --data` the exact traffic of a given matrix",
     )
+
+
+def require_affine_program(program: str, kernels: Iterable[Kernel]) -> None:
+    """Raises CommandError if a kernel of a program has index arrays, to which nothing can give values."""
+    for kernel in kernels:
+        if is_indirect(kernel):
+            raise CommandError(
+                f"kernel {kernel.name} of program {program} has index arrays, and `--data` gives values only to a "
+                "single kernel",
+                f"name the kernel, FILE:{kernel.name}, in place of the program",
+            )
 
 
 def require_data(kernel: Kernel) -> None:

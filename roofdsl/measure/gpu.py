@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from roofdsl.codegen.generated import Argument, Generated
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.measure.by_numba import by_value
@@ -61,12 +62,16 @@ def measure_gpu(
     """Time one execution of `kernel` at `params` on the GPU after comparing its results with the reference.
 
     The time is taken between two events around the launches, with several executions per sample if one is short. Raises
-    InputError for an illegal kernel, CommandError if there is no GPU or no such code, WrongResult for wrong results.
+    InputError for an illegal kernel, CommandError for one with index arrays and if there is no GPU or no such code, and
+    WrongResult for wrong results.
     """
     from roofdsl.checks.deep import require_legal
 
     options = options or GpuOptions()
     say = tell or (lambda what: None)
+    if is_indirect(kernel):
+        message = f"kernel {kernel.name} has index arrays, and such kernels are measured only on the CPU"
+        raise CommandError(message, "write `--backend cpu` and give their values with `--data`")
     require_legal(kernel)
     values = numbers(kernel, params)
     device = driver or find_driver()

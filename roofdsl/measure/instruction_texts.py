@@ -157,7 +157,7 @@ def _packed(bits: int) -> list[Template]:
     return made
 
 
-def filled(text: str, bits: int, number: int, chain: bool = False) -> str:
+def filled(text: str, bits: int, number: int) -> str:
     """A template with registers: results go to register `number`; a chain goes through it."""
     names = {"a": 14, "b": 15, "d": number, "c": number}
     wide = {key: register(bits, n) for key, n in names.items()}

@@ -207,7 +207,7 @@ def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: boo
     """
     best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
     all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=True)
-    return all_cores, bandwidth(alone, all_cores.counts, with_updates=True)
+    return all_cores, bandwidth(alone, all_cores.counts, with_updates=True, allocated=all_cores.allocated)
 
 
 def noise(sweep: Sweep) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.accesses import PlacedStatement, operands, statements
 from roofdsl.loops.integers import IntExpr, Sym
 from roofdsl.loops.model import Array, Assign, Binary, Element, Expr, For, Kernel, Let, LetRef, Number, ScalarRef
 from roofdsl.measure.device import blas
@@ -67,15 +67,15 @@ def recognize(kernel: Kernel, types: Mapping[str, tuple[str, ...]] = TYPES) -> C
     if not 1 <= len(assigns) <= 2:
         raise _none(kernel, "it is not one sum of products")
     main = assigns[-1]
-    target, product, accumulates = _added(kernel, main, lets)
+    target, product = _added(kernel, main, lets)
     if len(assigns) == 2:
         _check_zero(kernel, assigns[0], main, target)
-        accumulates = False
-    elif not accumulates:
-        raise _none(kernel, "it is not one sum of products")
-    operands, scalars = _factors(kernel, product, lets)
-    found = _classified(kernel, main, target, operands, scalars=scalars, accumulate=accumulates)
-    given = {o.array.type.name for o in operands} | {a.type.name for a in scalars}
+    for p in placed:
+        if isinstance(p.statement, Let) and (len(assigns) == 2 or p.loops != main.loops):
+            _check_let(kernel, p.statement, target)
+    factors, scalars = _factors(kernel, product, lets)
+    found = _classified(kernel, main, target, factors, scalars=scalars, accumulate=len(assigns) == 1)
+    given = {o.array.type.name for o in factors} | {a.type.name for a in scalars}
     if len(given) != 1 or target.array.type.name not in types.get(given.pop(), ()):
         wider = [f"{name} into {to}" for name, targets in types.items() for to in targets if to != name]
         others = f", and {', '.join(wider)}" if wider else ""
@@ -90,19 +90,25 @@ def _none(kernel: Kernel, why: str) -> CommandError:
     )
 
 
-def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) -> tuple[Operand, Expr, bool]:
-    """(target, added value, True), for `T += e` and `T = T + e`. Raises CommandError for others."""
+def _check_let(kernel: Kernel, let: Let, target: Operand) -> None:
+    """Raise CommandError if a `let` that may be older than the target's value reads it."""
+    if any(x.array == target.array for x in operands(let.value)):
+        raise _none(kernel, f"`{let.name}` holds an earlier value of {target.array.name}")
+
+
+def _added(kernel: Kernel, placed: PlacedStatement, lets: Mapping[str, Expr]) -> tuple[Operand, Expr]:
+    """(target, added value), for `T += e` and `T = T + e`. Raises CommandError for others."""
     statement = placed.statement
     assert isinstance(statement, Assign)
     target = statement.target
     operand = _operand(kernel, target)
     if statement.op == "+=":
-        return operand, statement.value, True
+        return operand, statement.value
     value = _resolved(statement.value, lets)
     if statement.op == "=" and isinstance(value, Binary) and value.op == "+":
         for a, b in ((value.left, value.right), (value.right, value.left)):
             if _resolved(a, lets) == target:
-                return operand, b, True
+                return operand, b
     raise _none(kernel, f"`{statement.op}` is not a sum of products")
 
 
@@ -249,7 +255,8 @@ def described(found: Contraction, work: bool = True) -> str:
     factor = "".join(f"{a.name} * " for a in found.scalars)
     sign = "+=" if found.accumulate else "="
     if found.kind == "axpy":
-        return f"{found.target.array.name} {sign} {factor}{found.operands[0].array.name}, through a work array"
+        through = ", through a work array" if factor else ""
+        return f"{found.target.array.name} {sign} {factor}{found.operands[0].array.name}{through}"
     a, b = (o.array.name for o in found.operands)
     through = ", through a work array" if work and (found.accumulate or found.scalars) else ""
     return f"{found.target.array.name} {sign} {factor}matmul({a}, {b}){through}"
@@ -294,13 +301,10 @@ def _axpy(found: Contraction, arrays: Mapping[str, NDArray[Any]], params: Mappin
     part = arrays[operand.array.name][tuple(bounds[v] for v in operand.letters)]
     part = part.transpose([operand.letters.index(v) for v in target.letters])
     scale = scale_of(found, arrays)
-    work = np.empty(to.shape, to.dtype)
+    work = None if scale is None else np.empty(to.shape, to.dtype)
 
     def run() -> None:
-        if scale is None:
-            np.add(to, part, out=to)
-        else:
-            np.multiply(part, scale, out=work)
-            np.add(to, work, out=to) if found.accumulate else np.copyto(to, work)
+        added = part if scale is None else np.multiply(part, scale, out=work)
+        np.add(to, added, out=to) if found.accumulate else np.copyto(to, added)
 
     return run

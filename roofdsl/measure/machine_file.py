@@ -53,7 +53,8 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
         + ".",
         "#",
         "# Peaks: the median rate of loops on independent accumulators, for the best number of accumulators.",
-        "# Bandwidths: the best median rate of load, copy and triad in f64, at the best working set inside each level.",
+        "# Bandwidths: the best median rate of load, copy, triad and updates, of one or more arrays, in f64, at the",
+        "# best working set inside each level.",
         "# `no_write_allocate`: load, copy and triad agree if only loads and stores are counted.",
         "# `write_allocate`: a store first loads its line, which is counted, since copy and triad are slower by it.",
         "# `duplex`: loads and stores move at the same time, since an update in place takes only as long as its loads.",
@@ -71,7 +72,7 @@ def machine_text(found: Characterization, name: str | None = None) -> str:
     lines += [f'    processor "{plain_text(cpu.name)}"']
     lines += ['    transfers overlap source "where no cache says `beside`"']
     lines += [f"    {line}" for line in (*_peaks(found), *_reduced(found), *_levels(found), *_ceilings(found))]
-    lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays"']
+    lines += [f'    launch {show_time(found.call_s)} source "call of a compiled function of three arrays and a number"']
     lines += [f"    units {found.cores}", *(f"    {line}" for line in _power(found))]
     if found.facts is not None:
         lines += [f"    {line}" for line in core_lines(_with_pages(found))]

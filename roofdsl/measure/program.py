@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.indirect import require_affine_program
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt
 from roofdsl.machine.quantities import group, show_size
 from roofdsl.measure.measurement import Launches, Measurement, now, own_text, source_hash, text_hash
@@ -86,10 +87,11 @@ def fallback(variant: str, plain: str, make: Callable[[str], Any]) -> tuple[Any,
 
 def prepare(program: ProgramAt, say: Tell, ready: Callable[[Launched], Ready], memory_bytes: int | None) -> list[Ready]:
     """Every kernel at every size: checked, generated, verified, with its arrays. Raises CommandError if they take too
-    much memory.
+    much memory or have index arrays.
     """
     from roofdsl.checks.deep import require_legal
 
+    require_affine_program(program.name, (part.kernel for part in program.launched))
     for kernel in dict.fromkeys(part.kernel for part in program.launched):
         require_legal(kernel)
     found: list[Ready] = []

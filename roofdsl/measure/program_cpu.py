@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 
 from roofdsl.codegen.inputs import random_inputs
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt
 from roofdsl.measure.cold_caches import CacheFlusher
@@ -35,12 +36,14 @@ def measure_program_cpu(
     left. With `options.cold`, the caches are emptied before every launch, and the time of the program is the sum over
     its launches.
 
-    Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches or with
-    collectives.
+    Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches, with
+    collectives or with index arrays, and for a number of cores.
     """
 
     options, say = options or CpuOptions(), tell or (lambda what: None)
     check_variant(options.variant, VARIANTS, "CPU")
+    if options.cores is not None:
+        raise CommandError(f"{program.name} is a program, and numbers of cores are for kernels", "name its kernels")
     order = order_of(program)
     cpu = describe_cpu()
     built: dict[Kernel, tuple[Runner, str]] = {}
@@ -59,7 +62,9 @@ def measure_program_cpu(
     flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
     say("timing")
     alone = all(part.ran.threads == 1 for part in parts)
-    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned:
+    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, ExitStack() as threads:
+        for runner, _ in built.values():
+            threads.enter_context(runner.on_threads())
         watching = watch(alone=alone, clock_hz=options.clock_hz)
         whole = None if flush else time_calls([execute], options.plan, restore, clock=clock, watch=watching)
         if flush is not None:
@@ -90,7 +95,8 @@ def _ready(part: Launched, options: CpuOptions, built: dict[Kernel, tuple[Runner
     if kernel not in built:
         built[kernel] = fallback(options.variant, "loops", lambda v: build(kernel, replace(options, variant=v)))
     runner, note = built[kernel]
-    verified = verify(kernel, runner.run, values, f"the variant `{runner.variant}`")
+    with runner.on_threads():
+        verified = verify(kernel, runner.run, values, f"the variant `{runner.variant}`")
     arrays = aligned(random_inputs(kernel, values, options.seed))
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),

@@ -7,6 +7,7 @@ with cold caches, as those of a program do.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -77,10 +78,20 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
             has_copies = has_copies or bool(call.copied)
             written |= stores
     except _TooMany as error:
-        return replace(whole, count=_count(steps, env), why=str(error))
+        return replace(whole, count=_counts(steps, env).total(), why=str(error))
     if sum(launch.times for launch in found) <= 1 and not has_copies:
         return whole
     return KernelLaunches(tuple(found), sum(launch.times for launch in found))
+
+
+def launches_by_function(kernel: Kernel, values: Mapping[str, int]) -> Mapping[str, int]:
+    """How often an execution of `kernel` launches each function of its generated CUDA, on any machine; nothing if no
+    CUDA is generated for it.
+    """
+    if _is_one(kernel):
+        return {kernel.name: 1}
+    steps = _steps(kernel)
+    return {} if isinstance(steps, str) else _counts(steps, dict(kernel.constants) | dict(values))
 
 
 def why_so_many(kernel: Kernel, count: int) -> str:
@@ -164,22 +175,24 @@ def _walked(steps: Sequence[Step], env: Mapping[str, int], outer: dict[str, int]
                         yield from _walked(body, env, {**outer, var: value})
 
 
-def _count(steps: Sequence[Step], env: Mapping[str, int]) -> int:
-    """The number of launches."""
+def _counts(steps: Sequence[Step], env: Mapping[str, int]) -> Counter[str]:
+    """The number of launches of each function, of those that are launched."""
     from roofdsl.codegen.launch_grids import HostIf, HostLoop
 
-    total = 0
+    total: Counter[str] = Counter()
     for step in steps:
         if isinstance(step, HostIf):
-            total += _count(step.then if step.condition.holds(env) else step.orelse, env)
+            total.update(_counts(step.then if step.condition.holds(env) else step.orelse, env))
         elif isinstance(step, HostLoop):
             values = range(step.start.evaluate(env), step.stop.evaluate(env), step.step.evaluate(env))
             if step.var in _host_symbols(step.body):
-                total += sum(_count(step.body, {**env, step.var: value}) for value in values)
+                for value in values:
+                    total.update(_counts(step.body, {**env, step.var: value}))
             elif values:
-                total += len(values) * _count(step.body, {**env, step.var: values[0]})
+                once = _counts(step.body, {**env, step.var: values[0]})
+                total.update({function: len(values) * count for function, count in once.items()})
         else:
-            total += 1
+            total[step.function] += 1
     return total
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from roofdsl.counts.operations import operation_counts
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.indirect import require_affine_program
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.contraction import is_contraction
@@ -120,8 +121,9 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
     With `options.warm`, the program is executed repeatedly, each kernel at each size has separate arrays, and a cache
     still holds the arrays of a launch if the launches since then touched no more than it holds. The result is exact if
     they touched nothing, or more than the cache holds. Otherwise it assumes the most that can be left, so the time is a
-    lower bound.
+    lower bound. Raises CommandError for a kernel with index arrays, and what `predict` raises.
     """
+    require_affine_program(at.name, (part.kernel for part in at.launched))
     if at.exchanges:
         from roofdsl.predict.exchanges import exchange, network
 

@@ -194,7 +194,8 @@ class _Table:
             raise self.fail(row, f"{what} `{row['Metric Name'] or name}`", f"it is {EXPECTED[quantity]}", unit_column)
         result = number * scale
         if result and not LEAST <= result <= LARGEST:
-            raise self.fail(row, f"`{row[name][:40]}` is larger than a profiler can count", _EDITED, name)
+            what = "larger than a profiler can count" if result > LARGEST else "smaller than a profiler can measure"
+            raise self.fail(row, f"`{row[name][:40]}` is {what}", _EDITED, name)
         return result
 
     def number(self, row: _Row, name: str) -> float | None:

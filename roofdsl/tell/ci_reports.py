@@ -75,7 +75,7 @@ def cases_of(
 def _contradiction(c: Comparison) -> str:
     """Why a run contradicts the model: the times, and the first cause that is known."""
     if c.verdict == "above the roof" or c.expected_s is None:
-        times = f"it took {show_time(c.measured_s)}, and the bound is {show_time(c.predicted_s)}"
+        times = f"it took {show_time(c.measured_s)}, and the bound is {show_time(c.bound_s)}"
     else:
         times = f"it took {show_time(c.measured_s)} instead of the expected {show_time(c.expected_s)}"
     cause = next(iter(c.causes), "")

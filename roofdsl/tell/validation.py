@@ -39,7 +39,7 @@ def blocks(comparisons: Sequence[Comparison]) -> list[Block]:
         rate = show_rate(m.rate_per_s, p.operation) if p.work else show_bandwidth(p.memory.bytes / m.median_s)
         spread = f"{show_time(m.low_s, 3)} - {show_time(m.high_s, 3)}"
         state = "" if m.state == "warm" else f", {m.state}"
-        both = [show_time(c.predicted_s), "" if c.expected_s is None else show_time(c.expected_s)]
+        both = [show_time(c.bound_s), "" if c.expected_s is None else show_time(c.expected_s)]
         times = (*both[: 1 + expects], show_time(c.measured_s))
         row = [_kernel(p) + place, variant_of(m) + state, *times, spread, rate]
         said = [] if c.verdict == "as predicted" else [str(c.verdict)]
@@ -153,7 +153,7 @@ def of_points(checks: Sequence[PointCheck]) -> list[Block]:
         lines = []
         if c.measured_s is not None and c.ratio is not None:
             verdict = "" if c.verdict == "as predicted" else str(c.verdict)
-            lines.append(["time", show_time(c.predicted_s), show_time(c.measured_s), f"{1 / c.ratio:.2f}", verdict])
+            lines.append(["time", show_time(c.bound_s), show_time(c.measured_s), f"{1 / c.ratio:.2f}", verdict])
         if c.measured_work is not None and p.work:
             shown = [show_operations(w, p.operation) for w in (p.work, c.measured_work)]
             lines.append(["work", *shown, f"{c.measured_work / p.work:.2f}", ""])
@@ -188,7 +188,7 @@ def to_json(comparisons: Sequence[Comparison], checks: Sequence[PointCheck] = ()
                 "kernel": c.prediction.kernel,
                 "machine": c.prediction.machine,
                 "parameters": dict(c.prediction.parameters),
-                "predicted_s": c.predicted_s,
+                "predicted_s": c.bound_s,
                 "expected_s": c.expected_s,
                 "measured_s": c.measured_s,
                 "low_s": c.measurement.low_s,
@@ -233,7 +233,7 @@ def _point_json(c: PointCheck) -> dict[str, Any]:
         "origin": c.origin,
         "source": c.source,
         "executions": c.executions,
-        "predicted_s": c.predicted_s,
+        "predicted_s": c.bound_s,
         "measured_s": c.measured_s,
         "ratio": c.ratio,
         "bound": c.prediction.bound,

@@ -92,7 +92,7 @@ class Comparison:
     disturbed: str = ""
 
     @property
-    def predicted_s(self) -> float:
+    def bound_s(self) -> float:
         """The bound: no code with these accesses is faster."""
         return float(self.prediction.bound_s)
 
@@ -132,7 +132,7 @@ class Comparison:
     @property
     def bound_ratio(self) -> float:
         """Measured performance over the bound's: 1 reaches the roof."""
-        return self.predicted_s / self.measured_s
+        return self.bound_s / self.measured_s
 
     @property
     def largest_cause(self) -> Cause | None:

@@ -11,6 +11,7 @@ from roofdsl.lang.findings import did_you_mean
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel_launches import launches_by_function
 from roofdsl.predict.prediction import Prediction
 from roofdsl.profiler.measured_points import MeasuredPoint, Points
 from roofdsl.validate.compare import DEFAULTS, Limits, Verdict
@@ -53,7 +54,7 @@ class PointCheck:
     not_predicted: tuple[str, ...]
 
     @property
-    def predicted_s(self) -> float:
+    def bound_s(self) -> float:
         return float(self.prediction.bound_s)
 
     @property
@@ -69,7 +70,7 @@ class PointCheck:
     @property
     def ratio(self) -> float | None:
         """Measured performance over the bound's, as `compare.Comparison.bound_ratio`."""
-        return None if not self.measured_s else self.predicted_s / self.measured_s
+        return None if not self.measured_s else self.bound_s / self.measured_s
 
     @property
     def agrees(self) -> bool:
@@ -133,17 +134,10 @@ def check_point(
     """Compare the point with the prediction at `sizes`, which a point does not state.
 
     A level is compared with the one of the same name, and what a profiler calls HBM with the machine's memory. Raises
-    what prediction raises, and CommandError if the point has neither time nor bytes, or if its launches do not make up
-    a whole number of executions.
+    what prediction raises, CommandError if the point has neither time nor bytes, and what `_executions` raises.
     """
     p = predict(kernel, sizes, machine, options or Options())
-    each = max(1, p.kernel_executions)
-    if point.launches % each:
-        raise CommandError(
-            f"{point.label} has {point.launches} launches, but one execution of {kernel.name} makes {each}",
-            "import a report of complete executions",
-        )
-    executions = max(1, point.launches // each)
+    executions = point.launches if document.origin == "cited" else _executions(kernel, dict(p.parameters), point)
     if point.time_s is None and not point.levels:
         raise CommandError(f"{point.label} has neither a time nor bytes to compare", "; ".join(point.missing))
     measured = {p.memory.name if x.name == "HBM" else x.name: x.bytes / executions for x in point.levels}
@@ -159,6 +153,30 @@ def check_point(
     return PointCheck(
         p, point, document.origin, document.source, executions, verdict, levels, not_measured, not_predicted
     )
+
+
+def _executions(kernel: Kernel, sizes: Mapping[str, int], point: MeasuredPoint) -> int:
+    """How many executions of the kernel the launches of a point are.
+
+    If the host runs loops around the only function of the generated code, an execution is several launches. Other
+    code is taken to launch its own function as often, or once if the generated code has several functions.
+
+    Raises CommandError if the launches do not make up a whole number of executions, and for one of several functions
+    of the generated code.
+    """
+    made = launches_by_function(kernel, sizes)
+    if len(made) > 1 and made.keys() & {point.label, point.kernel}:
+        raise CommandError(
+            f"{point.label} is one of the {len(made)} functions that {kernel.name} launches",
+            "compare a kernel with only the loops of this function",
+        )
+    each = next(iter(made.values())) if len(made) == 1 else 1
+    if point.launches % each:
+        raise CommandError(
+            f"{point.label} has {point.launches} launches, but one execution of {kernel.name} makes {each}",
+            "import a report of complete executions",
+        )
+    return point.launches // each
 
 
 def _amount(ratio: float, limits: Limits) -> Amount:

@@ -12,6 +12,7 @@ from typing import Literal
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
+from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.machine.model import Machine
@@ -149,8 +150,6 @@ def _measured(run: Run, how: How, say: Callable[[str], None]) -> Measurement:
     )  # fmt: skip
     if isinstance(run.kernel, Kernel):
         return measure_cpu(run.kernel, run.sizes, on_cpu, say)
-    if run.cores is not None:
-        raise CommandError(f"{run.kernel.name} is a program, and numbers of cores are for kernels", "name its kernels")
     from roofdsl.measure.program_cpu import measure_program_cpu
 
     return measure_program_cpu(run.kernel.at(run.sizes), on_cpu, say)
@@ -185,8 +184,9 @@ def compare_all(
             found.append(compare_program(predicted, m, machine, limits))
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
-        asked = replace(asked, unit=asked.unit or _unit(m, kernel, own, machine))
-        found.append(compare(_predicted(kernel, own, machine, asked, m.details.get(CORES)), m, machine, limits))
+        ran = _as_ran(m, kernel, own, machine)
+        asked = replace(asked, unit=asked.unit or _unit(m, ran, own, machine))
+        found.append(compare(_predicted(ran, own, machine, asked, m.details.get(CORES)), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
@@ -217,15 +217,32 @@ def _code(measured: Measurement) -> Code:
     return Code("auto", compiler, math, "grouped" if measured.variant == "grouped" else "loops")
 
 
-def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> str | None:
-    """Matrix units if a library multiplied matrices on a GPU that states their rate for the kernel's types; else None.
-
-    cuBLAS uses them for all its types but f32. (It uses them for f32 in the math mode tf32, which is not considered.)
+def _as_ran(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> Kernel:
+    """The kernel with `compute tf32` if cuBLAS multiplied matrices of f32 in the math mode tf32 on a GPU that states a
+    rate of its matrix units for that; otherwise as it is.
     """
     from roofdsl.counts.work_at import work_at
 
-    multiplied = measured.details.get("operation") in ("gemm", "batched gemm")
-    if not (multiplied and measured.backend == "gpu" and measured.variant == "library" and is_contraction(kernel)):
+    if measured.details.get("math_mode") != "tf32" or not _multiplied(measured, kernel):
+        return kernel
+    is_faster = machine.stated("tf32", "tensor") and set(work_at(kernel, sizes).by_type) == {"f32"}
+    return replace(kernel, compute_type=TYPES["tf32"]) if is_faster else kernel
+
+
+def _multiplied(measured: Measurement, kernel: Kernel) -> bool:
+    """Whether a library multiplied matrices on a GPU."""
+    by_library = measured.backend == "gpu" and measured.variant == "library"
+    return by_library and measured.details.get("operation") in ("gemm", "batched gemm") and is_contraction(kernel)
+
+
+def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> str | None:
+    """Matrix units if a library multiplied matrices on a GPU that states their rate for the kernel's types; else None.
+
+    cuBLAS uses them for all its types but f32, and for f32 as `_as_ran` says.
+    """
+    from roofdsl.counts.work_at import work_at
+
+    if not _multiplied(measured, kernel):
         return None
     types = work_at(kernel, sizes).by_type
     return "tensor" if types and all(machine.stated(name, "tensor") for name in types) else None

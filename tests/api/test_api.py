@@ -117,7 +117,7 @@ def test_measured_and_compared() -> None:
     assert found.verified.max_error == 0
     both = compare("vector_add", found, LAPTOP)
     assert both.measured_s == found.median_s
-    assert both.predicted_s == pytest.approx(24 * 20_000 / 50e9)
+    assert both.bound_s == pytest.approx(24 * 20_000 / 50e9)
 
 
 def test_programs_are_measured_and_compared() -> None:
@@ -126,7 +126,7 @@ def test_programs_are_measured_and_compared() -> None:
     found = measure(twice, n=2_000)
     assert [(part.of.kernel, part.launches) for part in found.by_launch] == [("copy", 2)]
     both = compare(twice, found, LAPTOP)
-    assert both.predicted_s == pytest.approx(2 * 16 * 2_000 / 50e9)
+    assert both.bound_s == pytest.approx(2 * 16 * 2_000 / 50e9)
     for part in (both, *both.by_launch):
         verdict = DEFAULTS.verdict(part.ratio)
         disturbed = both.disturbed and verdict == "slower than predicted"  # by other programs, on this machine, now

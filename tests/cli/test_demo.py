@@ -45,7 +45,7 @@ class Computer:
     def measure(self, run: Run, how: How, say: object) -> Measurement:
         assert isinstance(run.kernel, Kernel)
         self.runs.append(run.kernel.name)
-        seconds = float(command.compare_all([run.kernel], [self.taking(run, 1.0, 0.0)], self.machine)[0].predicted_s)
+        seconds = float(command.compare_all([run.kernel], [self.taking(run, 1.0, 0.0)], self.machine)[0].bound_s)
         factor, others = next(self.factors, (1.0, 0.0))
         return self.taking(run, seconds * factor, others)
 

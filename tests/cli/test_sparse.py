@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from roofdsl.cli.main import run
+from roofdsl.loops.indirect import is_indirect
+from roofdsl.loops.load import kernel, load_file
+from roofdsl.machine.find import shipped_names
 from tests.cli.conftest import Run
 
 DATA = ("--data", "rowptr,col=banded:n=50,w=1")
@@ -36,6 +41,33 @@ def test_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -
     assert "simulate --data" in told and "Traceback" not in told
 
 
+INDEXED = (
+    "spmv_csr", "spmv_ell", "spmv_sell", "spmv_coo", "histogram", "embedding_lookup", "moe_by_token", "moe_by_expert",
+    "bfs_pull", "bfs_push",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_every_shipped_kernel_with_index_arrays_is_refused_in_one_error(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = (
+        ("bound", name), ("validate", name, "--machine", "v100"), ("measure", name, "--backend", "gpu"),
+        ("measure", name), ("emit", name, "--to", "cuda", "--variant", "tiled"),
+        ("emit", name, "--to", "python", "--variant", "grouped"),
+    )  # fmt: skip
+    for command in commands:
+        assert run(list(command)) == 2
+        told = capsys.readouterr()
+        assert told.out == "" and re.fullmatch(rf"error: .*\b{name}\b.*\nhelp: .*\n", told.err), command
+
+
+def test_these_are_all_shipped_kernels_with_index_arrays() -> None:
+    checked = {str(path): load_file(path) for path in shipped_names("kernels").values()}
+    kernels = [kernel(file, name) for file in checked.values() for name in file.kernels]
+    assert {k.name for k in kernels if is_indirect(k)} == set(INDEXED)
+
+
 @pytest.mark.parametrize(
     "command", [("simulate", "spmv_csr", "--cache", "1KiB"), ("predict", "spmv_csr", "--machine", "v100"),
                 ("measure", "spmv_csr")],
@@ -43,6 +75,28 @@ def test_refused(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -
 def test_data_are_asked_for(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*command, *SIZES]) == 2
     assert "--data rowptr,col=A.mtx" in capsys.readouterr().err
+
+
+def test_a_gpu_measures_no_such_kernel(capsys: pytest.CaptureFixture[str]) -> None:
+    for given in (DATA, SIZES):
+        assert run(["measure", "spmv_csr", "--backend", "gpu", *given]) == 2
+        told = capsys.readouterr().err
+        assert "kernel spmv_csr has index arrays, and such kernels are measured only on the CPU" in told
+        assert "help: write `--backend cpu` and give their values with `--data`" in told
+
+
+def test_data_are_for_a_kernel_and_not_for_a_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "twice.roof"
+    path.write_text(
+        "kernel gather(n, m):\n    in at: i32[n] index(m), x: f64[m]\n    out y: f64[n]\n    for i in range(n):\n"
+        "        y[i] = x[at[i]]\n\nprogram twice(n):\n    repeat 2:\n        run gather(n, n)\n"
+    )
+    for command in (["measure"], ["predict", "--machine", "v100"], ["validate", "--machine", "v100"]):
+        assert run([*command, f"{path}:twice", "--set", "n=9"]) == 2
+        told = capsys.readouterr().err
+        assert "kernel gather of program twice has index arrays" in told and "FILE:gather" in told
+    assert run(["measure", f"{path}:twice", "--set", "n=9", "--data", "at=random:n=9,count=9,seed=1"]) == 2
+    assert "--data is for one kernel\nhelp: name it as FILE:KERNEL" in capsys.readouterr().err
 
 
 def test_data_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -204,3 +204,31 @@ def test_sums_over_whole_nests_are_made_by_many_threads(tmp_path: Path) -> None:
     assert [x.grid for x in launches] == [(1024, 1, 1), (1, 1, 1)] and launches[1].values == (1024,)
     assert [x.values for x in codes["of_nothing"].launches({"n": 1})] == [(0,)]
     assert codes["several"].parallel == ("j", "i")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (
+            "for i in range(n):\n        C[i] += 1\n        C[i] += A[i]",
+            "its loops do not surround a single assignment",
+        ),
+        (
+            "for i in range(n):\n        if i > 1:\n            C[i] += A[i]",
+            "its loops do not surround a single assign",
+        ),
+        ("for i in range(n):\n        s += A[i]", "its loops do not surround a single assignment to an array"),
+        (
+            "for i in range(n):\n        C[i] += A[i]\n    tile i by 16",
+            "no array that it reads has some and not all of",
+        ),
+        (
+            "for i in range(n):\n        C[i] += A[0]\n    tile i by 16",
+            "no array that it reads has some and not all of",
+        ),
+    ],
+)
+def test_why_a_kernel_has_no_tiles(body: str, reason: str) -> None:
+    kernel = kernel_of(f"kernel k(n):\n    in A: f64[n]\n    inout C: f64[n], s: f64\n    assume n >= 1\n    {body}\n")
+    with pytest.raises(CommandError, match=f"kernel k has no variant `tiled`: {reason}"):
+        generate(kernel, "cuda", "tiled", free=parallel_loops(kernel), sizes={"n": 100})

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, PATTERNS, TRIAD, Pattern, Point, allocated_share, bandwidth
+from roofdsl.measure.levels_found import find_levels
 from roofdsl.measure.machine_file import machine_text, to_machine
-from tests.measure.made_up import characterized
+from tests.measure.made_up import CPU, ONE_CORE, characterized, sweep
 
 LOADS_PER_S = 30e9
 
@@ -63,3 +64,15 @@ def test_the_machine_file_states_it() -> None:
     assert to_machine(found).caches[-1].write_allocate == 0.25
     assert "# `write_allocate 0.25`: this share of the lines" in machine_text(found)
     assert "this share of the lines" not in machine_text(made)
+
+
+def test_one_core_counts_the_same_share_as_all() -> None:
+    slow = {p.pattern: p.bytes_per_s / 1e9 for p in points(0.5)}
+    rates = {p: (*ONE_CORE[p][:3], slow[p]) for p in ONE_CORE}
+    levels, _ = find_levels(CPU, 2, sweep(1, rates), sweep(2, rates))
+    memory = levels[-1]
+    assert memory.all_cores.allocated == pytest.approx(0.5)
+    assert memory.all_cores.bytes_per_s == pytest.approx(1.5 * LOADS_PER_S)
+    assert memory.one_core.bytes_per_s == pytest.approx(LOADS_PER_S)
+    alone = replace(characterized(), levels=levels).alone()
+    assert to_machine(alone).caches[-1].write_allocate == 0.5

@@ -100,7 +100,7 @@ def test_it_is_compared_with_the_prediction_for_as_many_cores(cores: int) -> Non
     assert found.cores == cores and found.prediction == said
     assert said.expected is not None and found.expected_s == float(said.expected.expected_s)
     # 32 bytes an iteration at 12 GB/s from one core, and never more than 20 GB/s together
-    assert found.predicted_s == pytest.approx(32 * N / min(12e9 * cores, 20e9))
+    assert found.bound_s == pytest.approx(32 * N / min(12e9 * cores, 20e9))
 
 
 def test_a_damaged_number_of_cores_is_an_error() -> None:

@@ -18,6 +18,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import machine_of
+from roofdsl.matrices.attach import with_data
 from roofdsl.measure import gpu_driver
 from roofdsl.measure.bandwidth_curve import PATTERNS
 from roofdsl.measure.characterize_gpu import characterize_gpu
@@ -177,6 +178,16 @@ def test_the_library(name: str, sizes: Mapping[str, int]) -> None:
 def test_what_cannot_be_measured(name: str, options: GpuOptions, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         measure_gpu(shipped(name), {"n": 8}, options, driver=FakeGpu())
+
+
+def test_index_arrays_are_refused() -> None:
+    """Even with their values: copies on the device hold repeated random numbers, which are no subscripts."""
+    found, sizes = with_data(shipped("sparse:spmv_csr"), ["rowptr,col=banded:n=50,w=1"], {})
+    for asked in (found, shipped("sparse:spmv_csr")):
+        with pytest.raises(
+            CommandError, match="spmv_csr has index arrays, and such kernels are measured only on the CPU"
+        ):
+            measure_gpu(asked, sizes, GpuOptions(plan=BRIEF), driver=FakeGpu())
 
 
 def test_without_cupy_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

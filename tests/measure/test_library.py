@@ -10,7 +10,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.library_kernels import library_runner, recognize
+from roofdsl.measure.library_kernels import described, library_runner, recognize
 from roofdsl.measure.verify import verify
 
 MODELS = Path(__file__).parents[2] / "models" / "kernels"
@@ -56,6 +56,17 @@ FOUND = {
     "let": (
         one("for i in range(n):\n        let u = a[i]\n        s += u * b[i]",
             "in a, b: c128[n]\n    inout s: c128", "n"), "dot"),
+    "let of the target": (
+        one("for i in range(n):\n        let u = y[i]\n        y[i] = u + a * x[i]",
+            "in a: f64, x: f64[n]\n    inout y: f64[n]", "n"), "axpy"),
+    "addition": (
+        one("for i in range(n):\n        y[i] += x[i]", "in x: f64[n]\n    inout y: f64[n]", "n"), "axpy"),
+    "copy": (
+        one("for i in range(n):\n        y[i] = 0\n        y[i] += x[i]", "in x: f64[n]\n    out y: f64[n]", "n"),
+        "axpy"),
+    "scaled copy": (
+        one("for i in range(n):\n        y[i] = 0\n        y[i] += a * x[i]",
+            "in a: f64, x: f64[n]\n    out y: f64[n]", "n"), "axpy"),
     "inside": (
         one("for i in range(1, n - 1), j in range(2, n):\n        y[i] += A[i, j] * x[j]",
             "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n    assume n >= 4", "n"), "gemv"),
@@ -107,6 +118,13 @@ NOT_FOUND = {
     "guarded": (
         one("for i in range(n), j in range(n):\n        if i > j:\n            y[i] += A[i, j] * x[j]",
             "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "branches"),
+    "value before the sum": (
+        one("for i in range(n):\n        let u = y[i]\n"
+            "        for j in range(n):\n            y[i] = u + A[i, j] * x[j]",
+            "in A: f64[n, n], x: f64[n]\n    inout y: f64[n]", "n"), "`u` holds an earlier value of y"),
+    "value before the zero": (
+        one("for i in range(n):\n        let u = y[i]\n        y[i] = 0\n        y[i] = u + a * x[i]",
+            "in a: f64, x: f64[n]\n    inout y: f64[n]", "n"), "`u` holds an earlier value of y"),
     "three": (
         one("for i in range(n):\n        s += a[i] * b[i] * c[i]", "in a, b, c: f64[n]\n    inout s: f64", "n"),
         "multiplies 3"),
@@ -119,3 +137,8 @@ def test_what_no_library_has_is_said(name: str) -> None:
     with pytest.raises(CommandError, match="not a product that a library has") as caught:
         recognize(found)
     assert why in caught.value.message
+
+
+def test_a_work_array_is_stated_only_where_a_factor_needs_one() -> None:
+    calls = {name: described(recognize(FOUND[name][0])) for name in ("addition", "copy", "scaled copy")}
+    assert calls == {"addition": "y += x", "copy": "y = x", "scaled copy": "y = a * x, through a work array"}

@@ -124,6 +124,61 @@ def test_cold_launches_add_up() -> None:
     assert measured.times_s == pytest.approx([sum(sample) for sample in zip(*each, strict=True)])
 
 
+def test_launches_use_the_number_of_threads_that_the_record_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever number the environment gave the threads' library."""
+    now, used = [1], []
+
+    def on_three(kernel: Any, options: CpuOptions) -> Runner:
+        right = build(kernel, CpuOptions())
+
+        def bind(arrays: Any, params: Any) -> Any:
+            call = right.bind(arrays, params)
+
+            def run() -> None:
+                used.append(now[-1])
+                call()
+
+            return run
+
+        def use_threads(count: int) -> int:
+            now.append(count)
+            return now[-2]
+
+        return Runner("parallel", right.compiler, 3, right.text, bind, use_threads=use_threads)
+
+    monkeypatch.setattr(program_cpu, "build", on_three)
+    measured = measure_program_cpu(steps(n=5, t=1), CpuOptions("parallel", plan=BRIEF))
+    assert measured.threads == 3 and set(used) == {3} and now[-1] == 1
+
+
+def test_a_number_of_cores_is_for_kernels() -> None:
+    with pytest.raises(CommandError, match="steps is a program, and numbers of cores are for kernels"):
+        measure_program_cpu(steps(), CpuOptions("parallel", plan=BRIEF, cores=2))
+
+
+def test_index_arrays_are_refused_since_nothing_gives_their_values() -> None:
+    text = """
+kernel gather(n, m):
+    in at: i32[n] index(m), x: f64[m]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = x[at[i]]
+
+program twice(n):
+    repeat 2:
+        run gather(n, n)
+"""
+    at = program_at(load_file(Source("twice.roof", text)), "twice", {"n": 9})
+    message = "kernel gather of program twice has index arrays, and `--data` gives values only to a single kernel"
+    with pytest.raises(CommandError, match=message) as caught:
+        measure_program_cpu(at, CpuOptions(plan=BRIEF))
+    assert caught.value.help == "name the kernel, FILE:gather, in place of the program"
+    with pytest.raises(CommandError, match=message):
+        measure_program_gpu(at, GpuOptions(plan=BRIEF), driver=FakeGpu())
+    with pytest.raises(CommandError, match=message):
+        predict_at(at, machine_of(CHECKED, "m"), Options())
+
+
 def test_a_wrong_kernel_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
     idle = Runner("loops", "idle", 1, "", lambda arrays, params: lambda: None)
     monkeypatch.setattr(program_cpu, "build", lambda kernel, options: idle)

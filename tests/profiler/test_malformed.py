@@ -208,7 +208,7 @@ MALFORMED = [
     (LONG + f"0,k,{BYTES},byte,1e400\n", (2, 26), "larger than a profiler can count"),
     (LONG + f"0,k,{BYTES},byte,1e99\n", (2, 26), "larger than a profiler can count"),
     (LONG + f"0,k,{BYTES},Tbyte,{'9' * 400}\n", (2, 27), "larger than a profiler can count"),
-    (LONG + f"0,k,{TIME},ns,1e-300\n", (2, 31), "larger than a profiler can count"),
+    (LONG + f"0,k,{TIME},ns,1e-300\n", (2, 31), "smaller than a profiler can measure"),
     (WIDE + ",,us,byte\n0,k,-1,1\n", (3, 5), "`-1` is negative"),
     (WIDE + ",,us,byte\n0,k,1,.\n", (3, 7), "`.` is not a number"),
     (SUMMARY + "GPU activities,-1,1,k\n", (3, 16), "`-1` is negative"),

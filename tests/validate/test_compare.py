@@ -14,6 +14,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine, machine_of, shipped_names
+from roofdsl.machine.model import Machine
 from roofdsl.measure.measurement import OTHERS, Measurement
 from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
@@ -21,7 +22,7 @@ from roofdsl.predict.prediction import Prediction
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import Comparison, Limits, compare, distribution, on_doubtful_machine
-from roofdsl.validate.run import How, Run, clock_here, compare_all, measure_run, measure_settled
+from roofdsl.validate.run import How, Run, check_work, clock_here, compare_all, measure_run, measure_settled
 from tests.measure.examples import EXAMPLE
 
 MACHINE = load_machine("v100_deck")
@@ -112,6 +113,30 @@ def test_compiled_code_is_compared_with_accesses_as_compiled() -> None:
     assert first_cache_bytes(backend="cpu", variant="library") == written
     assert first_cache_bytes("compiled", backend="cpu", variant="library") == compiled
     assert first_cache_bytes(backend="gpu", variant="naive") == written
+
+
+def test_products_of_f32_in_the_mode_tf32_are_compared_with_the_rate_of_tf32() -> None:
+    text = (
+        "kernel product(n):\n    in A, B: f32[n, n]\n    inout C: f32[n, n]\n"
+        "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n\n"
+        "machine plain:\n    peak f32 fma 10 TFLOP/s\n    memory RAM 1 GiB, 90 TB/s\n\n"
+        "machine units:\n    peak f32 fma 10 TFLOP/s\n    peak tf32 tensor 80 TFLOP/s\n    memory RAM 1 GiB, 90 TB/s\n"
+    )
+    checked = load_file(Source("<test>", text))
+    product, plain, units = kernel(checked, None), machine_of(checked, "plain"), machine_of(checked, "units")
+    p = predict(product, {"n": 64}, plain)
+    assert p.bound == "compute"
+
+    def found(machine: Machine, mode: str, operation: str = "gemm") -> Comparison:
+        ran = measured(p, 6, backend="gpu", variant="library", details={"math_mode": mode, "operation": operation})
+        (one,) = compare_all([product], [ran], machine)
+        check_work([product], [one])
+        return one
+
+    fast = found(units, "tf32")
+    assert (fast.prediction.type, fast.verdict) == ("tf32", "as predicted") and fast.ratio == pytest.approx(6 / 8)
+    for other in (found(units, "default"), found(units, "tf32", "gemv"), found(plain, "tf32")):
+        assert (other.prediction.type, other.verdict) == ("f32", "above the roof")
 
 
 def test_lines_stored_beside_those_loaded_are_named() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, shipped_names
@@ -41,7 +42,7 @@ def test_one_execution_is_half_of_two_launches() -> None:
     found = check(profiled())
     assert (found.executions, found.origin) == (2, "ncu")
     assert found.measured_s == pytest.approx(40e-6)
-    assert found.predicted_s == pytest.approx(24e6 / 900e9)
+    assert found.bound_s == pytest.approx(24e6 / 900e9)
     assert found.ratio == pytest.approx(24e6 / 900e9 / 40e-6)
     assert found.verdict == "slower than predicted" and not found.agrees
     same = (24 * N, 24e6, "as predicted")
@@ -83,6 +84,52 @@ def test_what_cannot_be_compared() -> None:
     empty = replace(document, points=(replace(document.points[0], time_s=None, levels=()),))
     with pytest.raises(CommandError, match="neither a time nor bytes"):
         compare_points(asked, [empty], {"daxpy": "axpy"}, V100)
+
+
+HEAT = """
+kernel heat(n, t):
+    inout u: f64[t + 1, n]
+    for s in range(t):
+        for i in range(1, n - 1):
+            u[s + 1, i] = u[s, i - 1] + u[s, i] + u[s, i + 1]
+
+kernel two(n):
+    in a: f64[n]
+    inout b, c: f64[n]
+    for i in range(n):
+        b[i] += a[i]
+    for i in range(n):
+        c[i] += b[n - 1 - i]
+"""
+
+
+def launched(name: str, launches: int, each_s: float) -> Points:
+    point = replace(
+        profiled().points[0], kernel=name, label=name, launches=launches, time_s=launches * each_s, levels=()
+    )
+    return replace(profiled(), points=(point,))
+
+
+@pytest.mark.parametrize("label", ["heat", "mine"])
+def test_an_execution_is_all_launches_of_a_loop_of_the_host(label: str) -> None:
+    """The generated code launches the function `heat` in each of 10 steps; so 20 launches are 2 executions."""
+    heat = kernel(load_file(Source("heat.roof", HEAT)), "heat")
+    names = {} if label == "heat" else {"heat": label}
+    at = [(heat, {"n": N, "t": 10})]
+    (found,) = compare_points(at, [launched(label, 20, 28e-6)], names, V100)
+    assert found.executions == 2 and found.measured_s == pytest.approx(10 * 28e-6)
+    assert found.prediction.launches == 10 and found.verdict == "as predicted"
+    with pytest.raises(CommandError, match=f"{label} has 12 launches, but one execution of heat makes 10"):
+        compare_points(at, [launched(label, 12, 28e-6)], names, V100)
+
+
+def test_one_of_several_functions_is_no_execution() -> None:
+    """The generated code is `two_1` and `two_2`; code of one's own may launch a single function."""
+    two = kernel(load_file(Source("two.roof", HEAT)), "two")
+    with pytest.raises(CommandError, match="two_1 is one of the 2 functions that two launches"):
+        compare_points([(two, {"n": N})], [launched("two_1", 3, 1e-4)], {"two": "two_1"}, V100)
+    (found,) = compare_points([(two, {"n": N})], [launched("mine", 3, 1e-4)], {"two": "mine"}, V100)
+    assert found.executions == 3 and found.prediction.launches == 2
 
 
 def test_which_files_hold_points(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from roofdsl.codegen.computed_types import Computed
 from roofdsl.codegen.cuda_kernels import launched
 from roofdsl.codegen.cuda_tiled import tiled
 from roofdsl.codegen.data_threads import ATOMIC
-from roofdsl.codegen.function_parts import LoopId, arguments, described, heading
+from roofdsl.codegen.function_parts import arguments, described, heading
 from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.private_copies import MOST_BYTES
 from roofdsl.codegen.syntax import Text, words
@@ -19,6 +19,7 @@ from roofdsl.codegen.target import Target
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.functions import Language
 from roofdsl.lang.types import ElementType
+from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.model import Array, Kernel
 
 _REDUCED = {"f16": "__half", "bf16": "__nv_bfloat16", "f8": "__nv_fp8_e4m3"}
