@@ -82,9 +82,6 @@ def _planned(loop: Loop, rates: Rates, machine: Machine, relaxed: bool) -> Plann
         return Planned(loop, ("", ""), None, "", False)
 
     def latency(cls: str, type_name: str) -> float:
-        called = rates.call(cls)
-        if called is not None:
-            return called[1]
         name = {"min": "max"}.get(cls, cls)
         return rates.cost(Kind(name, type_name, 8 * TYPES[type_name].bytes)).latency
 

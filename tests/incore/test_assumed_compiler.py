@@ -17,6 +17,7 @@ from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
 from tests.predict.machines import kernel_of
+from tests.predict.machines import machine as stating
 from tests.predict.test_ecm import FIVE_POINTS, HSW, KAHAN, SNB
 
 LATENCIES = {"add": 3.0, "mul": 5.0, "fma": 5.0, "div": 20.0, "min": 2.0, "sqrt": 21.0}
@@ -95,6 +96,42 @@ def test_relaxed_math_fuses_what_the_machine_can_fuse() -> None:
     (remedy,) = {s.remedy for s in in_core(kernel, {"n": n}, machine).steps if s.cause.startswith("chain of 8 cycles")}
     assert "--math relaxed" in remedy and "fused" in remedy
     assert not any(s.remedy for s in in_core(kernel, {"n": n}, unfused).steps if s.cause.startswith("chain of"))
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value", "cycles"),
+    [
+        ("f64", "x[i - 1] + c", 5), ("f64", "c / x[i - 1]", 14), ("f64", "exp(x[i - 1])", 40),
+        ("f32", "x[i - 1] + c", 3), ("f32", "c / x[i - 1]", 11), ("f32", "exp(x[i - 1])", 25),
+        ("i64", "x[i - 1] + c", 1), ("i64", "max(x[i - 1], c)", 1),
+    ],
+)  # fmt: skip
+def test_the_latencies_of_a_chain_are_those_of_its_type(type_name: str, value: str, cycles: int) -> None:
+    kernel = kernel_of(
+        f"kernel k(n):\n    in c: {type_name}\n    inout x: {type_name}[n]\n"
+        f"    for i in range(1, n):\n        x[i] = {value}\n"
+    )
+    stated = {
+        "f64 64": {"add": 5, "div": 14, "exp": 40}, "f32 32": {"add": 3, "div": 11, "exp": 25}, "i64 64": {"add": 1},
+    }  # fmt: skip
+    given = stating(
+        "peak f64 fma 1 TFLOP/s",
+        "peak f32 fma 1 TFLOP/s",
+        "peak i64 1 TOP/s",
+        "memory DRAM 1 GiB, 1 GB/s",
+        "clock 1 GHz",
+        "core dispatch 4, window 100, waiting 50",
+        "instruction load 64 bits, latency 4 cycles, throughput 0.5 cycles",
+        "instruction store 64 bits, throughput 1 cycle",
+        *(
+            f"instruction {cls} {of} bits, latency {latency} cycles, throughput 1 cycle"
+            for of, latencies in stated.items()
+            for cls, latency in latencies.items()
+        ),
+    )
+    n = 10_000
+    found = in_core(kernel, {"n": n}, given)
+    assert found.steps[-1].overlapping_s * 1e9 / n == pytest.approx(cycles, rel=0.01)
 
 
 def test_sums_that_could_be_reordered() -> None:
