@@ -64,11 +64,15 @@ class Timer:
         self.rates, self.machine = rates, machine
         self.vector_bits = max((i.bits for i in machine.instructions if i.cls in ("add", "fma")), default=64)
 
+    def lanes(self, loop: Loop) -> int:
+        """The iterations that one vector holds."""
+        return max(1, self.vector_bits // (8 * _widest(loop)))
+
     def cycles(self, p: Planned, effects: Effects) -> tuple[float, float]:
         """Cycles of one launch. Raises NoInCore for what the machine does not state."""
         loop = p.loop
         vector = loop.loop is not None and p.reason[0] not in effects.scalar
-        lanes = max(1, self.vector_bits // (8 * _widest(loop))) if vector else 1
+        lanes = self.lanes(loop) if vector else 1
         core, loads = self._iteration(loop, lanes, effects)
         many, rest = _split(loop, lanes) if effects.short else (loop.iterations / lanes, 0.0)
         single = self._iteration(loop, 1, effects) if rest else (0.0, 0.0)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise, product
+from fractions import Fraction
+from itertools import pairwise, permutations, product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roofdsl.incore.assumed_code_cycles import Timer
-from roofdsl.incore.assumed_compiler import in_core
-from roofdsl.incore.chains import chain, overwritten_in, reductions
+from roofdsl.incore.assumed_compiler import chain_words, in_core
+from roofdsl.incore.chains import Step, _cycles, _slowest, chain, overwritten_in, reductions
 from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import replace
@@ -90,12 +93,53 @@ def test_relaxed_math_fuses_what_the_machine_can_fuse() -> None:
     machine, n = load_machine(HSW), 100_000
     per_s = float(machine.clock_hz or 0) * (machine.units or 1)
     unfused = replace(machine, peaks=tuple(p for p in machine.peaks if (p.type, p.cls) != ("f64", "fma")))
-    for given, relaxed, cycles in ((machine, False, 8), (machine, True, 5), (unfused, True, 8)):
-        found = in_core(kernel, {"n": n}, given, relaxed=relaxed)
+    for on, relaxed, cycles in ((machine, False, 8), (machine, True, 5), (unfused, True, 8)):
+        found = in_core(kernel, {"n": n}, on, relaxed=relaxed)
         assert found.steps[-1].overlapping_s * per_s / n == pytest.approx(cycles, rel=0.01)
     (remedy,) = {s.remedy for s in in_core(kernel, {"n": n}, machine).steps if s.cause.startswith("chain of 8 cycles")}
     assert "--math relaxed" in remedy and "fused" in remedy
     assert not any(s.remedy for s in in_core(kernel, {"n": n}, unfused).steps if s.cause.startswith("chain of"))
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(1, 130), st.integers(0, 9)), max_size=7))
+def test_the_slowest_chain_is_that_of_all_closed_ones(drawn: list[tuple[int, int, int, int]]) -> None:
+    """Against every order of every choice of places."""
+    steps = [Step((start,), (end,), apart, float(cycles), ()) for start, end, apart, cycles in drawn]
+    best = Fraction(0)
+    for size in range(1, 5):
+        for places in permutations(range(4), size):
+            pairs = [((a,), (b,)) for a, b in zip(places, places[1:] + places[:1], strict=True)]
+            for closed in product(*([s for s in steps if (s.start, s.end) == pair] for pair in pairs)):
+                best = max(best, Fraction(int(sum(s.latency for s in closed)), sum(s.distance for s in closed)))
+    found = _slowest(steps)
+    assert (_cycles(found) if found else 0) == best
+    assert all(after.start == before.end for before, after in zip(found, found[1:] + found[:1], strict=True))
+
+
+@pytest.mark.parametrize("apart", [1, 2, 5, 7, 31, 95, 96, 100])
+def test_a_chain_over_any_number_of_iterations(apart: int) -> None:
+    """`x[i] = c * x[i - d] + y[i]` takes 8 cycles for d iterations, which vectors of at most d elements may hold."""
+    loop = loop_of(f"for i in range({apart}, n):\n    x[i] = c * x[i - {apart}] + y[i]", n=200)
+    assert loop.loop is not None
+    found = chain(loop.statements, loop.loop, latency)
+    assert found is not None
+    assert (found.cycles, found.operations) == (8 / apart, ("mul", "add"))
+    assert (found.iterations, found.shortest) == (apart, apart)
+    kernel = kernel_of(
+        "kernel k(n):\n    in c: f64, y: f64[n]\n    inout x: f64[n]\n"
+        f"    for i in range({apart}, n):\n        x[i] = c * x[i - {apart}] + y[i]\n"
+    )
+    causes_ = {step.cause for step in in_core(kernel, {"n": 10_000}, load_machine("skylake_gold_6148")).steps}
+    assert ("no SIMD: an iteration needs the one before" in causes_) == (apart < 8)  # 512 bits
+
+
+def test_a_chain_names_its_own_operations() -> None:
+    """x follows t by a division and two products, but nothing waits for x; t is a sum over every second iteration."""
+    loop = loop_of("for i in range(2, n):\n    y[i] = y[i - 2] + c\n    x[i] = y[i - 1] / c * c * c")
+    assert loop.loop is not None
+    found = chain(loop.statements, loop.loop, latency)
+    assert found is not None and (found.cycles, found.operations) == (1.5, ("add",))
+    assert chain_words(found) == "chain of 1.5 cycles an iteration (add)"
 
 
 @pytest.mark.parametrize(
