@@ -22,7 +22,6 @@ class Totals:
     entries: Counter[int] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     mispredicted: Counter[int] = field(default_factory=Counter)
-    skipped: float = 0.0
 
     def parts(self) -> tuple[Counter[int], ...]:
         return (self.blocks, self.splits, self.iterations, self.entries, self.mispredicted, self.calls)  # type: ignore[return-value]
