@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
+from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, PlannedLoop, Timer
 from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
-from roofdsl.incore.innermost_loops import Loop, loops_of
+from roofdsl.incore.innermost_loops import Loop, loops_of, varies
 from roofdsl.incore.rates import rates_of
 from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.lang.diagnostics import CommandError
@@ -40,7 +40,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
     _refuse_types(at.kernel)
     timer = Timer(rates, machine)
     try:
-        planned = [_planned(loop, timer, relaxed) for loop in loops_of(at)]
+        planned = [_planned(loop, at, timer, relaxed) for loop in loops_of(at)]
     except CommandError as error:
         raise NoInCore(error.message) from None
     if not planned:
@@ -66,7 +66,7 @@ def _refuse_types(kernel: Kernel) -> None:
             raise NoInCore("how a compiler arranges complex numbers in vectors is not modeled")
 
 
-def _noted(planned: Sequence[Planned], machine: Machine) -> Iterator[str]:
+def _noted(planned: Sequence[PlannedLoop], machine: Machine) -> Iterator[str]:
     yield from dict.fromkeys(
         f"the loop over {p.loop.var} is not vectorized: {p.reason[0]}" for p in planned if p.reason[0] and p.loop.var
     )
@@ -77,9 +77,9 @@ def _noted(planned: Sequence[Planned], machine: Machine) -> Iterator[str]:
 # ---- the assumed compiler ----
 
 
-def _planned(loop: Loop, timer: Timer, relaxed: bool) -> Planned:
+def _planned(loop: Loop, at: Sized, timer: Timer, relaxed: bool) -> PlannedLoop:
     if loop.loop is None:
-        return Planned(loop, ("", ""), None, "", False)
+        return PlannedLoop(loop, ("", ""), None, "", False, False)
 
     def latency(cls: str, type_name: str) -> float:
         name = {"min": "max"}.get(cls, cls)
@@ -101,7 +101,7 @@ def _planned(loop: Loop, timer: Timer, relaxed: bool) -> Planned:
     if slow is not None and not remedy and not relaxed:
         fused = chain(loop.statements, loop.loop, latency, can_fuse)
         remedy = FUSE if fused is not None and fused.cycles < slow.cycles else ""
-    return Planned(loop, reason, slow, remedy, _goes_through(loop))
+    return PlannedLoop(loop, reason, slow, remedy, _goes_through(loop), varies(loop, at))
 
 
 def _goes_through(loop: Loop) -> bool:
@@ -148,7 +148,7 @@ def _dependence(slow: Chain | None, is_sum: bool, lanes: int) -> tuple[str, str]
 # ---- causes, one after the other ----
 
 
-def _stages(planned: Sequence[Planned], relaxed: bool) -> Iterator[tuple[str, str, Effects]]:
+def _stages(planned: Sequence[PlannedLoop], relaxed: bool) -> Iterator[tuple[str, str, Effects]]:
     """The causes in order, each with the effects that the time includes so far."""
     yield "", "", Effects()
     fused = relaxed or not any(n for p in planned for cost, _ in p.loop.operations for n in cost.fused_pairs.values())
@@ -177,7 +177,7 @@ def chain_words(found: Chain) -> str:
     return f"chain of {found.cycles:.3g} cycles an iteration ({', '.join(found.operations)})"
 
 
-def short_words(planned: Sequence[Planned]) -> str:
+def short_words(planned: Sequence[PlannedLoop]) -> str:
     """`short inner loop of 16: entry, exit and remainder`, for the loop entered most often; "short" below 64."""
     inner = [p.loop for p in planned if p.loop.loop is not None]
     if not inner:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from roofdsl.incore.assumed_code_cycles import Timer
 from roofdsl.incore.assumed_compiler import chain_words, in_core
 from roofdsl.incore.chains import Step, _cycles, _slowest, chain, overwritten_in, reductions
-from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of
+from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of, varies
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import replace
 from roofdsl.loops.numbers import with_numbers
@@ -30,10 +30,12 @@ def latency(cls: str, type_name: str) -> float:
     return LATENCIES[cls]
 
 
+HEAD = "kernel k(n):\n    inout A, B: f64[n, n], x, y, u: f64[3 * n], s, t: f64\n    in c: f64\n"
+
+
 def loop_of(text: str, **sizes: int) -> Loop:
     """The only innermost loop of a kernel of these lines, over matrices A, B, vectors x, y, u and scalars s, t, k."""
-    head = "kernel k(n):\n    inout A, B: f64[n, n], x, y, u: f64[3 * n], s, t: f64\n    in c: f64\n"
-    given = sized(kernel_of(head + "".join(f"    {line}\n" for line in text.splitlines())), {"n": 40} | sizes)
+    given = sized(kernel_of(HEAD + "".join(f"    {line}\n" for line in text.splitlines())), {"n": 40} | sizes)
     found = [loop for loop in loops_of(Sized(with_numbers(given.kernel, given.values), given.values)) if loop.loop]
     assert len(found) == 1
     return found[0]
@@ -225,6 +227,44 @@ def test_iterations_and_entries_are_counted(nest: str, runs: Runs) -> None:
     assert loop.iterations == len(done)
     entered = len({i for i, _ in done})
     assert loop.entries in (entered, entered + 1)  # the triangle's first row is entered for no iteration
+
+
+@pytest.mark.parametrize(
+    ("nest", "lengths"),
+    [
+        ("for i in range(n), j in range(i):\n    A[i, j] = c", lambda n: list(range(n))),
+        ("for i in range(n), j in range(i, i + 8):\n    y[j] += A[i, 3]", lambda n: [8] * n),
+        ("for i in range(n), j in range(0, i, 2):\n    A[i, j] = c", lambda n: [(i + 1) // 2 for i in range(n)]),
+        (
+            "for i in range(0, n, 4), j in range(i, min(i + 4, n)):\n    x[j] = c",
+            lambda n: [min(4, n - i) for i in range(0, n, 4)],
+        ),
+        ("for i in range(n), j in range(n):\n    if j > i:\n        A[i, j] = c", lambda n: [n] * n),
+        (
+            "for i in range(n):\n    if i >= 3:\n        for j in range(max(i, 3), n):\n            A[i, j] = c",
+            lambda n: [n - i for i in range(3, n)],
+        ),
+    ],
+)
+@pytest.mark.parametrize("n", [16, 17])
+def test_whether_the_number_of_iterations_varies(nest: str, lengths: Callable[[int], list[int]], n: int) -> None:
+    """Against all lengths; that their mean is a whole number, as in a triangle of 17 rows, says nothing."""
+    loop = loop_of(nest, n=n)
+    at = sized(kernel_of(HEAD + "".join(f"    {line}\n" for line in nest.splitlines())), {"n": n})
+    at = Sized(with_numbers(at.kernel, at.values), at.values)
+    assert varies(loop, at) == (len(set(lengths(n))) > 1)
+
+
+def test_the_ends_and_remainders_of_a_triangle_are_those_of_its_neighbors() -> None:
+    """Rows of 0 to n - 1 elements: a mean of 8 elements for 17 rows is no reason to end as predicted."""
+    text = "kernel k(n):\n    in c: f64\n    out A: f64[n, n]\n"
+    text += "    for i in range(n), j in range(i):\n        A[i, j] = c\n"
+    given = load_machine("skylake_gold_6148")
+    per_s = float(given.clock_hz or 0) * (given.units or 1)
+    each = [in_core(kernel_of(text), {"n": n}, given).steps[-1].overlapping_s * per_s / n for n in (16, 17, 18)]
+    assert each[0] < each[1] < each[2]
+    assert each[1] > 16.5  # the cycles that a mispredicted end loses
+    assert each[1] == pytest.approx((each[0] + each[2]) / 2, rel=0.02)
 
 
 def test_strides() -> None:
