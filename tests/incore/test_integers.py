@@ -107,6 +107,29 @@ def test_unknown_values_spread_and_zeroing_ends_them() -> None:
     assert state.registers["rcx"] == 0 and holds("e", state.flags)
 
 
+def test_a_part_of_an_unknown_register_is_known_after_it_is_written() -> None:
+    state = State({})
+    state.registers |= {"rax": None, "rcx": 0x1122334455667788}
+
+    def run(text: str) -> dict[str, int | None]:
+        for instruction in read(text).instructions:
+            effect(instruction, state)()
+        return state.registers
+
+    found = run("\tmovb $5, %al\n\tmovzbl %al, %edx\n\tmovzwl %ax, %esi\n\tmovl %eax, %edi\n")
+    assert (found["rax"], found["rdx"], found["rsi"], found["rdi"]) == (None, 5, None, None)
+    run("\ttestq %rax, %rax\n")
+    assert holds("e", state.flags) is None
+    run("\tcmpb $5, %al\n")
+    assert holds("e", state.flags) is True
+    found = run("\tmovb $3, %ah\n\tmovzwl %ax, %esi\n\tmovb %dil, %al\n\tmovzbl %ah, %edx\n\tmovzbl %al, %r8d\n")
+    assert (found["rax"], found["rdx"], found["rsi"], found["r8"]) == (None, 3, 0x305, None)  # edi is unknown
+    found = run("\tmovb %dil, %cl\n\tmovb $1, %cl\n")
+    assert found["rcx"] == 0x1122334455667701
+    found = run("\tmovb $5, %al\n\tmovq %rdi, %rax\n\tmovzbl %al, %edx\n\tmovzbl %ah, %esi\n")
+    assert (found["rdx"], found["rsi"]) == (None, None)  # the parts of the value before
+
+
 def test_the_stack_keeps_numbers_and_forgets_what_data_overwrite() -> None:
     state = State({})
     state.registers |= {"rsp": STACK + 512, "rax": 0x1122334455667788}

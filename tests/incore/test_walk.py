@@ -180,6 +180,18 @@ def test_short_loops_end_as_predicted_on_a_machine_that_states_no_limit(length: 
     assert found.totals.mispredicted[inner] == 5 * wrong
 
 
+def test_a_byte_of_an_unknown_register_outlives_the_loops_that_leave_it() -> None:
+    text = (
+        "f:\n\tmovb $1, %bpl\n\tmovq $1000, %rcx\n.L1:\n\tdecq %rcx\n\tjne .L1\n"
+        "\ttestb %bpl, %bpl\n\tje .L2\n\tincq %rdx\n.L2:\n\tretq\n"
+    )
+    state = State({})
+    state.registers |= {"rbp": None, "rdx": 0}
+    found = walk(read(text), "f", state, rates())
+    assert found.walked < 1000  # most iterations are skipped
+    assert (state.registers["rdx"], state.registers["rbp"]) == (1, None)
+
+
 def test_vectors_across_lines_are_counted() -> None:
     """Rows of 34 elements: a row's 32 inner stores begin 8 bytes into a line, or 24, or ...: half of them cross one."""
     given = _kernel("stencil")
