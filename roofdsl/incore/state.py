@@ -176,8 +176,7 @@ class State:
     def reader(self, operand: Operand, bits: int) -> Read:
         """A function that reads `bits` of an operand, without sign."""
         if isinstance(operand, Immediate):
-            value = self.address_of(operand.symbol) if operand.symbol else operand.value
-            value &= MASKS[bits]
+            value = operand.value + (self.address_of(operand.symbol) if operand.symbol else 0) & MASKS[bits]
             return lambda: value
         if isinstance(operand, Memory):
             at, size = self.address(operand), bits // 8

@@ -161,6 +161,23 @@ def test_operands() -> None:
     assert isinstance(three.operands[0], Memory) and three.operands[0].broadcast
 
 
+def test_the_address_of_a_symbol_may_have_an_offset() -> None:
+    """`$table+8` is eight bytes into the data, not a function of that name."""
+    text = (
+        "f:\n\tmovabsq $table+8, %rax\n\tmovq (%rax), %rcx\n\tmovabsq $table, %rax\n\tmovl 4(%rax), %edx\n"
+        '\tmovq $-8, %r9\n\tmovabsq $"a b"+16, %r8\n\tmovq -8(%r8), %r8\n'
+        "\tmovabsq $tanh@PLT, %r10\n\tmovabsq $tanh, %r11\n"
+        'table:\n\t.quad 5\n\t.quad 7\n"a b":\n\t.quad 1\n\t.quad 2\n'
+    )
+    code = read(text)
+    state = State(code.data)
+    for instruction in code.instructions:
+        effect(instruction, state)()
+    found = state.registers
+    assert (found["rcx"], found["rdx"], found["r8"], found["r9"]) == (7, 0, 2, 2**64 - 8)
+    assert found["r10"] == found["r11"] and list(state.outside.values()) == ["tanh"]
+
+
 def test_loops_are_found_whatever_the_layout() -> None:
     """The inner loop's block stands behind the end of the outer one, as compilers lay out rarely taken ways."""
     code = read(
