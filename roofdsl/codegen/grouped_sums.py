@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from roofdsl.codegen.computed_types import REDUCED
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.identifiers import all_names
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.accesses import elements
@@ -35,6 +36,15 @@ class Grouped(Record):
     body: tuple[Node, ...]
     held: tuple[Array, ...]
     loops: tuple[str, ...]
+
+
+def nothing_to_group(kernel: Kernel) -> CommandError:
+    """The error for a kernel in which `grouped` finds no such sums."""
+    return CommandError(
+        f"kernel {kernel.name} has no sums that the variant `grouped` could compute together: no innermost loop goes "
+        "from row to row, as `C[i, j] += A[i, k] * B[k, j]` over k does",
+        "use the variant `loops`",
+    )
 
 
 def grouped(kernel: Kernel, free: Collection[tuple[int, ...]]) -> Grouped:

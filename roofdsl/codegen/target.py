@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from roofdsl.codegen.emitter import Emitter
 from roofdsl.codegen.function_parts import arguments, positions
 from roofdsl.codegen.generated import Generated
-from roofdsl.codegen.grouped_sums import Grouped, grouped
+from roofdsl.codegen.grouped_sums import Grouped, grouped, nothing_to_group
 from roofdsl.codegen.identifiers import renamed
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.syntax import Lines, Syntax, Text
@@ -80,8 +80,7 @@ class OneFunction(Target):
         if variant == "grouped":
             together = grouped(kernel, free)
             if not together.loops:
-                message = f"kernel {kernel.name} has no sums whose terms lie against the rows, which could be grouped"
-                raise CommandError(message, "use the variant `loops`")
+                raise nothing_to_group(kernel)
             kernel = replace(kernel, body=together.body)
         emitter = self.emitter(self, Lines(), names, kernel.source, [p.name for p in kernel.parameters])
         emitter.held = together.held

@@ -48,7 +48,7 @@ class Memory(Record):
 
 
 class Immediate(Record):
-    """A number, or the address of a symbol (then `value` is 0)."""
+    """A number, plus the address of `symbol` if there is one."""
 
     value: int
     symbol: str = ""
@@ -85,6 +85,7 @@ _MEMORY = re.compile(
     rf"(?:(?P<symbol>{_SYMBOL})(?P<plus>[+-]\d+)?|(?P<number>-?(?:0x[0-9a-f]+|\d+)))?"
     r"(?:\((?P<base>%\w+)?(?:,(?P<index>%\w+)(?:,(?P<scale>[1248]))?)?\))?$"
 )
+_ADDRESS = re.compile(rf"({_SYMBOL})([+-]\d+)?$")
 _SUFFIXES = re.compile(r"\{([^}]*)\}")
 _COMMENT = re.compile(r"\s+(?:#|//).*$")
 _PREFIXES = frozenset(("lock", "rep", "repe", "repne", "data16", "notrack", "bnd", "cs"))
@@ -191,8 +192,12 @@ def _operand(text: str, line: int) -> Operand:
         merging = bool(mask) and "z" not in suffixes
         return Register(register.family, register.bits, mask, merging, register.high)
     if plain.startswith("$"):
-        number = _number(plain[1:])
-        return Immediate(number) if number is not None else Immediate(0, plain[1:].strip('"'))
+        number, address = _number(plain[1:]), _ADDRESS.match(plain[1:])
+        if number is not None:
+            return Immediate(number)
+        if address is None:
+            return Immediate(0, plain[1:])  # a difference of symbols, such as that of a table: some address
+        return Immediate(int(address[2] or 0), _symbol(address[1]))
     found = _MEMORY.fullmatch(plain.partition(":")[2] if plain.startswith("%fs:") else plain)
     if found is None:
         raise NoInCore(f"the operand `{text[:60]}` of line {line} of the assembly is not understood")
@@ -200,6 +205,11 @@ def _operand(text: str, line: int) -> Operand:
     displacement = int(found["number"] or found["plus"] or "0", 0)
     broadcast = any(s.startswith("1to") for s in suffixes)
     families = [REGISTERS[r].family if r in REGISTERS else "" for r in (base, index)]
-    symbol = (found["symbol"] or "").partition("@")[0].strip('"')
+    symbol = _symbol(found["symbol"] or "")
     scale = int(found["scale"] or 1)
     return Memory(displacement, families[0], families[1], scale, symbol, mask, broadcast, families[1][:1] == "v")
+
+
+def _symbol(text: str) -> str:
+    """The name of a symbol, without quotation marks and without what says how it is found (`@GOTPCREL`)."""
+    return text.strip('"') if text.startswith('"') else text.partition("@")[0]

@@ -22,8 +22,6 @@ VECTOR_FUNCTIONS = ("sqrt",)
 
 UNROLLED = 4
 """Iterations between two jumps: compilers unroll short bodies, so the instructions of the loop itself count little."""
-FORESEEN = 32
-"""The end of a loop of constant length is predicted up to this many iterations, unless the machine says otherwise."""
 OWN_INSTRUCTIONS = 2
 """The instructions of a loop itself: the increment, and the comparison with its jump, which counts as one."""
 
@@ -31,7 +29,7 @@ OWN_INSTRUCTIONS = 2
 class Effects(Record):
     """The causes that a time includes.
 
-    fused: whether products and sums are fused. scalar: the reasons (of `Planned.reason`) for which loops run without
+    fused: whether products and sums are fused. scalar: the reasons (`PlannedLoop.reason`) for which loops run without
     vectors. slow: divisions and functions are instructions and calls, instead of operations at the rates of the bound.
     chains: iterations wait for each other. short: entries, exits and remainders. lines: accesses across two lines.
     """
@@ -44,10 +42,10 @@ class Effects(Record):
     lines: bool = False
 
 
-class Planned(Record):
+class PlannedLoop(Record):
     """A compiled loop: why it has no vectors (cause and remedy, or empty), and its chain, with a remedy.
 
-    goes_through: the chain continues from one entry of the loop to the next.
+    goes_through: the chain continues from one entry of the loop to the next. varies: so does the number of iterations.
     """
 
     loop: Loop
@@ -55,6 +53,7 @@ class Planned(Record):
     chain: Chain | None
     chain_remedy: str
     goes_through: bool
+    varies: bool
 
 
 class Timer:
@@ -64,31 +63,32 @@ class Timer:
         self.rates, self.machine = rates, machine
         self.vector_bits = max((i.bits for i in machine.instructions if i.cls in ("add", "fma")), default=64)
 
-    def cycles(self, p: Planned, effects: Effects) -> tuple[float, float]:
+    def lanes(self, loop: Loop) -> int:
+        """The iterations that one vector holds."""
+        return max(1, self.vector_bits // (8 * _widest(loop)))
+
+    def cycles(self, p: PlannedLoop, effects: Effects) -> tuple[float, float]:
         """Cycles of one launch. Raises NoInCore for what the machine does not state."""
         loop = p.loop
         vector = loop.loop is not None and p.reason[0] not in effects.scalar
-        lanes = max(1, self.vector_bits // (8 * _widest(loop))) if vector else 1
+        lanes = self.lanes(loop) if vector else 1
         core, loads = self._iteration(loop, lanes, effects)
-        many, rest = _split(loop, lanes) if effects.short else (loop.iterations / lanes, 0.0)
+        many, rest = _split(loop, lanes, p.varies) if effects.short else (loop.iterations / lanes, 0.0)
         single = self._iteration(loop, 1, effects) if rest else (0.0, 0.0)
         core, loads = core * many + single[0] * rest, loads * many + single[1] * rest
         loads += loop.entries * loop.outside * self._access(8, stored=False)
         if effects.chains and p.chain is not None:
             core = max(core, self._chain(p))
         if effects.short and loop.loop is not None:
-            core += self._exits(loop)
+            core += self._exits(p)
         return core, loads
 
-    def _exits(self, loop: Loop) -> float:
-        """The cycles lost at the loop's ends if these are not predicted: the loop is long, or its mean length is not a
-        whole number.
-        """
-        if loop.length > (self.rates.predicted or FORESEEN) or loop.iterations % loop.entries:
-            return self.rates.mispredict * loop.entries
-        return 0.0
+    def _exits(self, p: PlannedLoop) -> float:
+        """The cycles lost at the loop's ends if it has more iterations than the core predicts."""
+        limit = self.rates.varied if p.varies else self.rates.predicted
+        return self.rates.mispredict * p.loop.entries if p.loop.length > limit else 0.0
 
-    def _chain(self, p: Planned) -> float:
+    def _chain(self, p: PlannedLoop) -> float:
         """The cycles of the loop's chain. The chains of different entries overlap as far as the core holds waiting
         operations, unless one chain runs through all entries.
         """
@@ -208,11 +208,13 @@ def _widest(loop: Loop) -> int:
     return max((TYPES[t].bytes for t in types), default=8)
 
 
-def _split(loop: Loop, lanes: int) -> tuple[float, float]:
-    """(vector iterations, single iterations left over) of one launch."""
+def _split(loop: Loop, lanes: int, varies: bool) -> tuple[float, float]:
+    """(vector iterations, single iterations left over) of one launch; if the number varies, half of the most is left
+    over on average.
+    """
     if lanes == 1:
         return float(loop.iterations), 0.0
-    if loop.iterations % loop.entries:
+    if varies or loop.iterations % loop.entries:
         rest = min(loop.length, (lanes - 1) / 2) * loop.entries
         return (loop.iterations - rest) / lanes, rest
     length = loop.iterations // loop.entries

@@ -1,21 +1,21 @@
 """In-core time of the code that an assumed compiler would make (`stated`), for machines other than this one.
 
 It follows from the kernel and the machine's stated instructions. `assumed_code_cycles` has the cycles. The assumed
-compiler vectorizes a loop if all accesses move by one element or stay, if no iteration waits for another, if the loop
-cannot overwrite a value that it keeps, and if there are no calls and no conditions. With strict math, it does not
-reorder sums and does not fuse a product with a sum; with relaxed math, it does both. It keeps values that inner loops
-do not change in registers.
+compiler vectorizes a loop if all accesses move by one element or stay, if no iteration waits for another of the same
+vector, if the loop cannot overwrite a value that it keeps, and if there are no calls and no conditions. With strict
+math, it does not reorder sums and does not fuse a product with a sum; with relaxed math, it does both. It keeps values
+that inner loops do not change in registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, Planned, Timer
+from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, PlannedLoop, Timer
 from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
-from roofdsl.incore.innermost_loops import Loop, loops_of
-from roofdsl.incore.rates import Rates, rates_of
+from roofdsl.incore.innermost_loops import Loop, loops_of, varies
+from roofdsl.incore.rates import rates_of
 from roofdsl.incore.result import InCore, NoInCore, Step
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES
@@ -38,13 +38,13 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
     at = sized(ordinary(kernel), values)  # stores that bypass the caches take the same instructions
     at = Sized(with_numbers(at.kernel, at.values), at.values)
     _refuse_types(at.kernel)
+    timer = Timer(rates, machine)
     try:
-        planned = [_planned(loop, rates, machine, relaxed) for loop in loops_of(at)]
+        planned = [_planned(loop, at, timer, relaxed) for loop in loops_of(at)]
     except CommandError as error:
         raise NoInCore(error.message) from None
     if not planned:
         raise NoInCore(f"{kernel.name} executes nothing at these sizes")
-    timer = Timer(rates, machine)
     per_s = float(machine.clock_hz) * (machine.units or 1)
     steps: list[Step] = []
     for cause, remedy, effects in _stages(planned, relaxed):
@@ -66,7 +66,7 @@ def _refuse_types(kernel: Kernel) -> None:
             raise NoInCore("how a compiler arranges complex numbers in vectors is not modeled")
 
 
-def _noted(planned: Sequence[Planned], machine: Machine) -> Iterator[str]:
+def _noted(planned: Sequence[PlannedLoop], machine: Machine) -> Iterator[str]:
     yield from dict.fromkeys(
         f"the loop over {p.loop.var} is not vectorized: {p.reason[0]}" for p in planned if p.reason[0] and p.loop.var
     )
@@ -77,19 +77,16 @@ def _noted(planned: Sequence[Planned], machine: Machine) -> Iterator[str]:
 # ---- the assumed compiler ----
 
 
-def _planned(loop: Loop, rates: Rates, machine: Machine, relaxed: bool) -> Planned:
+def _planned(loop: Loop, at: Sized, timer: Timer, relaxed: bool) -> PlannedLoop:
     if loop.loop is None:
-        return Planned(loop, ("", ""), None, "", False)
+        return PlannedLoop(loop, ("", ""), None, "", False, False)
 
     def latency(cls: str, type_name: str) -> float:
-        called = rates.call(cls)
-        if called is not None:
-            return called[1]
         name = {"min": "max"}.get(cls, cls)
-        return rates.cost(Kind(name, type_name, 8 * TYPES[type_name].bytes)).latency
+        return timer.rates.cost(Kind(name, type_name, 8 * TYPES[type_name].bytes)).latency
 
     def can_fuse(type_name: str) -> bool:
-        return machine.stated(type_name, "fma") is not None
+        return timer.machine.stated(type_name, "fma") is not None
 
     fuses = can_fuse if relaxed else no_fusing
     slow = chain(loop.statements, loop.loop, latency, fuses)
@@ -99,12 +96,12 @@ def _planned(loop: Loop, rates: Rates, machine: Machine, relaxed: bool) -> Plann
     obstacle = _obstacle(loop, loop.loop)
     if relaxed and is_sum and not obstacle[0]:
         slow = None  # partial sums, one for each element of a vector; with an obstacle, there is only one
-    reason = obstacle if obstacle[0] else _dependence(slow, is_sum)
+    reason = obstacle if obstacle[0] else _dependence(slow, is_sum, timer.lanes(loop))
     remedy = RELAX if is_sum and not obstacle[0] else ""
     if slow is not None and not remedy and not relaxed:
         fused = chain(loop.statements, loop.loop, latency, can_fuse)
         remedy = FUSE if fused is not None and fused.cycles < slow.cycles else ""
-    return Planned(loop, reason, slow, remedy, _goes_through(loop))
+    return PlannedLoop(loop, reason, slow, remedy, _goes_through(loop), varies(loop, at))
 
 
 def _goes_through(loop: Loop) -> bool:
@@ -141,9 +138,9 @@ def _obstacle(loop: Loop, over: For) -> tuple[str, str]:
     return "", ""
 
 
-def _dependence(slow: Chain | None, is_sum: bool) -> tuple[str, str]:
-    """Why iterations wait for each other, with the remedy; empty if they do not."""
-    if slow is None:
+def _dependence(slow: Chain | None, is_sum: bool, lanes: int) -> tuple[str, str]:
+    """Why iterations of one vector wait for each other, with the remedy; empty if they do not."""
+    if slow is None or slow.shortest >= lanes:
         return "", ""
     return ("the sum may not be reordered", RELAX) if is_sum else ("an iteration needs the one before", "")
 
@@ -151,7 +148,7 @@ def _dependence(slow: Chain | None, is_sum: bool) -> tuple[str, str]:
 # ---- causes, one after the other ----
 
 
-def _stages(planned: Sequence[Planned], relaxed: bool) -> Iterator[tuple[str, str, Effects]]:
+def _stages(planned: Sequence[PlannedLoop], relaxed: bool) -> Iterator[tuple[str, str, Effects]]:
     """The causes in order, each with the effects that the time includes so far."""
     yield "", "", Effects()
     fused = relaxed or not any(n for p in planned for cost, _ in p.loop.operations for n in cost.fused_pairs.values())
@@ -172,15 +169,15 @@ def _stages(planned: Sequence[Planned], relaxed: bool) -> Iterator[tuple[str, st
 
 
 def chain_words(found: Chain) -> str:
-    """`chain of 4-cycle adds`, or the operations of a longer step."""
+    """`chain of 4-cycle adds`, or the operations of a longer chain."""
     names = {"add": "adds", "mul": "products", "fma": "fused adds", "div": "divisions", "min": "minima"}
-    if len(found.operations) == 1:
+    if len(found.operations) == found.iterations == 1:
         only = found.operations[0]
         return f"chain of {found.cycles:.3g}-cycle {names.get(only, f'calls of {only}')}"
     return f"chain of {found.cycles:.3g} cycles an iteration ({', '.join(found.operations)})"
 
 
-def short_words(planned: Sequence[Planned]) -> str:
+def short_words(planned: Sequence[PlannedLoop]) -> str:
     """`short inner loop of 16: entry, exit and remainder`, for the loop entered most often; "short" below 64."""
     inner = [p.loop for p in planned if p.loop.loop is not None]
     if not inner:

@@ -68,13 +68,13 @@ def unfused_cycles(found: Counter[tuple[str, str]], rates: Rates) -> float:
     work: list[tuple[tuple[int, ...], float]] = []
     for (cls, type_name), count in found.items():
         own = cls if cls in ("fma", "add", "max") else "mul"
-        kind = _widest(own, type_name, rates)
+        kind = _fastest(own, type_name, rates)
         cost = rates.cost(kind)
         work += cost.work(count / lanes(kind))
     return ports_cycles(work)
 
 
-def _widest(cls: str, type_name: str, rates: Rates) -> Kind:
+def _fastest(cls: str, type_name: str, rates: Rates) -> Kind:
     """The class at the stated width with the most elements per cycle."""
     own = [i for i in rates.stated.values() if i.cls == cls and i.type == type_name]
     if not own:
@@ -85,7 +85,7 @@ def _widest(cls: str, type_name: str, rates: Rates) -> Kind:
 
 def _per_cycle(cls: str, type_name: str, rates: Rates) -> float:
     """The elements computed in a cycle."""
-    kind = _widest(cls, type_name, rates)
+    kind = _fastest(cls, type_name, rates)
     cost = rates.cost(kind)
     return lanes(kind) * len(cost.ports) / cost.busy if cost.ports else 1.0
 
@@ -157,7 +157,7 @@ def shared_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
     return shared
 
 
-def widest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
+def fastest_loads_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:
     """The time of the same bytes in loads and stores of the fastest width; gathers and scatters are left out."""
     found = []
     for cls in ("load", "store"):

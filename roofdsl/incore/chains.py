@@ -8,6 +8,7 @@ core has.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
@@ -43,7 +44,6 @@ Start = tuple[Place, int]
 """A place, and the number of iterations since its value was left there."""
 
 CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div", "min": "min", "max": "min"}
-ROUNDS = 96
 
 
 class Step(Record):
@@ -59,12 +59,16 @@ class Step(Record):
 
 
 class Chain(Record):
-    """The slowest closed chain of a loop: its clock cycles per iteration, and the operations of the slowest step in the
-    loop.
+    """The slowest closed chain of a loop: its clock cycles per iteration, and its operations in order.
+
+    iterations: the number of iterations after which it returns to the same place. shortest: the fewest iterations that
+    a value is passed on over in any closed chain of the loop.
     """
 
     cycles: float
     operations: tuple[str, ...]
+    iterations: int = 1
+    shortest: int = 1
 
 
 def no_fusing(type_name: str) -> bool:
@@ -73,30 +77,67 @@ def no_fusing(type_name: str) -> bool:
 
 
 def chain(statements: Sequence[PlacedStatement], loop: For, latency: Latency, fuses: Fuses = no_fusing) -> Chain | None:
-    """The slowest chain from iteration to iteration; None if there is no closed chain."""
+    """The slowest chain from iteration to iteration; None if there is no closed chain that takes time."""
     steps = steps_of(statements, loop, latency, fuses)
-    cycles = _slope(steps)
-    if not cycles:
+    slowest = _slowest(steps)
+    if not slowest:
         return None
-    slowest = max(steps, key=lambda s: (s.latency / s.distance, len(s.operations)))
-    return Chain(cycles, slowest.operations)
+    operations = tuple(cls for s in slowest for cls in s.operations)
+    iterations = sum(s.distance for s in slowest)
+    return Chain(float(_cycles(slowest)), operations, iterations, min(s.distance for s in _closed(steps)))
 
 
-def _slope(steps: Sequence[Step]) -> float:
-    """Clock cycles per iteration in the long run: about the greatest ratio of latency to distance over all closed
-    chains of steps. The chains are followed for ROUNDS iterations, of which the second half counts: by then, the
-    slowest chain leads.
+def _cycles(closed: Sequence[Step]) -> Fraction:
+    """Clock cycles per iteration of a closed chain."""
+    return sum((Fraction(s.latency) for s in closed), Fraction(0)) / sum(s.distance for s in closed)
+
+
+def _slowest(steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The closed chain with the greatest ratio of latency to distance; empty if none takes time.
+
+    Each chain found is slower than the one before, until there is no slower one.
     """
-    places = {s.end for s in steps}
-    ready: list[dict[Place, float]] = []
-    for round_ in range(ROUNDS):
-        now = dict.fromkeys(places, 0.0)
+    found: tuple[Step, ...] = ()
+    cycles = Fraction(0)
+    while slower := _slower(steps, cycles):
+        found, cycles = slower, _cycles(slower)
+    return found
+
+
+def _slower(steps: Sequence[Step], cycles: Fraction) -> tuple[Step, ...]:
+    """A closed chain that takes more cycles per iteration, its steps in order; empty if there is none (Bellman-Ford).
+
+    A step is worth its latency beyond `cycles` for each iteration. A path of as many steps as there are places that is
+    worth more than all shorter ones contains a closed chain that is worth something.
+    """
+    worth = {place: Fraction(0) for s in steps for place in (s.start, s.end)}
+    last: dict[Place, Step] = {}
+    at: Place | None = None
+    for _ in worth:
+        at = None
         for s in steps:
-            before = ready[round_ - s.distance].get(s.start, 0.0) if round_ >= s.distance else 0.0
-            now[s.end] = max(now[s.end], before + s.latency)
-        ready.append(now)
-    half = ROUNDS // 2
-    return max(((ready[-1][p] - ready[half - 1][p]) / (ROUNDS - half) for p in places), default=0.0)
+            through = worth[s.start] + Fraction(s.latency) - cycles * s.distance
+            if through > worth[s.end]:
+                worth[s.end], last[s.end], at = through, s, s.end
+        if at is None:
+            return ()
+    if at is None:  # no steps at all
+        return ()
+    for _ in worth:
+        at = last[at].start  # at the end, surely a place of the closed chain
+    back = [last[at]]
+    while back[-1].start != at:
+        back.append(last[back[-1].start])
+    return tuple(reversed(back))
+
+
+def _closed(steps: Sequence[Step]) -> list[Step]:
+    """The steps that belong to some closed chain: their start can be reached again from their end."""
+    reached = {place: {place} for s in steps for place in (s.start, s.end)}
+    for _ in reached:
+        for s in steps:
+            reached[s.start] |= reached[s.end]
+    return [s for s in steps if s.start in reached[s.end]]
 
 
 def reductions(statements: Sequence[PlacedStatement], loop: For) -> tuple[Assign, ...]:

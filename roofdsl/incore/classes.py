@@ -252,7 +252,7 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
     size = bytes_moved(instruction, memory)
     last = ops[-1] is memory
     reads = _families(tuple(o for o in ops if o is not memory and o is not ops[-1])) + masks
-    if last and _only_compares(plain):
+    if last and _leaves_memory(plain):
         return Work(kind, reads, "", addresses, load=memory, bytes=size)
     if last:
         storing = vector or plain.startswith(_STORING)
@@ -280,7 +280,8 @@ def _lanes(kind: Kind) -> int:
     return kind.bits // int(kind.type[1:])
 
 
-def _only_compares(plain: str) -> bool:
+def _leaves_memory(plain: str) -> bool:
+    """Whether an instruction only reads its last operand, as comparisons, `push`, `mul` and divisions do."""
     return plain in ("cmp", "test", "bt", "mul", "div", "idiv", "push") or plain.lstrip("v").startswith(
         ("ucomi", "comi")
     )

@@ -13,10 +13,10 @@ from typing import Literal
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.registers import Kept, alone, kept_at
 from roofdsl.counts.work_record import StatementOperations
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import Const
+from roofdsl.loops.integers import Compare, Const, add, mul
 from roofdsl.loops.model import Count, Element, For
 from roofdsl.loops.sized import Sized
 
@@ -105,6 +105,29 @@ def _executions(at: Sized, placed: PlacedStatement) -> int:
 
     (domain,) = build(alone(at.kernel, placed), at.values, None).domains
     return number(cardinality(domain.executions))
+
+
+def varies(loop: Loop, at: Sized) -> bool:
+    """Whether the number of iterations differs from one entry to another. Raises TooHard.
+
+    If it does not, every entry has the mean number of iterations, and no entry one more.
+    """
+    from roofdsl.sets.library import limited
+
+    first, over = loop.statements[0], loop.loop
+    if over is None:
+        return False
+    depth = len(first.loops) - 1
+    own = replace(_around(first), loops=first.loops)
+    with limited(f"the loops of kernel {at.name}"):
+        mean, rest = divmod(_executions(at, own), loop.entries)
+        beyond = [
+            (depth, Compare("<", add(start, mul(Const(mean), over.step)), stop))
+            for start in over.starts
+            for stop in over.stops
+        ]
+        around = _around(first)
+        return bool(rest or _executions(at, replace(around, guards=(*around.guards, *beyond))))
 
 
 def _around(placed: PlacedStatement) -> PlacedStatement:

@@ -33,12 +33,6 @@ _NOTHING = frozenset(("nop", "nopw", "nopl", "endbr64", "vzeroupper", "vzeroall"
 _COMPARES = ("vucomis", "vcomis", "ucomis", "comis", "vptest", "ptest", "vtestp", "kortest", "ktest")
 
 
-def writes(instruction: Instruction) -> bool:
-    """Whether the last operand is written; comparisons, `push`, `mul` and divisions write only other places."""
-    name, _ = split_name(instruction.name)
-    return name not in ("cmp", "test", "bt", "push", "mul", "div", "idiv") and not name.startswith(_COMPARES)
-
-
 def effect(instruction: Instruction, state: State) -> Effect:
     """The effect of the instruction on a state, as a function. Jumps and calls have no effect here."""
     name, bits = split_name(instruction.name)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from roofdsl.incore.extrapolate import Exit
+from roofdsl.incore.extrapolate import Exit, advanced
+from roofdsl.incore.state import Registers, State
+from roofdsl.incore.window import Clock
 from roofdsl.lang.record import replace
 
 
@@ -22,7 +25,6 @@ class Totals:
     entries: Counter[int] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     mispredicted: Counter[int] = field(default_factory=Counter)
-    skipped: float = 0.0
 
     def parts(self) -> tuple[Counter[int], ...]:
         return (self.blocks, self.splits, self.iterations, self.entries, self.mispredicted, self.calls)  # type: ignore[return-value]
@@ -30,7 +32,10 @@ class Totals:
 
 @dataclass
 class Boundary:
-    """The state at the start of an iteration; exits and path are those of the iteration before it."""
+    """The state at the start of an iteration; exits and path are those of the iteration before it.
+
+    parts: those of registers that are unknown as a whole.
+    """
 
     registers: dict[str, int | None]
     slots: dict[tuple[int, int], int | None]
@@ -39,6 +44,7 @@ class Boundary:
     totals: tuple[Counter[int], ...]
     exits: dict[int, Exit]
     path: tuple[object, ...]
+    parts: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -75,6 +81,25 @@ class Active:
     first: tuple[object, ...] = ()  # the path of the first iteration
     looked_up: int = 0  # how often index arrays had been read when the loop was entered
     into: int = 0  # iterations walked in the present part before its sample
+
+
+def boundary(loop: Active, state: State, clock: Clock, totals: Totals) -> Boundary:
+    """The state now, at the start of an iteration; the next exits and path are those of this iteration."""
+    slots = {(at, size): state.load(at, size) for at, size in state.written}
+    found = Boundary(
+        dict(state.registers), slots, clock.retired, clock.instructions, tuple(part.copy() for part in totals.parts()),
+        loop.exits, tuple(loop.path), dict(state.registers.parts),
+    )  # fmt: skip
+    loop.exits, loop.path = {}, []
+    return found
+
+
+def advance(registers: Registers, boundaries: Sequence[Boundary], count: int) -> None:
+    """Advances registers by `count` iterations. Parts of unknown registers stay if no iteration has changed them."""
+    parts = {n: part for n, part in registers.parts.items() if all(b.parts.get(n) == part for b in boundaries)}
+    for name in list(registers):
+        registers[name] = advanced([b.registers.get(name) for b in boundaries], count, name[:1] == "v")
+    registers.parts.update((name, part) for name, part in parts.items() if registers[name] is None)
 
 
 def grown(a: int | None, b: int | None) -> int | None:

@@ -17,6 +17,11 @@ from roofdsl.machine.model import Core, Machine
 
 LINE, PAGE = 64, 4096
 
+FORESEEN = 32
+"""The end of a loop of constant length is predicted up to this many iterations unless the machine says otherwise, since
+all current processors predict short loops. Where the length varies, the end is predicted only if the machine says so.
+"""
+
 FALLBACKS = {
     "max": "add", "compare": "add", "convert": "add", "widen": "convert", "shuffle": "add", "horizontal": "shuffle",
     "permute": "shuffle", "exchange": "permute", "extract": "permute", "insert": "permute", "blend": "logic",
@@ -84,10 +89,9 @@ class Rates:
         self.loading, self.storing, self.registers = core.loading, core.storing, core.registers
         self.refill = float(core.refill or 0)
         self.mispredict, self.left = float(core.mispredict or 0), float(core.left or 0)
-        self.predicted, self.varied = core.predicted, core.varied
+        self.predicted, self.varied = core.predicted or FORESEEN, core.varied
         self.taken, self.redirect = float(core.taken or 1), float(core.redirect or 0)
         self.blocked = float(core.blocked or 0)
-        self.drained = 0.0
         self.indexed = core.indexed
         self.wide = frozenset(k for i in instructions if i.bits == 512 for k in i.units) if core.closes else frozenset()
         self.learned = core.learned

@@ -41,6 +41,43 @@ class Numbers(NamedTuple):
     values: Any
 
 
+class Registers(dict[str, "int | None"]):
+    """The values of registers by family; None if unknown.
+
+    parts: of unknown registers of which instructions on 8 or 16 bits have written a part, the mask of that part and its
+    value. A new value of the whole register ends it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"": 0})
+        self.parts: dict[str, tuple[int, int]] = {}
+
+    def __setitem__(self, family: str, value: int | None) -> None:
+        super().__setitem__(family, value)
+        self.parts.pop(family, None)
+
+    def masked(self, family: str, mask: int) -> int | None:
+        """The bits of a mask; None if some of them are unknown."""
+        value = self.get(family)
+        if value is not None:
+            return value & mask
+        known, part = self.parts.get(family, (0, 0))
+        return part & mask if known & mask == mask else None
+
+    def write_part(self, family: str, mask: int, value: int | None) -> None:
+        """Writes the bits of a mask, and leaves the others as they are."""
+        before = self.get(family)
+        known, part = self.parts.get(family, (0, 0)) if before is None else (MASKS[64], before)
+        known, part = known & ~mask, part & ~mask
+        if value is not None:
+            known, part = known | mask, part | value & mask
+        if known == MASKS[64]:
+            self[family] = part
+        else:
+            self[family] = None
+            self.parts[family] = known, part
+
+
 class State:
     """Registers by family, the flags, and the bytes of the stack.
 
@@ -50,7 +87,7 @@ class State:
     """
 
     def __init__(self, data: Mapping[str, bytes]) -> None:
-        self.registers: dict[str, int | None] = {"": 0}
+        self.registers = Registers()
         self.flags: Flags | None = None
         self.stack = bytearray(STACK_BYTES)
         self.known = bytearray(STACK_BYTES)
@@ -139,8 +176,7 @@ class State:
     def reader(self, operand: Operand, bits: int) -> Read:
         """A function that reads `bits` of an operand, without sign."""
         if isinstance(operand, Immediate):
-            value = self.address_of(operand.symbol) if operand.symbol else operand.value
-            value &= MASKS[bits]
+            value = operand.value + (self.address_of(operand.symbol) if operand.symbol else 0) & MASKS[bits]
             return lambda: value
         if isinstance(operand, Memory):
             at, size = self.address(operand), bits // 8
@@ -149,16 +185,15 @@ class State:
         if operand.high:
 
             def high() -> int | None:
-                v = registers.get(family)
-                return None if v is None else v >> 8 & 0xFF
+                v = registers.masked(family, 0xFF00)
+                return None if v is None else v >> 8
 
             return high
         if bits == 64 and not operand.is_vector:
             return lambda: registers.get(family)
 
         def part() -> int | None:
-            v = registers.get(family)
-            return None if v is None else v & mask
+            return registers.masked(family, mask)
 
         return part
 
@@ -176,13 +211,9 @@ class State:
 
             return whole
         shift = 8 if operand.high else 0
-        keep = MASKS[64] ^ (mask << shift)
 
         def part(value: int | None) -> None:
-            if value is None:
-                registers[family] = None
-            else:
-                registers[family] = ((registers.get(family) or 0) & keep) | (value & mask) << shift
+            registers.write_part(family, mask << shift, None if value is None else value << shift)
 
         return part
 

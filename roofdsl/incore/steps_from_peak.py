@@ -13,13 +13,13 @@ from roofdsl.incore.ceilings import (
     dispatch_cycles,
     divider_cycles,
     executed,
+    fastest_loads_cycles,
     lanes,
     loads_cycles,
     operations,
     peak_cycles,
     shared_cycles,
     unfused_cycles,
-    widest_loads_cycles,
 )
 from roofdsl.incore.rates import Rates
 from roofdsl.incore.result import Step
@@ -36,9 +36,9 @@ def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
     done = executed(walked)
     found = operations(done)
     chain = _chain(walked, rates)
-    short = _shortest_loop(walked)
-    entered = f"short inner loop of {short:g}" if short < _SHORT else "entering and leaving loops"
-    ideal = widest_loads_cycles(done, rates)
+    length = _hot_length(walked)
+    entered = f"short inner loop of {length:g}" if length < _SHORT else "entering and leaving loops"
+    ideal = fastest_loads_cycles(done, rates)
     plain = max(ideal, loads_cycles(done, rates, split=False, gathers=False))
     gathered = max(plain, loads_cycles(done, rates, split=False, gathers=True))
     split = max(gathered, loads_cycles(done, rates, split=True, gathers=True))
@@ -127,7 +127,7 @@ def _hot_loop(walked: Walked) -> int | None:
     return max(inner, key=size, default=None)
 
 
-def _shortest_loop(walked: Walked) -> float:
+def _hot_length(walked: Walked) -> float:
     """The iterations per entry of the innermost loop that executes the most instructions, on average; 1 if there is
     none.
     """

@@ -19,7 +19,17 @@ from roofdsl.incore.data_branches import ALL, DataBranches, OverData
 from roofdsl.incore.extrapolate import Exit, advanced, iterations_left
 from roofdsl.incore.flow import Block, Flow, flow_of
 from roofdsl.incore.liveness import live_registers
-from roofdsl.incore.loop_state import Active, Boundary, Pace, Totals, earlier_exit, earlier_value, grown, pace_of
+from roofdsl.incore.loop_state import (
+    Active,
+    Pace,
+    Totals,
+    advance,
+    boundary,
+    earlier_exit,
+    earlier_value,
+    grown,
+    pace_of,
+)
 from roofdsl.incore.rates import LINE, Rates
 from roofdsl.incore.result import NoInCore
 from roofdsl.incore.state import State, holds
@@ -52,7 +62,7 @@ SAMPLE = 4
 
 @dataclass(frozen=True)
 class Walked:
-    """The result: cycles of one launch, the executed work, and the function. walked: the instructions walked."""
+    """The result: cycles of one launch, the executed work, the function, and the number of instructions `walked`."""
 
     cycles: float
     totals: Totals
@@ -193,7 +203,7 @@ class _Walk:
             self.totals.entries[number] += 1
             self.active.append(Active(number, written=self.state.written, looked_up=self.state.looked_up))
             self.state.written = set()
-            self.active[-1].boundaries.append(self._boundary(self.active[-1]))
+            self.active[-1].boundaries.append(boundary(self.active[-1], self.state, self.clock, self.totals))
         if self.active and not entered and self.flow.loops[self.active[-1].number].header == at:
             self._iterated(self.active[-1])
 
@@ -218,21 +228,11 @@ class _Walk:
             inside = hash((loop.first, loop.boundaries[-1].path, tuple(loop.path)))
             self.active[-1].path.append((loop.number, total, inside))
 
-    def _boundary(self, loop: Active) -> Boundary:
-        state = self.state
-        slots = {(at, size): state.load(at, size) for at, size in state.written}
-        found = Boundary(
-            dict(state.registers), slots, self.clock.retired, self.clock.instructions,
-            tuple(part.copy() for part in self.totals.parts()), loop.exits, tuple(loop.path),
-        )  # fmt: skip
-        loop.exits, loop.path = {}, []
-        return found
-
     def _iterated(self, loop: Active) -> None:
         loop.total += 1
         loop.since += 1
         self.totals.iterations[loop.number] += 1
-        loop.boundaries.append(self._boundary(loop))
+        loop.boundaries.append(boundary(loop, self.state, self.clock, self.totals))
         if loop.total == 1:
             loop.first = loop.boundaries[-1].path
         innermost = self.flow.loops[loop.number].innermost
@@ -388,11 +388,10 @@ class _Walk:
         """Advances registers and stack slots by `count` iterations."""
         if count > 0:
             state, b = self.state, loop.boundaries[-4:]
-            for name in list(state.registers):
-                state.registers[name] = advanced([old.registers.get(name) for old in b], count, name[:1] == "v")
+            advance(state.registers, b, count)
             for at, size in b[-1].slots:
                 # A loop's first boundary has no slots, since those that its iterations write are not known yet.
                 values = [old.slots[at, size] for old in b if (at, size) in old.slots]
                 state.store(at, size, advanced(values, count, size > 8))
-        loop.boundaries = [self._boundary(loop)]
+        loop.boundaries = [boundary(loop, self.state, self.clock, self.totals)]
         loop.since = 0

@@ -254,7 +254,7 @@ class Clock:
             if store is None:
                 continue
             begin, size, done, retired = store
-            if retired + self.rates.drained <= at or begin >= address + step.bytes or begin + size <= address:
+            if retired <= at or begin >= address + step.bytes or begin + size <= address:
                 continue  # already in the cache, or at other bytes
             if begin <= address and address + step.bytes <= begin + size:
                 found = max(found, done + self.rates.forwarded(step.bytes))

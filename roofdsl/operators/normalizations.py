@@ -149,7 +149,11 @@ def _beside_shared(machine: Machine, used_bytes: int) -> int:
 
 
 def _seen(cache: Cache) -> int:
-    """The bytes of a cache in which one multiprocessor finds its lines: those of one copy of the cache."""
+    """The bytes of a cache in which one multiprocessor finds its lines: those of one copy, whose size machines state.
+
+    Each half of an A100's L2 serves half of the multiprocessors: as two copies of 20 MiB, it counts with 20 MiB here
+    (`a100_40_pcie`), and as one cache of 40 MiB with all of them (`a100_40`).
+    """
     return cache.size_bytes
 
 

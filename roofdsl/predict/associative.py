@@ -58,6 +58,15 @@ def sets_of(cache: Cache) -> Geometry | None:
     return Geometry(cache.size_bytes, cache.line_bytes, cache.ways)
 
 
+def _lacking(cache: Cache) -> str:
+    """What keeps `sets_of` from finding the sets of a cache."""
+    if cache.ways is None:
+        return "no ways"
+    if cache.line_bytes is None:
+        return "no line size"
+    return f"a size that {cache.ways} ways of whole {cache.line_bytes}-byte lines do not fill"
+
+
 def with_sets(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, levels: tuple[LevelTime, ...], traffic: Traffic | None
 ) -> WithSets:
@@ -79,7 +88,8 @@ def with_sets(
         sets = None if cache is None else sets_of(cache)
         if cache is None or sets is None:
             if cache is not None:
-                warnings.append(f"{machine.name} defines no ways for {cache.name}, so it counts as fully associative")
+                lacking = f"{machine.name} defines {_lacking(cache)} for {cache.name}"
+                warnings.append(f"{lacking}, so it counts as fully associative")
             found.append(level)
             continue
         at = boundary_behind(kernel, machine, caches[cache.name], traffic)
@@ -110,5 +120,8 @@ def refuse_sets(*, warm: bool, machine: Machine) -> None:
     if warm:
         raise CommandError("--sets starts with empty caches, so it cannot be combined with --warm")
     if not any(sets_of(cache) for cache in machine.caches):
-        message = f"{machine.name} does not define the associativity of its caches"
-        raise CommandError(message, "use a machine that does, or `simulate --ways`")
+        each = ", ".join(f"{_lacking(cache)} for {cache.name}" for cache in machine.caches) or "no caches"
+        message = f"{machine.name} does not define the sets of its caches: it defines {each}"
+        raise CommandError(
+            message, "state `line` and `ways` that fill a cache, as in `line 64 B, ways 8`, or use `simulate --ways`"
+        )

@@ -82,12 +82,13 @@ def _operation_j(part: ComputePart, machine: Machine, notes: list[str]) -> Fract
     return each * cost
 
 
-def _balances(prediction: Prediction, machine: Machine) -> Balances | None:
+def _balances(prediction: Prediction, machine: Machine) -> tuple[Balances, ...]:
+    """The balances of the launch's type; none without operations, or if the machine does not state them."""
     if prediction.type is None or not prediction.work:
-        return None
+        return ()
     try:
         found = energy_roofline(machine, prediction.type, prediction.unit)
     except Unstated:
-        return None
+        return ()
     time, energy, half = (Fraction(x) for x in (found.time_balance, found.energy_balance, found.half_intensity))
-    return Balances(prediction.type, time, energy, half)
+    return (Balances(prediction.type, time, energy, half),)

@@ -30,7 +30,7 @@ class Energy(Record):
 
     time_s: how long it lasts, including what a power cap adds; uncapped_s: the same without a cap. of: which time that
     is, EXPECTED, BOUND or both for a program in which only some launches have an expected time. operations, levels:
-    joules by type and by level. balances: None without operations, and if launches differ in them.
+    joules by type and by level. all_balances: the different ones of the launches that have operations.
     """
 
     time_s: Fraction
@@ -40,8 +40,13 @@ class Energy(Record):
     cap_w: Fraction | None
     operations: tuple[tuple[str, Fraction], ...]
     levels: tuple[tuple[str, Fraction], ...]
-    balances: Balances | None = None
+    all_balances: tuple[Balances, ...] = ()
     assumptions: tuple[str, ...] = ()
+
+    @property
+    def balances(self) -> Balances | None:
+        """The balances of all launches that have operations; None if they differ in them, or if none has any."""
+        return self.all_balances[0] if len(self.all_balances) == 1 else None
 
     @property
     def constant_j(self) -> Fraction:
@@ -90,7 +95,7 @@ class Energy(Record):
             self.cap_w,
             joined(self.operations + other.operations),
             joined(self.levels + other.levels),
-            self.balances if self.balances == other.balances or other.balances is None else None,
+            tuple(dict.fromkeys(self.all_balances + other.all_balances)),
             tuple(dict.fromkeys(self.assumptions + other.assumptions)),
         )
 

@@ -63,7 +63,7 @@ def with_expected(
     found = composed(prediction, core, machine, as_compiled=as_compiled, moving=once)
     if code.math == "strict" and found.expected and any(RELAXED in c.remedy for c in found.expected.causes):
         other = with_expected(
-            prediction, kernel, values, machine, Code(code.model, code.compiler),
+            prediction, kernel, values, machine, replace(code, math="relaxed"),
             as_compiled=as_compiled, moving=lambda: once,
         )  # fmt: skip
         if other.expected is not None:

@@ -156,7 +156,10 @@ def _summed(parts: Sequence[Prediction]) -> Prediction:
 
 
 class Units:
-    """Which launches run on the requested unit, and which do not, in words (rule 14)."""
+    """Which launches run on the requested unit, and which do not, in words (rule 14).
+
+    A launch that does not run on it runs on the unit that the kernel states, if any.
+    """
 
     def __init__(self, machine: Machine, unit: str | None) -> None:
         self.machine, self.unit = machine, unit
@@ -175,6 +178,7 @@ class Units:
                 self.taken = True
                 return self.unit
             why = f"{self.machine.name} has no {self.unit} rate for {', '.join(lacking)}"
+            why += f"; `unit {kernel.unit}` of the kernel applies" if kernel.unit else ""
         names = self.left.setdefault(why or "no contraction", [])
         if kernel.name not in names:
             names.append(kernel.name)

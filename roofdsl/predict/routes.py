@@ -110,7 +110,7 @@ class _Network:
         return max(load.items(), key=lambda item: item[1] / self.capacity[item[0]])
 
     def route(self, start: str, end: str) -> tuple[Resource, ...]:
-        """The links and memories from `start` to `end`, both included: the widest of those with the fewest links."""
+        """The links and memories from `start` to `end`, inclusive: the widest of the paths with the fewest links."""
         if (start, end) not in self.known:
             self.known[start, end] = self._search(start, end)
         return self.known[start, end]

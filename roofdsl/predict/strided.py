@@ -18,7 +18,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.array_placement import PAGE, places
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.model import Array, Count, Element, Kernel
+from roofdsl.loops.model import Array, Count, Element, For, Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.kept import found_again
@@ -31,11 +31,8 @@ if TYPE_CHECKING:
 MOST_ACCESSES = 100_000_000
 """Sets are simulated up to this many accesses (two seconds); beyond that, a column fits as a whole or not at all."""
 
-
 FEW_SETS = 8
-"""Stores to lines in fewer sets than this wait for each other. The strided walks that are measured go through this
-many.
-"""
+"""Stores to lines in fewer sets than this wait for each other, as measured with strided walks through this many."""
 
 
 class Lines(Record):
@@ -279,17 +276,17 @@ def _references(at: Sized) -> Iterator[_Reference]:
             continue
         for moved in loop.moved:
             if moved.stride in ("unit", "strided"):
-                step = _step_bytes(moved.element, loop.var, at)
+                step = _step_bytes(moved.element, loop.loop, at)
                 yield _Reference(moved.element.array, loop.iterations, loop.length, step, moved.stored, moved.loaded)
 
 
-def _step_bytes(element: Element, var: str, at: Sized) -> int:
-    """The bytes from the element to the one for a value of `var` that is larger by 1."""
+def _step_bytes(element: Element, loop: For, at: Sized) -> int:
+    """The bytes from the element to that of the loop's next iteration."""
     from roofdsl.loops.affine import affine
 
     pairs = zip(element.subscripts, element.array.strides(at.values), strict=True)
-    step = sum(int(affine(subscript).coefficients().get(var, 0)) * apart for subscript, apart in pairs)
-    return step * element.array.type.bytes
+    each = sum(int(affine(subscript).coefficients().get(loop.var, 0)) * apart for subscript, apart in pairs)
+    return each * loop.step.evaluate(at.values) * element.array.type.bytes
 
 
 def _share(

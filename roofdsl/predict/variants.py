@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
@@ -17,10 +16,10 @@ def in_its_order(kernel: Kernel, code: Code | None) -> Kernel:
     if code is None or code.variant == "loops":
         return kernel
     from roofdsl.checks.parallel_loops import parallel_loops
-    from roofdsl.codegen.grouped_sums import grouped
+    from roofdsl.codegen.grouped_sums import grouped, nothing_to_group
 
     plain = apply(kernel)
     found = grouped(plain, parallel_loops(kernel))
     if not found.loops:
-        raise CommandError(f"kernel {kernel.name} has no sums whose terms lie against the rows, which could be grouped")
+        raise nothing_to_group(kernel)
     return replace(plain, body=found.body, arrays=(*plain.arrays, *found.held), directives=())

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise, product
+from fractions import Fraction
+from itertools import pairwise, permutations, product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from roofdsl.incore.assumed_code_cycles import Timer
-from roofdsl.incore.assumed_compiler import in_core
-from roofdsl.incore.chains import chain, overwritten_in, reductions
-from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of
+from roofdsl.incore.assumed_compiler import chain_words, in_core
+from roofdsl.incore.chains import Step, _cycles, _slowest, chain, overwritten_in, reductions
+from roofdsl.incore.innermost_loops import Loop, loops_of, stride_of, varies
 from roofdsl.incore.result import InCore, NoInCore
 from roofdsl.lang.record import replace
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.machine.find import load_machine
 from tests.predict.machines import kernel_of
+from tests.predict.machines import machine as stating
 from tests.predict.test_ecm import FIVE_POINTS, HSW, KAHAN, SNB
 
 LATENCIES = {"add": 3.0, "mul": 5.0, "fma": 5.0, "div": 20.0, "min": 2.0, "sqrt": 21.0}
@@ -26,10 +30,12 @@ def latency(cls: str, type_name: str) -> float:
     return LATENCIES[cls]
 
 
+HEAD = "kernel k(n):\n    inout A, B: f64[n, n], x, y, u: f64[3 * n], s, t: f64\n    in c: f64\n"
+
+
 def loop_of(text: str, **sizes: int) -> Loop:
     """The only innermost loop of a kernel of these lines, over matrices A, B, vectors x, y, u and scalars s, t, k."""
-    head = "kernel k(n):\n    inout A, B: f64[n, n], x, y, u: f64[3 * n], s, t: f64\n    in c: f64\n"
-    given = sized(kernel_of(head + "".join(f"    {line}\n" for line in text.splitlines())), {"n": 40} | sizes)
+    given = sized(kernel_of(HEAD + "".join(f"    {line}\n" for line in text.splitlines())), {"n": 40} | sizes)
     found = [loop for loop in loops_of(Sized(with_numbers(given.kernel, given.values), given.values)) if loop.loop]
     assert len(found) == 1
     return found[0]
@@ -89,12 +95,89 @@ def test_relaxed_math_fuses_what_the_machine_can_fuse() -> None:
     machine, n = load_machine(HSW), 100_000
     per_s = float(machine.clock_hz or 0) * (machine.units or 1)
     unfused = replace(machine, peaks=tuple(p for p in machine.peaks if (p.type, p.cls) != ("f64", "fma")))
-    for given, relaxed, cycles in ((machine, False, 8), (machine, True, 5), (unfused, True, 8)):
-        found = in_core(kernel, {"n": n}, given, relaxed=relaxed)
+    for on, relaxed, cycles in ((machine, False, 8), (machine, True, 5), (unfused, True, 8)):
+        found = in_core(kernel, {"n": n}, on, relaxed=relaxed)
         assert found.steps[-1].overlapping_s * per_s / n == pytest.approx(cycles, rel=0.01)
     (remedy,) = {s.remedy for s in in_core(kernel, {"n": n}, machine).steps if s.cause.startswith("chain of 8 cycles")}
     assert "--math relaxed" in remedy and "fused" in remedy
     assert not any(s.remedy for s in in_core(kernel, {"n": n}, unfused).steps if s.cause.startswith("chain of"))
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 3)] * 2, st.integers(1, 130), st.integers(0, 9)), max_size=7))
+def test_the_slowest_chain_is_that_of_all_closed_ones(drawn: list[tuple[int, int, int, int]]) -> None:
+    """Against every order of every choice of places."""
+    steps = [Step((start,), (end,), apart, float(cycles), ()) for start, end, apart, cycles in drawn]
+    best = Fraction(0)
+    for size in range(1, 5):
+        for places in permutations(range(4), size):
+            pairs = [((a,), (b,)) for a, b in zip(places, places[1:] + places[:1], strict=True)]
+            for closed in product(*([s for s in steps if (s.start, s.end) == pair] for pair in pairs)):
+                best = max(best, Fraction(int(sum(s.latency for s in closed)), sum(s.distance for s in closed)))
+    found = _slowest(steps)
+    assert (_cycles(found) if found else 0) == best
+    assert all(after.start == before.end for before, after in zip(found, found[1:] + found[:1], strict=True))
+
+
+@pytest.mark.parametrize("apart", [1, 2, 5, 7, 31, 95, 96, 100])
+def test_a_chain_over_any_number_of_iterations(apart: int) -> None:
+    """`x[i] = c * x[i - d] + y[i]` takes 8 cycles for d iterations, which vectors of at most d elements may hold."""
+    loop = loop_of(f"for i in range({apart}, n):\n    x[i] = c * x[i - {apart}] + y[i]", n=200)
+    assert loop.loop is not None
+    found = chain(loop.statements, loop.loop, latency)
+    assert found is not None
+    assert (found.cycles, found.operations) == (8 / apart, ("mul", "add"))
+    assert (found.iterations, found.shortest) == (apart, apart)
+    kernel = kernel_of(
+        "kernel k(n):\n    in c: f64, y: f64[n]\n    inout x: f64[n]\n"
+        f"    for i in range({apart}, n):\n        x[i] = c * x[i - {apart}] + y[i]\n"
+    )
+    causes_ = {step.cause for step in in_core(kernel, {"n": 10_000}, load_machine("skylake_gold_6148")).steps}
+    assert ("no SIMD: an iteration needs the one before" in causes_) == (apart < 8)  # 512 bits
+
+
+def test_a_chain_names_its_own_operations() -> None:
+    """x follows t by a division and two products, but nothing waits for x; t is a sum over every second iteration."""
+    loop = loop_of("for i in range(2, n):\n    y[i] = y[i - 2] + c\n    x[i] = y[i - 1] / c * c * c")
+    assert loop.loop is not None
+    found = chain(loop.statements, loop.loop, latency)
+    assert found is not None and (found.cycles, found.operations) == (1.5, ("add",))
+    assert chain_words(found) == "chain of 1.5 cycles an iteration (add)"
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value", "cycles"),
+    [
+        ("f64", "x[i - 1] + c", 5), ("f64", "c / x[i - 1]", 14), ("f64", "exp(x[i - 1])", 40),
+        ("f32", "x[i - 1] + c", 3), ("f32", "c / x[i - 1]", 11), ("f32", "exp(x[i - 1])", 25),
+        ("i64", "x[i - 1] + c", 1), ("i64", "max(x[i - 1], c)", 1),
+    ],
+)  # fmt: skip
+def test_the_latencies_of_a_chain_are_those_of_its_type(type_name: str, value: str, cycles: int) -> None:
+    kernel = kernel_of(
+        f"kernel k(n):\n    in c: {type_name}\n    inout x: {type_name}[n]\n"
+        f"    for i in range(1, n):\n        x[i] = {value}\n"
+    )
+    stated = {
+        "f64 64": {"add": 5, "div": 14, "exp": 40}, "f32 32": {"add": 3, "div": 11, "exp": 25}, "i64 64": {"add": 1},
+    }  # fmt: skip
+    given = stating(
+        "peak f64 fma 1 TFLOP/s",
+        "peak f32 fma 1 TFLOP/s",
+        "peak i64 1 TOP/s",
+        "memory DRAM 1 GiB, 1 GB/s",
+        "clock 1 GHz",
+        "core dispatch 4, window 100, waiting 50",
+        "instruction load 64 bits, latency 4 cycles, throughput 0.5 cycles",
+        "instruction store 64 bits, throughput 1 cycle",
+        *(
+            f"instruction {cls} {of} bits, latency {latency} cycles, throughput 1 cycle"
+            for of, latencies in stated.items()
+            for cls, latency in latencies.items()
+        ),
+    )
+    n = 10_000
+    found = in_core(kernel, {"n": n}, given)
+    assert found.steps[-1].overlapping_s * 1e9 / n == pytest.approx(cycles, rel=0.01)
 
 
 def test_sums_that_could_be_reordered() -> None:
@@ -144,6 +227,44 @@ def test_iterations_and_entries_are_counted(nest: str, runs: Runs) -> None:
     assert loop.iterations == len(done)
     entered = len({i for i, _ in done})
     assert loop.entries in (entered, entered + 1)  # the triangle's first row is entered for no iteration
+
+
+@pytest.mark.parametrize(
+    ("nest", "lengths"),
+    [
+        ("for i in range(n), j in range(i):\n    A[i, j] = c", lambda n: list(range(n))),
+        ("for i in range(n), j in range(i, i + 8):\n    y[j] += A[i, 3]", lambda n: [8] * n),
+        ("for i in range(n), j in range(0, i, 2):\n    A[i, j] = c", lambda n: [(i + 1) // 2 for i in range(n)]),
+        (
+            "for i in range(0, n, 4), j in range(i, min(i + 4, n)):\n    x[j] = c",
+            lambda n: [min(4, n - i) for i in range(0, n, 4)],
+        ),
+        ("for i in range(n), j in range(n):\n    if j > i:\n        A[i, j] = c", lambda n: [n] * n),
+        (
+            "for i in range(n):\n    if i >= 3:\n        for j in range(max(i, 3), n):\n            A[i, j] = c",
+            lambda n: [n - i for i in range(3, n)],
+        ),
+    ],
+)
+@pytest.mark.parametrize("n", [16, 17])
+def test_whether_the_number_of_iterations_varies(nest: str, lengths: Callable[[int], list[int]], n: int) -> None:
+    """Against all lengths; that their mean is a whole number, as in a triangle of 17 rows, says nothing."""
+    loop = loop_of(nest, n=n)
+    at = sized(kernel_of(HEAD + "".join(f"    {line}\n" for line in nest.splitlines())), {"n": n})
+    at = Sized(with_numbers(at.kernel, at.values), at.values)
+    assert varies(loop, at) == (len(set(lengths(n))) > 1)
+
+
+def test_the_ends_and_remainders_of_a_triangle_are_those_of_its_neighbors() -> None:
+    """Rows of 0 to n - 1 elements: a mean of 8 elements for 17 rows is no reason to end as predicted."""
+    text = "kernel k(n):\n    in c: f64\n    out A: f64[n, n]\n"
+    text += "    for i in range(n), j in range(i):\n        A[i, j] = c\n"
+    given = load_machine("skylake_gold_6148")
+    per_s = float(given.clock_hz or 0) * (given.units or 1)
+    each = [in_core(kernel_of(text), {"n": n}, given).steps[-1].overlapping_s * per_s / n for n in (16, 17, 18)]
+    assert each[0] < each[1] < each[2]
+    assert each[1] > 16.5  # the cycles that a mispredicted end loses
+    assert each[1] == pytest.approx((each[0] + each[2]) / 2, rel=0.02)
 
 
 def test_strides() -> None:

@@ -107,6 +107,29 @@ def test_unknown_values_spread_and_zeroing_ends_them() -> None:
     assert state.registers["rcx"] == 0 and holds("e", state.flags)
 
 
+def test_a_part_of_an_unknown_register_is_known_after_it_is_written() -> None:
+    state = State({})
+    state.registers |= {"rax": None, "rcx": 0x1122334455667788}
+
+    def run(text: str) -> dict[str, int | None]:
+        for instruction in read(text).instructions:
+            effect(instruction, state)()
+        return state.registers
+
+    found = run("\tmovb $5, %al\n\tmovzbl %al, %edx\n\tmovzwl %ax, %esi\n\tmovl %eax, %edi\n")
+    assert (found["rax"], found["rdx"], found["rsi"], found["rdi"]) == (None, 5, None, None)
+    run("\ttestq %rax, %rax\n")
+    assert holds("e", state.flags) is None
+    run("\tcmpb $5, %al\n")
+    assert holds("e", state.flags) is True
+    found = run("\tmovb $3, %ah\n\tmovzwl %ax, %esi\n\tmovb %dil, %al\n\tmovzbl %ah, %edx\n\tmovzbl %al, %r8d\n")
+    assert (found["rax"], found["rdx"], found["rsi"], found["r8"]) == (None, 3, 0x305, None)  # edi is unknown
+    found = run("\tmovb %dil, %cl\n\tmovb $1, %cl\n")
+    assert found["rcx"] == 0x1122334455667701
+    found = run("\tmovb $5, %al\n\tmovq %rdi, %rax\n\tmovzbl %al, %edx\n\tmovzbl %ah, %esi\n")
+    assert (found["rdx"], found["rsi"]) == (None, None)  # the parts of the value before
+
+
 def test_the_stack_keeps_numbers_and_forgets_what_data_overwrite() -> None:
     state = State({})
     state.registers |= {"rsp": STACK + 512, "rax": 0x1122334455667788}
@@ -136,6 +159,23 @@ def test_operands() -> None:
     assert one.operands[2] == Register("v0", 256, "k1", merging=True)
     assert two.operands[0] == Memory(8, "", "", 1, ".LC0")
     assert isinstance(three.operands[0], Memory) and three.operands[0].broadcast
+
+
+def test_the_address_of_a_symbol_may_have_an_offset() -> None:
+    """`$table+8` is eight bytes into the data, not a function of that name."""
+    text = (
+        "f:\n\tmovabsq $table+8, %rax\n\tmovq (%rax), %rcx\n\tmovabsq $table, %rax\n\tmovl 4(%rax), %edx\n"
+        '\tmovq $-8, %r9\n\tmovabsq $"a b"+16, %r8\n\tmovq -8(%r8), %r8\n'
+        "\tmovabsq $tanh@PLT, %r10\n\tmovabsq $tanh, %r11\n"
+        'table:\n\t.quad 5\n\t.quad 7\n"a b":\n\t.quad 1\n\t.quad 2\n'
+    )
+    code = read(text)
+    state = State(code.data)
+    for instruction in code.instructions:
+        effect(instruction, state)()
+    found = state.registers
+    assert (found["rcx"], found["rdx"], found["r8"], found["r9"]) == (7, 0, 2, 2**64 - 8)
+    assert found["r10"] == found["r11"] and list(state.outside.values()) == ["tanh"]
 
 
 def test_loops_are_found_whatever_the_layout() -> None:

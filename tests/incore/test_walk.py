@@ -17,6 +17,7 @@ from roofdsl.incore.liveness import live_registers
 from roofdsl.incore.native import by_numba
 from roofdsl.incore.result import NoInCore
 from roofdsl.incore.state import STACK, State
+from roofdsl.incore.walk import walk
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
@@ -164,6 +165,31 @@ def test_registers_matter_that_are_read_before_they_are_written() -> None:
     assert live[flow.entry] - {"flags"} == {"rdi", "rsi", "rdx", "r8"}
     (loop,) = flow.loops
     assert live[loop.header] - {"flags"} == {"rax", "rdi", "rsi", "rdx", "r8"}
+
+
+@pytest.mark.parametrize(("length", "wrong"), [(16, 0), (32, 0), (33, 1), (100, 1)])
+def test_short_loops_end_as_predicted_on_a_machine_that_states_no_limit(length: int, wrong: int) -> None:
+    """As `stated` in-core times take it: 32 iterations, unless the machine says otherwise."""
+    text = (
+        f"f:\n\tmovq $5, %rcx\n.L1:\n\tmovq ${length}, %rax\n.L2:\n\tdecq %rax\n\tjne .L2\n"
+        "\tdecq %rcx\n\tjne .L1\n\tretq\n"
+    )
+    found = walk(read(text), "f", State({}), rates(predicted=0, varied=0))
+    inner = max(found.totals.mispredicted, key=lambda loop: found.totals.entries[loop])
+    assert found.totals.entries[inner] == 5
+    assert found.totals.mispredicted[inner] == 5 * wrong
+
+
+def test_a_byte_of_an_unknown_register_outlives_the_loops_that_leave_it() -> None:
+    text = (
+        "f:\n\tmovb $1, %bpl\n\tmovq $1000, %rcx\n.L1:\n\tdecq %rcx\n\tjne .L1\n"
+        "\ttestb %bpl, %bpl\n\tje .L2\n\tincq %rdx\n.L2:\n\tretq\n"
+    )
+    state = State({})
+    state.registers |= {"rbp": None, "rdx": 0}
+    found = walk(read(text), "f", state, rates())
+    assert found.walked < 1000  # most iterations are skipped
+    assert (state.registers["rdx"], state.registers["rbp"]) == (1, None)
 
 
 def test_vectors_across_lines_are_counted() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from itertools import permutations
 from math import isclose
 
 import pytest
@@ -122,7 +123,7 @@ def test_a_cap_stretches_the_time() -> None:
     assert float(found.average_w) == pytest.approx(10.25)
     assert float(found.total_j) == pytest.approx(10 * dynamic / 0.25 + dynamic)
     wide = predict(AXPY, {"n": 1000}, machine(*PLAIN, MEMORY, "power_cap 11 W"), ENERGY).energy
-    assert wide == replace(free, cap_w=Fraction(11), balances=wide and wide.balances)
+    assert wide == replace(free, cap_w=Fraction(11), all_balances=wide and wide.all_balances)
 
 
 def test_the_expected_time_counts_where_there_is_one() -> None:
@@ -166,6 +167,27 @@ def test_a_program_is_the_sum_of_its_launches(cap: tuple[str, ...]) -> None:
     assert found.total.energy is not None
     assert float(found.total.energy.total_j) == pytest.approx(3 * each["scale"] + each["powers"])
     assert float(sum(j for _, j in found.total.energy.by_cause)) == pytest.approx(float(found.total.energy.total_j))
+
+
+@pytest.mark.parametrize("order", list(permutations(("none", "one", "other"))))
+def test_a_program_has_the_balances_in_which_its_launches_agree(order: tuple[str, ...]) -> None:
+    """In any order: launches without operations have no say, and those that differ leave the program without any."""
+    text = "".join(
+        f"kernel {name}(n):\n    in x: {type_}[n]\n    out y: {type_}[n]\n"
+        f"    for i in range(n):\n        y[i] = {value}\n\n"
+        for name, type_, value in (("none", "f64", "x[i]"), ("one", "f64", "2 * x[i]"), ("other", "f32", "2 * x[i]"))
+    )
+    on = machine(*PLAIN, "peak f32 fma 20 GFLOP/s, energy 50 pJ/FLOP", MEMORY)
+
+    def balances(*runs: str) -> str:
+        program = "program all(n):\n" + "".join(f"    run {name}(n)\n" for name in runs)
+        found = predict_launches(load_file(Source("p.roof", text + program)), "all", {"n": 5000}, on, ENERGY).total
+        assert found.energy is not None
+        return "" if found.energy.balances is None else found.energy.balances.type
+
+    assert balances(*order) == ""
+    for of, type_name in (("one", "f64"), ("other", "f32")):
+        assert balances(*(name for name in order if name in ("none", of))) == type_name
 
 
 def test_divisions_take_the_energy_of_as_many_operations_as_they_take_the_time_of() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -210,3 +211,26 @@ def test_what_relaxed_math_gains() -> None:
     assert remedy["speedup"] > 3 and relaxed.to_json()["remedies"] == []
     both = strict + strict * 2
     assert both.expected is not None and both.expected.relaxed_s == 3 * relaxed.expected.expected_s
+
+
+@pytest.mark.parametrize("variant", ["loops", "grouped"])
+def test_relaxed_math_is_compared_for_the_same_variant(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def compiled(*arguments: Any) -> InCore:
+        *_, math, variant = arguments
+        seconds = {"loops": 1.0, "grouped": 0.5}[variant] * {"strict": 4, "relaxed": 1}[math]
+        chain = (Step("the sum may not be reordered", in_core_time.RELAXED, seconds, 0.0),) * (math == "strict")
+        return InCore("by hand", (Step("", "", 1e-3, 0.0), *chain, Step("more", "", seconds, 0.0)), 0.0)
+
+    monkeypatch.setattr("roofdsl.incore.compiled.in_core", compiled)
+    kernel = kernel_of(
+        "kernel k(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n"
+        "    for i in range(n), j in range(n), p in range(n):\n        C[i, j] += A[i, p] * B[p, j]\n"
+    )
+    strict, relaxed = (
+        predict(
+            kernel, {"n": 8}, load_machine("skylake_gold_6148"), Options(code=Code("compiled", "cc", math, variant))
+        )  # type: ignore[arg-type]
+        for math in ("strict", "relaxed")
+    )
+    assert strict.expected is not None and relaxed.expected is not None
+    assert strict.expected.relaxed_s == relaxed.expected.expected_s < strict.expected.expected_s

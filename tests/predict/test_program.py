@@ -204,6 +204,11 @@ def test_matrix_units_take_the_launches_they_can() -> None:
     assert found.total.compute_s == alone.compute_s + sum(p.compute_s for p in others)
     assert "not on tensor units: wide (m has no tensor rate for f32)" in found.total.assumptions
     assert "not on tensor units: relu (no contraction)" in found.total.assumptions
+    own = UNITS.replace("kernel product(n):\n", "kernel product(n):\n    unit tensor\n")
+    sparse = predict_launches(load_file(Source("p.roof", own)), "mixed", {"n": 64}, m, Options(unit="tensor_sparse"))
+    assert sparse.parts[0].unit == "tensor"
+    why = "m has no tensor_sparse rate for f16; `unit tensor` of the kernel applies"
+    assert f"not on tensor_sparse units: product ({why})" in sparse.total.assumptions
     none = predict_program(checked, "without", {"n": 64}, m, Options(unit="tensor"))
     assert none.warnings == ("no launch of without runs on tensor units",)
     assert none.bound_s == predict_program(checked, "without", {"n": 64}, m).bound_s

@@ -10,6 +10,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.simulate.hierarchy import simulate
 from tests.models.shipped import model
+from tests.predict.machines import kernel_of, machine
 
 SKYLAKE = "skylake_gold_6148"
 
@@ -42,9 +43,31 @@ def test_bytes_with_sets(n: int) -> None:
 
 
 def test_where_sets_have_no_meaning() -> None:
-    with pytest.raises(CommandError, match="does not define the associativity"):
+    with pytest.raises(CommandError, match="does not define the sets of its caches: it defines no ways for"):
         predict(model("gemv"), {"n": 64}, load_machine("v100"), Options(sets=True))
     with pytest.raises(CommandError, match="empty caches"):
         predict(model("gemv"), {"n": 64}, load_machine(SKYLAKE), Options(sets=True, warm=True))
     once = predict(model("gemv"), {"n": 64}, load_machine(SKYLAKE), Options(sets=True, traffic="once"))
     assert any("the convention assumes no cache" in w for w in once.warnings)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ("256 KiB, 40 GB/s, line 64 B", "m defines no ways for L2, so"),
+        ("256 KiB, 40 GB/s, ways 8", "m defines no line size for L2, so"),
+        (
+            "250 kB, 40 GB/s, line 64 B, ways 7",
+            "m defines a size that 7 ways of whole 64-byte lines do not fill for L2, so",
+        ),
+    ],
+)
+def test_why_a_cache_has_no_sets(lacking: str, words: str) -> None:
+    copy = kernel_of("kernel c(n):\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = x[i]\n")
+    lines = ("peak f64 fma 10 GFLOP/s", f"cache L2 {lacking}", "memory DRAM 1 GiB, 1 GB/s")
+    on = machine(lines[0], "cache L1 32 KiB, 100 GB/s, line 64 B, ways 8", *lines[1:])
+    (warning,) = predict(copy, {"n": 100}, on, Options(sets=True)).warnings
+    assert warning == f"{words} it counts as fully associative"
+    with pytest.raises(CommandError) as refused:
+        predict(copy, {"n": 100}, machine(*lines), Options(sets=True))
+    assert refused.value.message.endswith(f": it{words.removeprefix('m').removesuffix(', so')}")

@@ -337,3 +337,20 @@ def test_stores_past_the_caches_are_no_part_of_the_walks() -> None:
     for one, other in zip(with_b.lines, without.lines, strict=True):
         assert other.stored >= LINE * 96 * 96 // 8 > 0
         assert abs(one.stored - other.stored) <= LINE and abs(one.loaded - other.loaded) <= LINE
+
+
+@pytest.mark.parametrize("step", ["4", "16", "32", "k"])
+def test_a_step_of_the_loop_is_a_factor_of_the_subscript(step: str) -> None:
+    """Every 16th element, for example, by the loop's step (a number or a parameter) or by a factor of the subscript."""
+    body = "    inout s: f64\n    for i in range({}):\n        s += A[{}]\n"
+    n, by = 1 << 12, 16 if step == "k" else int(step)
+    stepped = kernel_of(f"kernel spaced(n, k):\n    in A: f64[n]\n{body.format(f'0, n, {step}', 'i')}")
+    factor = kernel_of(f"kernel spaced(m):\n    in A: f64[{by} * m]\n{body.format('m', f'{by} * i')}")
+    values = {"n": n, "k": by}
+    found, other = expected(made(PAGES), stepped, values)[0], expected(made(PAGES), factor, {"m": n // by})[0]
+    assert found.expected_s == other.expected_s
+    assert causes(found) == causes(other)
+    walks = walks_of(stepped, values, made(), predict(stepped, values, made()).levels, warm=False)
+    assert (walks is None) == (8 * by < LINE)
+    if walks is not None:
+        assert [line.loaded for line in walks.lines] == [n // by * LINE] * 2  # one line for each access

@@ -29,7 +29,7 @@ def test_the_accesses_are_those_of_the_loops_in_another_order() -> None:
 
 def test_a_kernel_without_such_sums_has_no_such_prediction() -> None:
     copy = kernel_of("kernel k(n):\n    in A: f64[n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[i]\n")
-    with pytest.raises(CommandError, match="could be grouped"):
+    with pytest.raises(CommandError, match="could compute together"):
         in_its_order(copy, GROUPED)
 
 
