@@ -8,8 +8,8 @@ from random import Random
 from roofdsl.frontends.integer_facts import Facts, Range
 from roofdsl.frontends.poly import Poly, quotient
 
-N, I, J = (Poly.name(name) for name in "nij")
-FACTS = Facts((Range("i", (Poly.number(0),), (N - 1,)), Range("j", (I,), (N + 1,))))
+N, OUTER, INNER = (Poly.name(name) for name in "nij")
+FACTS = Facts((Range("i", (Poly.number(0),), (N - 1,)), Range("j", (OUTER,), (N + 1,))))
 """`for i in range(n), j in range(i, n + 2)`."""
 
 
@@ -23,9 +23,9 @@ def test_nothing_exceeds_its_greatest_value() -> None:
     """With quotients and remainders of what may be negative, added and subtracted."""
     random, bounded = Random(1), 0
     for _ in range(600):
-        value = I * random.choice((-1, 0, 1)) + J * random.choice((-1, 0, 1)) + random.randint(-3, 3)
+        value = OUTER * random.choice((-1, 0, 1)) + INNER * random.choice((-1, 0, 1)) + random.randint(-3, 3)
         for _ in range(random.randint(1, 2)):
-            dividend = random.choice((I, J, I - J)) * random.choice((-1, 1, 2)) + random.randint(-6, 6)
+            dividend = random.choice((OUTER, INNER, OUTER - INNER)) * random.choice((-1, 1, 2)) + random.randint(-6, 6)
             value += quotient(random.choice(("//", "//", "%")), dividend, random.randint(2, 3)) * random.choice((-1, 1))
         greatest = FACTS.greatest(value)
         if greatest is None:
