@@ -208,3 +208,18 @@ def test_a_scalar_that_the_next_iteration_around_the_region_reads_is_a_result(
     )
     kernel = read(str(tmp_path / "around.c"), None).kernels["f"]
     assert f"    {intent} s: f64\n" in written(kernel)
+
+
+def test_a_function_that_would_be_read_too_often_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its array's dimensions are known after the first reading, which a second one uses."""
+    (tmp_path / "a.c").write_text(
+        "void f(int n, int m, double *a) {\n"
+        "    for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i * m + j] = 0.0;\n}\n"
+    )
+    assert read(str(tmp_path / "a.c"), None).kernels
+    monkeypatch.setattr("roofdsl.frontends.c.kernel._MOST_RUNS", 1)
+    with pytest.raises(InputError) as refused:
+        read(str(tmp_path / "a.c"), None)
+    (found,) = refused.value.diagnostics
+    assert found.message == "the types and sizes in this function are not all known after reading it 1 times"
+    assert found.help == "split it into smaller functions"

@@ -33,7 +33,8 @@ def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given
             return _Run(module, function, shapes, learnt).reading(fuse)
         except Again:
             continue
-    raise Refused("py-statement", "the function is too long to be followed", function)
+    message = f"the types and sizes in this function are not all known after reading it {_MOST_RUNS} times"
+    raise Refused("py-statement", message, function, "split it into smaller functions")
 
 
 class _Run:
