@@ -71,8 +71,8 @@ def is_program(source: str | Path) -> bool:
 
 
 def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:
-    """The kernel with its constants set, and those of the sizes that are its parameters. Unknown sizes are rejected
-    when they are used.
+    """The kernel with its constants set, and the sizes that are not among its constants. Those that it does not have
+    are among them, and are rejected when they are used.
     """
     given = {**(sizes or {}), **more}
     own = source if isinstance(source, Kernel) else kernel(source, sizes=given)

@@ -101,8 +101,6 @@ def module_of(source: Source) -> Module:
         if span.end_line != line:
             span = Span(line, column, line, column + 1)
         raise InputError(source, [Diagnostic("py-syntax", error.msg, span)]) from None
-    except (RecursionError, MemoryError):
-        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, Span(1, 1, 1, 2))]) from None
     except ValueError as error:
         raise InputError(source, [Diagnostic("py-syntax", str(error), Span(1, 1, 1, 2))]) from None
     functions: dict[str, ast.FunctionDef] = {}
