@@ -38,7 +38,8 @@ class Case(Record):
 class Estimate(Record):
     """A prediction. `at_most`: the levels whose bytes are only an upper bound.
 
-    The time is exact unless one of those levels is the largest term; then it is an upper bound.
+    The time is exact unless the largest term is one of those levels, or that of the levels that take turns, whose sum
+    then is an upper bound, too.
     """
 
     prediction: Prediction
@@ -51,7 +52,9 @@ class Estimate(Record):
     @property
     def sure(self) -> tuple[str, Fraction]:
         """The largest of the exact terms, with its name: a lower bound on the time."""
-        return max(((n, t) for n, t in self.prediction.terms if n not in self.at_most), key=lambda term: term[1])
+        together = {self.prediction.in_turn_term[0]} if self.at_most and len(self.prediction.in_turn) > 1 else set()
+        unsure = together.union(self.at_most)
+        return max(((n, t) for n, t in self.prediction.terms if n not in unsure), key=lambda term: term[1])
 
     @property
     def exact(self) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import sys
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -92,7 +94,7 @@ SETUP = """\
 set -euo pipefail
 root="${AUTOGRADER_ROOT:-/autograder}"
 python=""
-for candidate in python3.13 python3.12 python3.11 python3; do
+for candidate in __PYTHON__ python3.13 python3.12 python3.11 python3; do
     if command -v "$candidate" > /dev/null \\
         && "$candidate" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))'; then
         python="$candidate"
@@ -140,7 +142,7 @@ def write_zip(path: Path, exercises: Sequence[str], folder: Path | None, key: st
     options = ["--folder own"] if folder is not None else []
     options += ["--key-file course.key"] if key else []
     texts = {
-        "setup.sh": SETUP,
+        "setup.sh": SETUP.replace("__PYTHON__", f"python3.{sys.version_info.minor}"),
         "run_autograder": RUN.replace("__OPTIONS__", " ".join(options)).replace(" \n", "\n"),
         "exercises.txt": ",".join(exercises) + "\n",
         "requirements.txt": "".join(f"{line}\n" for line in requirements()),
@@ -161,13 +163,29 @@ def write_zip(path: Path, exercises: Sequence[str], folder: Path | None, key: st
 
 
 def requirements() -> list[str]:
-    """The packages that roofdsl needs, as its metadata state them. Raises CommandError if these are not known."""
+    """The packages that roofdsl needs, in the versions installed here, so that the autograder computes the same.
+
+    Raises CommandError if roofdsl's metadata are not there.
+    """
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
-        return [line for line in requires("roofdsl") or [] if "extra ==" not in line]
+        return [_pinned(line) for line in requires("roofdsl") or [] if "extra ==" not in line]
     except PackageNotFoundError:
         raise CommandError("roofdsl is not installed, so its requirements are unknown", "pip install it") from None
+
+
+def _pinned(requirement: str) -> str:
+    """A requirement with the installed version, without its local label; unchanged if the package is not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    stated, semicolon, marker = requirement.partition(";")
+    named = re.match(r"([\w.-]+)(\[.*?\])?", stated)
+    assert named is not None, requirement
+    try:
+        return f"{named[0]}=={version(named[1]).partition('+')[0]}{semicolon}{marker}"
+    except PackageNotFoundError:
+        return requirement
 
 
 def _sources(folder: Path | None) -> Iterator[tuple[str, Path]]:

@@ -33,7 +33,7 @@ _MOST_LOST = 1000
 """The permitted ratio of the student's rounding bound to the permitted difference. It allows sums in another order, but
 not types of less precision."""
 
-_LEAST_TOLD = 1e-3
+_MOST_RELATIVE_ERROR = 1e-3
 """An element is compared only if the reference's error bound is at most this share of the array's largest value."""
 
 _FEW_BITS = ("f16", "bf16", "f8", "tf32")
@@ -163,7 +163,7 @@ def allowed(want: Outcome, name: str, type_name: str) -> tuple[NDArray[Any], NDA
         largest = np.max(np.abs(right), initial=0.0, where=known & np.asarray(want.written[name]))
         few_bits = type_name in _FEW_BITS
         room = 4 * error + (0.0 if few_bits else _ROUNDINGS * UNIT.get(type_name, 0.0) * largest)
-        told = known & ((error == 0) | (error <= _LEAST_TOLD * largest) | few_bits)
+        told = known & ((error == 0) | (error <= _MOST_RELATIVE_ERROR * largest) | few_bits)
     return np.where(known, room, 0.0), np.asarray(told)
 
 

@@ -73,7 +73,9 @@ def judge_measurement(version: StudentVersion, part: VersionPart, text: str, kno
 def _implausible(measurement: Measurement) -> str:
     """A message about a value that cannot come from a measurement; empty if all values are plausible."""
     sizes = [value for _, value in measurement.parameters]
-    if any(not 1 <= value <= LARGEST_COUNT for value in sizes):
+    if any(value < 1 for value in sizes):
+        return "A size in the file is less than 1, so that there is nothing to measure."
+    if any(value > LARGEST_COUNT for value in sizes):
         return "The sizes in the file are too large for any computer."
     if not SHORTEST_S <= measurement.median_s <= LONGEST_S:
         return (

@@ -70,8 +70,8 @@ class Facts:
         return known
 
     def _without_quotients(self, value: Poly) -> Poly | None:
-        """An upper bound of `value`: quotients and remainders of loop variables take their greatest values, or 0 where
-        they are subtracted.
+        """An upper bound of `value`: quotients and remainders of loop variables take their greatest values, and their
+        least where they are subtracted, which is 0 if the dividend is never negative. None if no bound is found.
         """
         variables = {r.var for r in self.ranges}
         total = Poly({})
@@ -87,7 +87,11 @@ class Facts:
                 if top is None:
                     return None
                 total += quotient("//", top, atom.by) * c
-            # a subtracted part counts as 0: this holds if the dividend is never negative
+            elif atom.op == "//" and not self.not_negative(atom.of):
+                bottom = self.greatest(-atom.of)
+                if bottom is None:
+                    return None
+                total += quotient("//", -bottom, atom.by) * c
         return total
 
 
@@ -105,7 +109,7 @@ class _Proof:
         while depth and self.ranges[depth - 1].var not in value.names:
             depth -= 1
         if not depth:
-            return _positive(value)
+            return _nonnegative(value)
         r = self.ranges[depth - 1]
         parts = value.split(r.var)
         if parts is None:
@@ -118,23 +122,23 @@ class _Proof:
         return False
 
 
-def _positive(value: Poly) -> bool:
+def _nonnegative(value: Poly) -> bool:
     """Whether a polynomial in parameters is proven to be nonnegative for all parameters of at least 1."""
     for m, c in value.terms.items():
         atom = m[0] if len(m) == 1 else None
         if c < 0 and isinstance(atom, Quotient):
             rest = Poly({k: d for k, d in value.terms.items() if k != m})
             if atom.op == "%":  # at most by - 1
-                return _positive(rest + c * (atom.by - 1))
-            return _positive(rest * atom.by + atom.of * c)  # by * (of // by) is at most of
+                return _nonnegative(rest + c * (atom.by - 1))
+            return _nonnegative(rest * atom.by + atom.of * c)  # by * (of // by) is at most of
     shifted = value.put({name: Poly.name(name) + 1 for name in _plain(value)})  # each is 1 plus a nonnegative number
-    return all(c >= 0 and all(map(_is_positive_atom, m)) for m, c in shifted.terms.items())
+    return all(c >= 0 and all(map(_is_nonnegative_atom, m)) for m, c in shifted.terms.items())
 
 
-def _is_positive_atom(atom: Atom) -> bool:
+def _is_nonnegative_atom(atom: Atom) -> bool:
     if isinstance(atom, str):
         return not atom.startswith("@")
-    return atom.op == "%" or _positive(atom.of)
+    return atom.op == "%" or _nonnegative(atom.of)
 
 
 def _plain(value: Poly) -> set[str]:

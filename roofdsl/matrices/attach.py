@@ -96,7 +96,7 @@ class _Attach:
             if source.transposed:
                 found, turned = transposed(found), ", transposed"
             self._matrix(found, arrays, source)
-            shape = f"{found.rows} x {found.columns}, {found.entries} entries{self._fill(found, arrays)}"
+            shape = f"{found.rows} x {found.columns}, {found.entries} entries{self._beta_text(found, arrays)}"
         else:
             if source.transposed:
                 raise CommandError(f"`{source.text}` is a list of integers, which `+transposed` does not change")
@@ -135,7 +135,7 @@ class _Attach:
                 raise CommandError(f"`{source.text}` is a matrix, and {_listed(arrays)} cannot hold it", help)
         self._size(arrays[-1].below, matrix.columns)
 
-    def _fill(self, matrix: Matrix, arrays: list[Array]) -> str:
+    def _beta_text(self, matrix: Matrix, arrays: list[Array]) -> str:
         """`, beta 0.937` for a padded format: the share of what it stores that is entries of the matrix (Kreutzer et
         al., SIAM J. Sci. Comput. 36(5), 2014). Empty for other formats.
         """

@@ -24,18 +24,20 @@ judges a measured time.
 RESOURCES = {
     "roofdsl://language": "The kernel language.",
     "roofdsl://models": "The shipped kernels and programs, by name.",
-    "roofdsl://machines": "The shipped machines, by name, with their peaks and bandwidths.",
+    "roofdsl://machines": "The shipped machines, by name, with their highest peak and the bandwidth of their memory.",
 }
 
 
 def resource_text(address: str) -> str:
     """The text of a resource. Raises CommandError for an unknown address."""
     from roofdsl.machine.find import shipped_machines, shipped_models
+    from roofdsl.tell.as_text import to_text
+    from roofdsl.tell.machine import listed
 
     if address == "roofdsl://models":
         return "\n".join(sorted(shipped_models()))
     if address == "roofdsl://machines":
-        return "\n".join(f"{m.name}: {m.title}" for m in shipped_machines().values())
+        return "\n".join(to_text(listed(shipped_machines().values())))
     if address == "roofdsl://language":
         return _language()
     raise CommandError(f"there is no resource `{address[:80]}`", f"there are {', '.join(RESOURCES)}")

@@ -16,7 +16,7 @@ from roofdsl.predict.level_traffic import is_first_level
 REGISTER_BYTES = 4
 """The size of a register of a multiprocessor."""
 
-CORE_REGISTERS_BYTES = 32 * 64
+AVX512_REGISTERS_BYTES = 32 * 64
 """The maximum size of a core's vector registers: 32 of 64 B, as in x86-64 with AVX-512."""
 
 CORE_TILES_BYTES = 8 * 1024
@@ -74,4 +74,4 @@ def units(machine: Machine) -> int:
 def unit_registers_bytes(machine: Machine) -> int:
     """The bytes in the registers of a core or multiprocessor; 2 KiB unless the machine states them."""
     own = machine.multiprocessor
-    return CORE_REGISTERS_BYTES if own is None or own.registers is None else own.registers * REGISTER_BYTES
+    return AVX512_REGISTERS_BYTES if own is None or own.registers is None else own.registers * REGISTER_BYTES

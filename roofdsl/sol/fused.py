@@ -27,12 +27,13 @@ Kind = tuple[str, int]
 
 
 class Moved(Record):
-    """An array of a launch, and the bytes that the launch loads and stores of it, each element once."""
+    """An array of a launch, and the bytes that the launch loads, stores and touches of it, each element once."""
 
     name: str
     kind: Kind
     loads: int
     stores: int
+    touched: int
 
 
 class Passed(Record):
@@ -99,7 +100,7 @@ def arrays_of(part: Launched) -> tuple[Moved, ...]:
             continue
         own = lines[array.name]
         kind = array.type.name, prod(d.evaluate(values) for d in array.dims)
-        moved = own.begun_by_read * own.line_bytes, own.stored * own.line_bytes
+        moved = (number * own.line_bytes for number in (own.begun_by_read, own.stored, own.begun))
         found.append(Moved(array.name, kind, *moved))
     return tuple(found)
 

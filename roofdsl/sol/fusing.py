@@ -24,7 +24,7 @@ from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.time_model import LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.answer import speed_of_light
-from roofdsl.sol.fused import Moved, arrays_of
+from roofdsl.sol.fused import Kind, Moved, arrays_of
 from roofdsl.sol.level_times import Times
 from roofdsl.sol.schedule import Schedule
 
@@ -33,6 +33,17 @@ LONGEST = 4
 
 Place = tuple[tuple[int, int], ...]
 """Pairs of a loop, by its depth, and the dimension of an array whose subscript is that loop's variable."""
+
+
+class Touch(Record):
+    """An access to an array with elements of `bytes`. place: None if it is not known where the loops touch it."""
+
+    name: str
+    bytes: int
+    kind: Kind
+    is_write: bool
+    place: Place | None
+    shape: tuple[int, ...]
 
 
 class FusedLaunches(Record):
@@ -146,32 +157,39 @@ def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop
     """Whether an element that several launches may share, one of them writing it, is touched by the same iteration of
     the first `depth` loops in all of them.
     """
-    touched: dict[tuple[str, int], list[tuple[int, bool, Place | None, tuple[int, ...]]]] = {}
+    touched: dict[Kind, list[tuple[int, Touch]]] = {}
     for number, (part, nest) in enumerate(zip(launched, nests, strict=True)):
-        values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
-        names = {name: k for k, (name, *_) in enumerate(nest[:depth])}
         for placed in statements(part.kernel.body):
             if not isinstance(placed.statement, Assign | Let):
                 return False
             if isinstance(placed.statement, Assign) and placed.statement.target.array.is_scalar:
                 return False  # a sum over all iterations
-            for access in accesses(placed.statement):
-                array = access.element.array
-                if array.intent == "temp" or array.is_scalar:
-                    continue
-                shape = tuple(d.evaluate(values) for d in array.dims)
-                where = {
-                    names[s.name]: k
-                    for k, s in enumerate(access.element.subscripts)
-                    if isinstance(s, Sym) and s.name in names
-                }
-                place = tuple(sorted(where.items())) if len(where) == depth else None
-                touched.setdefault((array.type.name, prod(shape)), []).append((number, access.is_write, place, shape))
+        for touch in _touches(part, nest, depth):
+            touched.setdefault(touch.kind, []).append((number, touch))
     for several in touched.values():
-        shared = len({number for number, *_ in several}) > 1 and any(write for _, write, *_ in several)
-        if shared and (len({(place, shape) for *_, place, shape in several}) > 1 or several[0][2] is None):
+        shared = len({number for number, _ in several}) > 1 and any(touch.is_write for _, touch in several)
+        if shared and (len({(t.place, t.shape) for _, t in several}) > 1 or several[0][1].place is None):
             return False
     return True
+
+
+def _touches(part: Launched, nest: Sequence[Loop], depth: int) -> Iterator[Touch]:
+    """The accesses of a launch to arrays that exist beyond it, in the first `depth` loops."""
+    values = dict(part.kernel.constants) | numbers(part.kernel, dict(part.arguments))
+    names = {name: k for k, (name, *_) in enumerate(nest[:depth])}
+    for placed in statements(part.kernel.body):
+        for access in accesses(placed.statement) if isinstance(placed.statement, Assign | Let) else ():
+            array = access.element.array
+            if array.intent == "temp" or array.is_scalar:
+                continue
+            shape = tuple(d.evaluate(values) for d in array.dims)
+            where = {
+                names[s.name]: k
+                for k, s in enumerate(access.element.subscripts)
+                if isinstance(s, Sym) and s.name in names
+            }
+            place = tuple(sorted(where.items())) if len(where) == depth else None
+            yield Touch(array.name, array.type.bytes, (array.type.name, prod(shape)), access.is_write, place, shape)
 
 
 def _in_blocks(
@@ -184,7 +202,7 @@ def _in_blocks(
     trips = [max(0, -(-(stop - start) // step)) for _, start, stop, step in nests[0][:depth]]
     launched = [at.launched[place] for place in places]
     cache = machine.last_cache
-    touched = _touched([arrays_of(part) for part in _first(launched, nests, depth, 1)])
+    touched = _touched(_first(launched, nests, depth, 1), nests, depth)
     if cache is None or not all(trips) or touched > cache.size_bytes * cache.copies:
         return None
     together = max(1, min(trips[-1], cache.size_bytes * cache.copies // max(1, touched)))
@@ -210,9 +228,28 @@ def _in_blocks(
     return FusedLaunches(places, 1, tuple(name for name, *_ in nests[0][:depth]), blocks, names, times)
 
 
-def _touched(moved: Sequence[Sequence[Moved]]) -> int:
-    """Bytes of everything that launches touch; arrays with the same name, type and size are the same."""
-    return sum({(a.name, a.kind): max(a.loads, a.stores) for own in moved for a in own}.values())
+def _touched(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int) -> int:
+    """An upper bound of the bytes that launches touch, which are cut down to one iteration of the first `depth` loops.
+
+    Arrays with the same name, type and size are the same. Launches may touch different parts of one: the sum counts,
+    but at most the whole array, or the iteration's part of it if its subscripts are the same loops' everywhere.
+    """
+    whole: dict[tuple[str, Kind], int] = {}
+    touched: dict[tuple[str, Kind], int] = {}
+    places: dict[tuple[str, Kind], set[tuple[Place | None, tuple[int, ...]]]] = {}
+    for part, nest in zip(launched, nests, strict=True):
+        for array in arrays_of(part):
+            key = array.name, array.kind
+            touched[key] = touched.get(key, 0) + array.touched
+        for touch in _touches(part, nest, depth):
+            key = touch.name, touch.kind
+            whole[key] = touch.bytes * touch.kind[1]
+            places.setdefault(key, set()).add((touch.place, touch.shape))
+    for key, several in places.items():
+        (place, shape), *others = several
+        if place is not None and not others:
+            whole[key] //= prod(shape[dim] for _, dim in place)
+    return sum(min(bytes_, whole.get(key, bytes_)) for key, bytes_ in touched.items())
 
 
 def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int, together: int) -> list[Launched]:

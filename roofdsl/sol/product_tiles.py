@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from roofdsl.bounds.nested import Block
     from roofdsl.bounds.tiles import Tiling
 
-CORE_REGISTERS_BYTES = 512
+AVX2_REGISTERS_BYTES = 512
 """The bytes of a core's vector registers: 16 of 32 B, as in x86-64 with AVX2."""
 
 MOST_REGISTERS = 255
@@ -123,7 +123,7 @@ def _nested(products: Products, machine: Machine) -> ProductTiles | None:
 
     width = max(max(p.left, p.right, p.held) for p in products.grouped.products)
     # every element counts as the widest one, so the blocks fit; smaller blocks move no fewer bytes
-    held = [CORE_REGISTERS_BYTES // width, *(c.size_bytes // width for c in machine.caches)]
+    held = [AVX2_REGISTERS_BYTES // width, *(c.size_bytes // width for c in machine.caches)]
     growing = [k for k, size in enumerate(held) if k == 0 or size > max(held[:k])]
     moved: list[Moved] = [(0, 0)] * len(held)
     text: tuple[str, ...] = ()

@@ -291,6 +291,8 @@ FORGED = [
     ({"footprint": 10**12}, "are not those of the kernel"),
     ({"n": 10**400, "times": (1.0,) * 5}, "`n` is too large: it has 1329 bits"),
     ({"n": 10**17}, ""),
+    ({"parameters": {"n": 0}}, "is less than 1"),
+    ({"parameters": {"n": 10**18 + 1}}, "too large for any computer"),
     ({"work": 1}, "are not those of the kernel"),
     ({"median_s": 10**400}, "is too large: it has 401 digits"),
     ({"parameters": {"m": 5}}, ""),

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,9 @@ def test_the_autograder(tmp_path: Path) -> None:
     assert [t["status"] for t in document["tests"]] == ["passed"] * 3  # type: ignore[attr-defined]
     setup = (tmp_path / "source" / "setup.sh").read_text()
     assert subprocess.run(["bash", "-n"], input=setup, text=True, check=False).returncode == 0
-    assert "sympy" in (tmp_path / "source" / "requirements.txt").read_text()
+    pinned = (tmp_path / "source" / "requirements.txt").read_text().splitlines()
+    assert f"sympy=={metadata.version('sympy')}" in pinned and all(len(line.split("==")) == 2 for line in pinned)
+    assert f"in python3.{sys.version_info.minor} " in setup
 
 
 @pytest.mark.thorough

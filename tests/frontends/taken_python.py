@@ -148,6 +148,18 @@ def changed_argument(a: f64["n"], alpha: float):
     a *= alpha
 
 
+def changed_keyword_argument(a: f64["n"], *, alpha: float):
+    for i in range(a.shape[0]):
+        a[i] *= alpha
+        alpha = alpha * 0.5
+
+
+def changed_positional_argument(alpha: float, /, a: f64["n"]):
+    for i in range(a.shape[0]):
+        alpha = alpha * 0.5
+        a[i] *= alpha
+
+
 def chained(a: f64["n"]):
     x = y = a[0] * 2.0
     x += 1

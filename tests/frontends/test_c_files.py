@@ -14,6 +14,7 @@ from roofdsl.cli.main import run
 from roofdsl.frontends.c.read import read
 from roofdsl.lang.codes import C_CODES
 from roofdsl.lang.diagnostics import InputError, render
+from roofdsl.lang.write import written
 from tests.frontends.test_refused import CASES
 
 ROOT = Path(__file__).parents[2]
@@ -182,3 +183,43 @@ def test_predicting_c_takes_hardly_longer(tmp_path: Path) -> None:
     of_model = min(_user_seconds(["predict", str(model), *options]) for _ in range(2))
     of_code = min(_user_seconds(["predict", str(code), *options]) for _ in range(2))
     assert of_code <= 1.5 * of_model
+
+
+@pytest.mark.parametrize(
+    ("begin", "before", "after", "intent"),
+    [
+        ("for (int k = 0; k < m; k++) {", "b[k] = s;", "}", "out"),
+        ("for (int k = 0; k < m; k++) {", "", "b[k] = s; }", "out"),
+        ("while (s < 3.0) {", "", "}", "out"),
+        ("do {", "", "} while (s < 3.0);", "out"),
+        ("for (int k = 0; k < s; k++) {", "", "}", "out"),
+        ("for (int k = s; k < m; k++) {", "", "}", "temp"),  # before the first iteration only
+        ("for (int k = 0; k < m; k++) {", "s = 1.0;", "}", "temp"),  # overwritten
+        ("{", "b[0] = s;", "}", "temp"),  # no loop
+    ],
+)
+def test_a_scalar_that_the_next_iteration_around_the_region_reads_is_a_result(
+    begin: str, before: str, after: str, intent: str, tmp_path: Path
+) -> None:
+    """By hand: the value of s from the region is used, or never."""
+    (tmp_path / "around.c").write_text(
+        f"void f(int n, int m, double a[n], double b[m]) {{\ndouble s = 0.0;\n{begin}\n{before}\n#pragma scop\n"
+        f"s = 0.0; for (int i = 0; i < n; i++) s += a[i]; a[0] = s;\n#pragma endscop\n{after}\n}}\n"
+    )
+    kernel = read(str(tmp_path / "around.c"), None).kernels["f"]
+    assert f"    {intent} s: f64\n" in written(kernel)
+
+
+def test_a_function_that_would_be_read_too_often_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its array's dimensions are known after the first reading, which a second one uses."""
+    (tmp_path / "a.c").write_text(
+        "void f(int n, int m, double *a) {\n"
+        "    for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i * m + j] = 0.0;\n}\n"
+    )
+    assert read(str(tmp_path / "a.c"), None).kernels
+    monkeypatch.setattr("roofdsl.frontends.c.kernel._MOST_RUNS", 1)
+    with pytest.raises(InputError) as refused:
+        read(str(tmp_path / "a.c"), None)
+    (found,) = refused.value.diagnostics
+    assert found.message == "the types and sizes in this function are not all known after reading it 1 times"
+    assert found.help == "split it into smaller functions"

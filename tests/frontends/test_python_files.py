@@ -230,3 +230,16 @@ def test_what_is_nested_too_deeply_is_an_error_of_the_file(text: str, tmp_path: 
 def test_a_size_that_is_nested_too_deeply_is_refused() -> None:
     with pytest.raises(CommandError, match="is not a size of `A`"):
         size_of("-" * 50_000 + "n", "A")
+
+
+def test_a_function_that_would_be_read_too_often_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That `s` is no `let` is known after the first reading, which a second one uses."""
+    path = tmp_path / "sums.py"
+    path.write_text('def f(A: "f64[n]", s: float):\n    for i in range(len(A)):\n        s += A[i]\n    return s\n')
+    assert from_python(str(path)).name == "f"
+    monkeypatch.setattr("roofdsl.frontends.python.kernel._MOST_RUNS", 1)
+    with pytest.raises(InputError) as refused:
+        from_python(str(path))
+    (found,) = refused.value.diagnostics
+    assert found.message == "the types and sizes in this function are not all known after reading it 1 times"
+    assert found.help == "split it into smaller functions"

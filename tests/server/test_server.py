@@ -74,6 +74,9 @@ def test_the_sdks_client_drives_every_tool(root: Path) -> None:
                 )
             models = await client.read_resource("roofdsl://models")
             assert "gemv" in models.contents[0].text.split()
+            machines = (await client.read_resource("roofdsl://machines")).contents[0].text.splitlines()
+            own = [line for line in machines if line.split()[0] == "v100"]
+            assert len(own) == 1 and "TFLOP/s" in own[0] and "GB/s" in own[0] and "V100" in own[0]
 
     anyio.run(drive)
 

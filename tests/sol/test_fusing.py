@@ -84,6 +84,70 @@ def test_what_the_next_repetition_reads_is_stored() -> None:
     assert 4 * 8 * (N - 1) <= memory_bytes(found) <= (4 * 8 * N + 4 * 128) * Fraction(group.blocks + 1, group.blocks)
 
 
+ROWS = """\
+kernel first(n, m):
+    in a: f64[n, m]
+    out b: f64[n, m]
+    for i in range(n), j in range(m):
+        b[i, j] = 2 * a[i, j]
+
+kernel second(n, m):
+    in a, b: f64[n, m]
+    inout c: f64[n]
+    for i in range(n), j in range(m):
+        c[i] += a[i, j] + b[i, j]
+
+kernel other_half(n, m):
+    in a: f64[n, m]
+    out b: f64[n, m // 2]
+    for i in range(n), j in range(m // 2):
+        b[i, j] = 2 * a[i, j]
+
+kernel halves(n, m):
+    in a: f64[n, m]
+    in b: f64[n, m // 2]
+    inout c: f64[n]
+    for i in range(n), j in range(m // 2):
+        c[i] += a[i, j + m // 2] + b[i, j]
+
+kernel few(n, m):
+    in b: f64[n, m]
+    out c: f64[n]
+    for i in range(n):
+        c[i] = b[i, 0]
+
+program both(n, m):
+    run first(n, m)
+    run second(n, m)
+
+program begin(n, m):
+    run first(n, m)
+    run few(n, m)
+
+program parts(n, m):
+    run other_half(n, m)
+    run halves(n, m)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "megabytes", "loops"),
+    [
+        ("both", 20, [("i",)]),  # a row of a and one of b, which both launches touch: 40 MB
+        ("both", 24, [("i", "j")]),  # elements of them; the rows have 48 MB
+        ("begin", 20, [("i",)]),
+        ("begin", 24, []),  # the first launch touches all of b's row, the second one element
+        ("parts", 24, [("i",)]),  # two halves of a row of a, and one of b: 36 MB
+        ("parts", 32, [("i", "j")]),  # 48 MB, of which no launch touches more than 32 MB
+    ],
+)
+def test_the_cache_holds_all_that_a_block_touches(name: str, megabytes: int, loops: list[tuple[str, ...]]) -> None:
+    """The last cache of an A100 has 40 MiB, 41.9 MB; a row of a has this many megabytes."""
+    sizes = {"n": 50, "m": megabytes * 125_000}
+    found = program_light(program_at(load_file(Source("<test>", ROWS)), name, sizes), load_machine("a100_80"))
+    assert [group.loops for group in found.together] == loops
+
+
 @pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("old", "new"),

@@ -94,6 +94,32 @@ def test_a_cache_that_holds_both_launches_saves_the_loads_in_between() -> None:
     assert small.kept[0].bytes == 8 * 30_000
 
 
+def test_a_cache_holds_the_parts_of_an_array_that_are_read_and_those_that_are_written() -> None:
+    """Of w, half is read and the other half is written: 160 bytes for each of n, not 80. A V100's cache has 6 MiB."""
+    text = """\
+kernel first(n):
+    inout w: f64[20*n]
+    out y: f64[n]
+    for i in range(10*n):
+        w[10*n + i] = w[i]
+    for i in range(n):
+        y[i] = w[i]
+
+kernel last(n):
+    in y: f64[n]
+    inout s: f64
+    for i in range(n):
+        s += y[i]
+
+program halves(n):
+    run first(n)
+    run last(n)
+"""
+    machine = load_machine("v100")
+    small, large = (program_light(at("halves", n, text), machine) for n in (30_000, 50_000))
+    assert [k.array for k in small.kept] == ["y"] and not large.kept
+
+
 @pytest.mark.thorough
 def test_fused_compute_runs_on_both_units_side_by_side() -> None:
     """Flash attention as two launches: products on tensor units, exponentials on the ordinary pipes."""

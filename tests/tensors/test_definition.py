@@ -7,11 +7,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from roofdsl.cli.main import cli
 from roofdsl.cli.main import run as main
+from roofdsl.codegen.reference import reference
+from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.counts.work_at import work_at
 from roofdsl.frontends.tensors.definition import evaluated, read_definition
 from roofdsl.frontends.tensors.graph import Graph
@@ -19,6 +22,7 @@ from roofdsl.frontends.tensors.program import tensor_program
 from roofdsl.frontends.tensors.reference import graph_of_reference
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as lowered
+from roofdsl.loops.model import Kernel
 
 ATTENTION = '''
 import math
@@ -96,6 +100,43 @@ def test_a_product(tmp_path: Path) -> None:
     found = graph(GEMM, tmp_path, M=64)
     assert [node.op for node in found.nodes] == ["matmul"] and products(found) == 2 * 64 * 512 * 256
     assert found.moved_once == (2 * (64 * 256 + 512 * 256), 2 * 64 * 512)
+
+
+def of_vector(body: str, folder: Path, *, more: str = "", result: str = "n") -> Kernel:
+    """The kernel of a reference of one operator on a vector of 1024 numbers, and one more vector if it is named."""
+    names = ["x", *([more] if more else [])]
+    found = definition(
+        f"import torch\n\ndef run({', '.join(names)}):\n    return {body}",
+        {"n": const(1024), "half": const(512)},
+        {name: (["n"], "float32") for name in names}, {"y": ([result], "float32")},
+    )  # fmt: skip
+    program = tensor_program(graph(found, folder))
+    (launch,) = program.launches
+    return lowered(program.checked, launch)
+
+
+@pytest.mark.parametrize(
+    ("body", "loaded"),
+    [
+        ("x[:512] * x[512:]", 1024),
+        ("x.chunk(2)[0] * x.chunk(2)[1]", 1024),
+        ("x.view(2, 512).unbind(0)[0] * x.view(2, 512)[1]", 1024),
+        ("x.split([512, 512])[1] * x[512:]", 512),  # the same elements
+    ],
+)
+def test_other_parts_of_a_tensor_are_other_elements(body: str, loaded: int, tmp_path: Path) -> None:
+    found = of_vector(body, tmp_path, result="half")
+    assert footprint_at(found, {}) == 4 * (loaded + 512) and work_at(found, {}).total == 512
+
+
+def test_the_factor_of_a_reversed_difference(tmp_path: Path) -> None:
+    """`torch.rsub(x, y, alpha=2)` is y - 2 x, as torch's documentation says."""
+    found = of_vector("torch.rsub(x, y, alpha=2)", tmp_path, more="y")
+    x, y = np.arange(1024.0), np.ones(1024)
+    values = reference(found, {}, {"X1": x, "X2": y, "Y": np.zeros(1024)}).values["Y"]
+    assert np.array_equal(np.asarray(values, float), y - 2 * x)
+    assert work_at(found, {}).total == 2 * 1024
+    assert work_at(of_vector("torch.rsub(x, y)", tmp_path, more="y"), {}).total == 1024
 
 
 def test_attention_with_rotary_positions(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from roofdsl.api import from_jax, predict
 from roofdsl.codegen.reference import reference
+from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as lowered
@@ -89,3 +90,25 @@ def test_what_is_not_read() -> None:
     assert program.unknown == ("while",)
     with pytest.raises(CommandError, match="JAX cannot trace"):
         from_jax(lambda x: x @ x, shape(3, 4))
+
+
+def test_the_parts_of_complex_numbers_are_real_numbers() -> None:
+    """A product of f32: no complex arithmetic; each part has 4 of the 8 bytes."""
+
+    def f(x: Any) -> Any:
+        return jnp.real(x) * jnp.imag(x)
+
+    program = from_jax(f, jax.ShapeDtypeStruct((1000,), jnp.complex64))
+    kernel = lowered(program.checked, program.launches[0])
+    assert dict(work_at(kernel, {}).operations) == {("f32", "mul"): 1000}
+    assert footprint_at(kernel, {}) == 3 * 4 * 1000
+    doubled = from_jax(lambda x: jnp.real(x) * 2, jax.ShapeDtypeStruct((1000,), jnp.complex64))
+    assert footprint_at(lowered(doubled.checked, doubled.launches[0]), {}) == 2 * 4 * 1000
+
+
+def test_other_slices_are_other_elements() -> None:
+    def f(x: Any) -> Any:
+        return jax.lax.slice(x, (0,), (128,)) * jax.lax.slice(x, (128,), (256,))
+
+    program = from_jax(f, shape(256))
+    assert footprint_at(lowered(program.checked, program.launches[0]), {}) == 3 * 4 * 128

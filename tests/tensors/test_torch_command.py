@@ -159,3 +159,18 @@ def test_the_example_of_the_page(
     Path("mlp.py").write_text(found[1])
     assert run(["convert", "mlp.py", "--torch", "--fused"]) == 0
     assert capsys.readouterr().out.rstrip() == found[2]
+
+
+def test_parts_of_complex_tensors_are_real_and_differ() -> None:
+    """Views of torch: the real and the imaginary parts, and halves, of the same tensor."""
+    from types import SimpleNamespace
+
+    from roofdsl.frontends.tensors.graph import Tensor
+    from roofdsl.frontends.tensors.torch_graph import _Reader
+
+    reader, x = _Reader(None), Tensor(1, (8,), "c64", (8,))
+    real, imag = (reader._view(name, [x], SimpleNamespace(shape=(8,))) for name in ("real", "imag"))
+    assert (real.type, imag.type, real.id, imag.id) == ("f32", "f32", 1, 1) and real != imag
+    first, second = reader._view("split", [x, 4], [SimpleNamespace(shape=(4,))] * 2)
+    assert first != second and first == reader._view("split", [x, 4], [SimpleNamespace(shape=(4,))] * 2)[0]
+    assert reader._view("slice", [x, 0, 0, 8], SimpleNamespace(shape=(8,))).part == ""

@@ -50,7 +50,8 @@ def reading(program: Program, region: Region, spans: Callable[[Any], Span]) -> R
             return _Run(program, region, learnt, spans).reading()
         except Again:
             continue
-    raise Refused("c-statement", "the function is too long to be followed", region.function)
+    message = f"the types and sizes in this function are not all known after reading it {_MOST_RUNS} times"
+    raise Refused("c-statement", message, region.function, "split it into smaller functions")
 
 
 class _Run:

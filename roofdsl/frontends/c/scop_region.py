@@ -19,7 +19,8 @@ from roofdsl.lang.record import Record
 class Region(Record):
     """`items` are the statements of the region; `path` the blocks and loops around them, outermost first.
 
-    `after`: names that occur after the region in the text of the function. `marked`: by `#pragma scop`.
+    `after`: names that may be used after the region: that occur after it in the text of the function, or are read
+    anywhere in a loop around it. `marked`: by `#pragma scop`.
     """
 
     function: Any
@@ -47,7 +48,25 @@ def region_of(function: Any) -> Region:
         passed = passed or id(part) in own
         if passed and id(part) not in own:
             after.add(part.name)
-    return Region(function, inside, (*path, block), frozenset(after), True)
+    path = (*path, block)
+    for k, node in enumerate(path):
+        if isinstance(node, c_ast.For | c_ast.While | c_ast.DoWhile):
+            after |= _read_again(node, path[k + 1 :], own)
+    return Region(function, inside, path, frozenset(after), True)
+
+
+def _read_again(loop: Any, below: tuple[Any, ...], own: set[int]) -> set[str]:
+    """The names that the next iteration of a loop around the region may read before it reaches the region.
+
+    below: the blocks and loops between the two, whose variables are new in every iteration. own: ids of the region's
+    nodes.
+    """
+    again = [child for part, child in loop.children() if part != "init"]
+    parts = [p for node in again for p in walk(node) if id(p) not in own]
+    written = {id(p.lvalue) for p in parts if isinstance(p, c_ast.Assignment) and p.op == "="}
+    blocks = [node.block_items or () for node in below if isinstance(node, c_ast.Compound)]
+    new = {item.name for items in blocks for item in items if isinstance(item, c_ast.Decl)}
+    return {p.name for p in parts if isinstance(p, c_ast.ID) and id(p) not in written} - new
 
 
 def _marked(node: Any, path: tuple[Any, ...]) -> tuple[Any, int, tuple[Any, ...]] | None:

@@ -299,9 +299,14 @@ class Context(Writing):
         return False
 
 
+def arguments_of(function: ast.FunctionDef) -> list[ast.arg]:
+    """The arguments of a function in their order."""
+    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+
+
 def assignments(function: ast.FunctionDef) -> dict[str, int]:
     """The number of assignments to each name in the text of a function; its arguments count once."""
-    found: dict[str, int] = {a.arg: 1 for a in function.args.args}
+    found: dict[str, int] = {a.arg: 1 for a in arguments_of(function)}
     for node in ast.walk(function):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found[node.id] = found.get(node.id, 0) + 1

@@ -10,8 +10,8 @@ from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.fusion import fused
 from roofdsl.frontends.inferred_intents import read_first
 from roofdsl.frontends.poly import Poly
-from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, storage
-from roofdsl.frontends.python.signature import Given, Signature, arguments_of
+from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, arguments_of, storage
+from roofdsl.frontends.python.signature import Given, Signature
 from roofdsl.frontends.python.statements import Statements
 from roofdsl.frontends.python.user_functions import Argument, Reading, Returned
 from roofdsl.frontends.python.values import ONE, ZERO, Buffer, Constant, Items, View
@@ -33,7 +33,8 @@ def kernel(module: Module, function: ast.FunctionDef, shapes: Mapping[str, Given
             return _Run(module, function, shapes, learnt).reading(fuse)
         except Again:
             continue
-    raise Refused("py-statement", "the function is too long to be followed", function)
+    message = f"the types and sizes in this function are not all known after reading it {_MOST_RUNS} times"
+    raise Refused("py-statement", message, function, "split it into smaller functions")
 
 
 class _Run:
@@ -226,7 +227,7 @@ def _words(module: Module) -> set[str]:
     for function in module.functions.values():
         counters = {n.id for f in ast.walk(function) if isinstance(f, ast.For) for n in ast.walk(f.target)
                     if isinstance(n, ast.Name)}  # fmt: skip
-        found |= {a.arg for a in function.args.args}
+        found |= {a.arg for a in arguments_of(function)}
         for node in ast.walk(function):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id not in counters:
                 found.add(node.id)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
-from roofdsl.frontends.python.context import BUILT_IN, Module
+from roofdsl.frontends.python.context import BUILT_IN, Module, arguments_of
 from roofdsl.frontends.python.kernel import kernel
 from roofdsl.frontends.python.parsing import parse_module
 from roofdsl.frontends.python.places import span_of
-from roofdsl.frontends.python.signature import Given, arguments_of, shape_option
+from roofdsl.frontends.python.signature import Given, shape_option
 from roofdsl.frontends.python.user_functions import Reading
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
@@ -101,8 +101,6 @@ def module_of(source: Source) -> Module:
         if span.end_line != line:
             span = Span(line, column, line, column + 1)
         raise InputError(source, [Diagnostic("py-syntax", error.msg, span)]) from None
-    except (RecursionError, MemoryError):
-        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, Span(1, 1, 1, 2))]) from None
     except ValueError as error:
         raise InputError(source, [Diagnostic("py-syntax", str(error), Span(1, 1, 1, 2))]) from None
     functions: dict[str, ast.FunctionDef] = {}
@@ -178,8 +176,8 @@ def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> li
         called = {n.id for n in inside if isinstance(n.ctx, ast.Load)}
         own = [f for f in functions.values() if f.name not in _NO_KERNELS]
         marked = [f for f in own if any(_decorator(d) in _DECORATORS for d in f.decorator_list)]
-        stated = [f for f in own if any(isinstance(a.annotation, ast.Subscript) for a in f.args.args)]
-        named = [f for f in own if set(shapes) & {a.arg for a in f.args.args}]
+        stated = [f for f in own if any(isinstance(a.annotation, ast.Subscript) for a in arguments_of(f))]
+        named = [f for f in own if set(shapes) & {a.arg for a in arguments_of(f)}]
         some = marked or named or stated or own
         chosen = [f for f in some if f.name not in called] or some
     if not chosen:

@@ -31,8 +31,3 @@ def _twice(context: Context, e: tree.Expr, span: Span) -> tree.Expr:
     name = context.inner_name("c")
     context.emit(tree.Let(tree.Name(name, span), e, span))
     return tree.Ref(name, span)
-
-
-def is_number(e: tree.Expr) -> bool:
-    """Whether an expression is a plain number."""
-    return isinstance(e, tree.Number) or (isinstance(e, tree.Unary) and is_number(e.operand))

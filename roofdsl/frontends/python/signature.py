@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 
 from roofdsl.frontends.poly import Poly, quotient
-from roofdsl.frontends.python.context import Context
+from roofdsl.frontends.python.context import Context, arguments_of
 from roofdsl.frontends.python.parsing import parse_expression
 from roofdsl.frontends.python.types import NUMPY
 from roofdsl.frontends.python.values import Buffer, Value, Whole
@@ -86,11 +86,6 @@ def _size(node: ast.expr) -> Poly:
             return quotient("//", _size(left), by)
         case _:
             raise ValueError
-
-
-def arguments_of(function: ast.FunctionDef) -> list[ast.arg]:
-    """The arguments of a function in their order."""
-    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
 
 
 class Signature:

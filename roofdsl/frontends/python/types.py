@@ -58,9 +58,3 @@ def with_weak(strong: str, weak: str) -> str:
     if kind(weak) == "complex" and kind(strong) == "float":
         return _COMPLEX_OF[strong]
     return weak
-
-
-def is_lossless(value: str, target: str) -> bool:
-    """Whether numpy stores a value of that type in the other without changing its kind to a narrower one."""
-    order = {"bool": 0, "int": 1, "float": 2, "complex": 3}
-    return order[kind(value)] <= order[kind(target)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,8 @@ def run_user(
             value = arrays[argument.array].reshape(-1)[0]
             given[argument.name] = value.item() if argument.kind == "number" else value
     try:
-        result = function(**given)
+        first = [p.name for p in signature(function).parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        result = function(*(given[n] for n in first), **{n: v for n, v in given.items() if n not in first})
     except Exception as error:
         raise CommandError(f"the function fails: {type(error).__name__}: {error}") from None
     found = {a.array: given[a.name] for a in arguments if a.kind == "array" and a.array in arrays}

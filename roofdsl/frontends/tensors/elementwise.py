@@ -61,7 +61,7 @@ def _elu(x: str, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> 
 
 
 OPERATORS: Mapping[str, Make] = {
-    "add": _scaled("+"), "sub": _scaled("-"), "rsub": lambda a, b, alpha=1: f"{b} - {a}",
+    "add": _scaled("+"), "sub": _scaled("-"), "rsub": lambda a, b, alpha=1: _scaled("-")(b, a, alpha),
     "mul": lambda a, b: f"{a} * {b}", "div": lambda a, b: f"{a} / {b}",
     "neg": lambda a: f"-{a}", "abs": lambda a: f"abs({a})", "copy": lambda a: a, "cast": lambda a: a,
     "reciprocal": lambda a: f"rcp({a})", "square": lambda a: f"{a} * {a}", "pow": _power,

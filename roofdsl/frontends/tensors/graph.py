@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from math import prod
 from typing import Any
 
-from roofdsl.lang.record import Record
+from roofdsl.frontends.tensors.types import REAL
+from roofdsl.lang.record import Record, replace
 from roofdsl.lang.types import TYPES
 
 
@@ -14,7 +15,8 @@ class Tensor(Record):
     """A value of the graph. `id`: its producer's; a view has the id of its base.
 
     shape: as operators see it; stored: with 1 in dimensions along which one element is read repeatedly (`expand`).
-    whole: it is everything that was produced, in the order of production.
+    whole: it is everything that was produced, in the order of production. part: of a view that leaves elements out,
+    which ones it has; views of different parts count as different data, even where they overlap.
     """
 
     id: int
@@ -22,6 +24,7 @@ class Tensor(Record):
     type: str
     stored: tuple[int, ...]
     whole: bool = True
+    part: str = ""
 
     @property
     def size(self) -> int:
@@ -30,8 +33,17 @@ class Tensor(Record):
 
     def viewed(self, shape: tuple[int, ...], *, in_order: bool) -> Tensor:
         """Another shape of the same data. in_order: elements keep their order, and none is left out."""
-        same = shape == self.shape
-        return Tensor(self.id, shape, self.type, self.stored if same else _stored(self, shape), self.whole and in_order)
+        stored = self.stored if shape == self.shape else _stored(self, shape)
+        return replace(self, shape=shape, stored=stored, whole=self.whole and in_order)
+
+    def parted(self, shape: tuple[int, ...], part: str) -> Tensor:
+        """A view that leaves elements out, unless it has all of them. part: which ones it has."""
+        own = self.part if shape == self.shape else f"{self.part}[{part}]"
+        return replace(self.viewed(shape, in_order=False), part=own)
+
+    def of_complex(self, part: str) -> Tensor:
+        """`real` or `imag` of each element, without copying."""
+        return replace(self, type=REAL[self.type], whole=False, part=f"{self.part}[{part}]")
 
 
 def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:

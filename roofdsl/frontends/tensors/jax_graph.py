@@ -9,6 +9,7 @@ from roofdsl.frontends.tensors.elementwise import OPERATORS
 from roofdsl.frontends.tensors.graph import UNKNOWN, Graph, Node, Tensor
 from roofdsl.frontends.tensors.program import program_name
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 
 TYPES = {
     "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "float8_e4m3fn": "f8", "int64": "i64",
@@ -115,14 +116,19 @@ class _Reader:
             return [data.viewed(shape, in_order=True)]
         if name == "transpose":
             turned = tuple(data.stored[k] for k in params["permutation"])
-            return [Tensor(data.id, shape, data.type, turned, False)]
-        if name in ("slice", "dynamic_slice", "real", "imag", "rev"):
+            return [replace(data, shape=shape, stored=turned, whole=False)]
+        if name in ("real", "imag"):
+            return [data.of_complex(name)]
+        if name == "rev":
             return [data.viewed(shape, in_order=False)]
+        if name in ("slice", "dynamic_slice"):
+            where = [params.get(k) for k in ("start_indices", "limit_indices", "strides")]
+            return [data.parted(shape, f"{where if name == 'slice' else inputs[1:]}")]
         if name == "broadcast_in_dim":
             stored = [1] * len(shape)
             for own, place in enumerate(params["broadcast_dimensions"]):
                 stored[place] = data.stored[own]
-            return [Tensor(data.id, shape, data.type, tuple(stored), False)]
+            return [replace(data, shape=shape, stored=tuple(stored), whole=False)]
         return None
 
     def _operator(
@@ -165,8 +171,8 @@ def _dot(params: Mapping[str, Any], inputs: list[Any]) -> Reading:
     other = [n for d, n in enumerate(right.shape) if d not in (*right_sum, *right_batch)]
     inner = [left.shape[d] for d in left_sum]
     m, o, k = _product(own), _product(other), _product(inner)
-    a = Tensor(left.id, (*batch, m, k), left.type, (*batch, m, k), False)
-    b = Tensor(right.id, (*batch, k, o), right.type, (*batch, k, o), False)
+    a = replace(left, shape=(*batch, m, k), stored=(*batch, m, k), whole=False)
+    b = replace(right, shape=(*batch, k, o), stored=(*batch, k, o), whole=False)
     return ("matmul", [a, b], {"bias": False})
 
 
@@ -195,8 +201,8 @@ def _convolution(params: Mapping[str, Any], inputs: list[Any]) -> Reading:
         "transposed": False,
         "result": order.out_spec,
     }
-    a = Tensor(data.id, x, data.type, x, False)
-    b = Tensor(weight.id, w, weight.type, w, False)
+    a = replace(data, shape=x, stored=x, whole=False)
+    b = replace(weight, shape=w, stored=w, whole=False)
     return ("convolution", [a, b], options)
 
 

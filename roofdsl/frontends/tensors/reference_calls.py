@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from roofdsl.frontends.tensors.elementwise import OPERATORS
@@ -69,7 +70,8 @@ def _chunks(b: Builder, x: Tensor, sizes: Sequence[int], dim: int) -> tuple[Tens
     at = dim % len(x.shape)
     if sum(sizes) != x.shape[at]:
         raise NotRead(f"{x.shape[at]} places split into {list(sizes)}")
-    return tuple(b.view(x, (*x.shape[:at], n, *x.shape[at + 1 :]), in_order=False) for n in sizes)
+    ends = accumulate(sizes)
+    return tuple(b.indexed(x, [*[slice(None)] * at, slice(e - n, e)]) for n, e in zip(sizes, ends, strict=True))
 
 
 def _chunk(b: Builder, x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
@@ -86,7 +88,7 @@ def _split(b: Builder, x: Tensor, size: Any, dim: int = 0) -> tuple[Tensor, ...]
 
 def _unbind(b: Builder, x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     at = dim % len(x.shape)
-    return tuple(b.view(x, (*x.shape[:at], *x.shape[at + 1 :]), in_order=False) for _ in range(x.shape[at]))
+    return tuple(b.indexed(x, [*[slice(None)] * at, place]) for place in range(x.shape[at]))
 
 
 def _repeated(b: Builder, x: Tensor, repeats: int, dim: int) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any
 
 from roofdsl.frontends.tensors.graph import Graph, Node, Tensor
 from roofdsl.frontends.tensors.types import is_whole, promoted
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
 MOST_OPERATORS = 4000
 COMPARISONS = frozenset(
@@ -94,6 +94,11 @@ class Builder:
         self.views += 1
         return data.viewed(tuple(shape), in_order=in_order)
 
+    def part(self, data: Tensor, shape: Sequence[int], ranges: Sequence[range]) -> Tensor:
+        """A view that leaves elements out. ranges: the places in each dimension of the data."""
+        self.views += 1
+        return data.parted(tuple(shape), ", ".join(f"{r.start}:{r.stop}:{r.step}" for r in ranges))
+
     def reshape(self, data: Tensor, wanted: Sequence[int]) -> Tensor:
         """With one -1 for what is left. Raises NotRead for another number of elements."""
         known = prod(n for n in wanted if n != -1)
@@ -111,7 +116,8 @@ class Builder:
             raise NotRead(f"the order {order} of {rank} dimensions")
         self.views += 1
         shape, stored = ([of[k] for k in order] for of in (data.shape, data.stored))
-        return Tensor(data.id, tuple(shape), data.type, tuple(stored), data.whole and order == list(range(rank)))
+        whole = data.whole and order == list(range(rank))
+        return replace(data, shape=tuple(shape), stored=tuple(stored), whole=whole)
 
     def expanded(self, data: Tensor, wanted: Sequence[int]) -> Tensor:
         """Dimensions of one element read again and again."""
@@ -121,7 +127,7 @@ class Builder:
         if any(m not in (1, n) for n, m in zip(shape, own, strict=True)):
             raise NotRead(f"{list(data.shape)} expanded to {list(wanted)}")
         self.views += 1
-        return Tensor(data.id, tuple(shape), data.type, stored, False)
+        return replace(data, shape=tuple(shape), stored=stored, whole=False)
 
     def indexed(self, data: Tensor, index: Sequence[Any]) -> Tensor:
         """Slices, places, new dimensions and `...`: a view. Raises NotRead for tensors as indices."""
@@ -130,6 +136,7 @@ class Builder:
         at = next((k for k, i in enumerate(index) if i is Ellipsis), None)
         full = [*index[:at], *rest, *index[at + 1 :]] if at is not None else [*index, *rest]
         shape: list[int] = []
+        ranges: list[range] = []
         places = iter(data.shape)
         changed = False
         for one in full:
@@ -143,14 +150,16 @@ class Builder:
                 changed = changed or extent != 1
                 if not -extent <= one < extent:
                     raise NotRead("a place that is not there")
+                ranges.append(range(one % extent, one % extent + 1))
                 continue
             if not all(n is None or isinstance(n, int) for n in (one.start, one.stop, one.step)) or one.step == 0:
                 raise NotRead("a slice of this form")
-            shape.append(len(range(*one.indices(extent))))
+            ranges.append(range(*one.indices(extent)))
+            shape.append(len(ranges[-1]))
             changed = changed or shape[-1] != extent
         if 0 in shape:
             raise NotRead("a tensor without elements")
-        return self.view(data, shape, in_order=not changed)
+        return self.part(data, shape, ranges) if changed else self.view(data, shape, in_order=True)
 
     # ---- products ----
 
@@ -174,7 +183,7 @@ class Builder:
         batch = broadcast([a.shape[:-2], right.shape[:-2]])
         whole = self.expanded(a, (*batch, *a.shape[-2:])) if a.shape[:-2] != batch else a
         same = (*[1] * (len(batch) - len(right.shape) + 2), *right.stored[:-2], *right.shape[-2:])
-        other = Tensor(right.id, same, right.type, same, right.whole)
+        other = replace(right, shape=same, stored=same)
         made = self.add("matmul", called, [whole, other], (*batch, a.shape[-2], *columns), type_name, bias=False)
         return made if wide[0] else self.view(made, (*batch, *columns), in_order=True)
 

@@ -9,15 +9,16 @@ from typing import Any
 from roofdsl.frontends.tensors import normalizations
 from roofdsl.frontends.tensors.graph import UNKNOWN, Graph, Node, Tensor
 from roofdsl.frontends.tensors.program import program_name
-from roofdsl.frontends.tensors.types import TYPES
+from roofdsl.frontends.tensors.types import REAL, TYPES
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 
 _VIEWS_IN_ORDER = ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "alias", "detach", "flatten",
                    "lift_fresh_copy", "contiguous", "unflatten")  # fmt: skip
-_VIEWS = (
-    "permute", "transpose", "t", "slice", "select", "expand", "as_strided", "split_with_sizes", "unbind", "diagonal",
-    "unfold", "movedim", "real", "imag", "view_as_real", "view_as_complex", "chunk", "split", "narrow",
-)  # fmt: skip
+_PARTS = ("slice", "select", "as_strided", "split_with_sizes", "unbind", "diagonal", "unfold", "chunk", "split",
+          "narrow")  # fmt: skip
+"""Views that leave elements out."""
+_VIEWS = (*_PARTS, "permute", "transpose", "t", "expand", "movedim", "real", "imag", "view_as_real", "view_as_complex")
 _SAME = {
     "_to_copy": "cast", "clone": "copy", "copy": "copy", "logical_and": "logical_and", "bitwise_and": "logical_and",
     "bitwise_or": "logical_or", "bitwise_not": "logical_not", "clamp_min": "clamp", "_softmax": "softmax",
@@ -161,18 +162,21 @@ class _Reader:
         if not isinstance(data, Tensor):
             return data
         if isinstance(result, list | tuple):
-            return tuple(data.viewed(tuple(map(int, v.shape)), in_order=False) for v in result)
+            return tuple(data.parted(tuple(map(int, v.shape)), f"{base} {args[1:]} {k}") for k, v in enumerate(result))
         shape = tuple(int(n) for n in result.shape)
         if base == "expand":
             own = (*[1] * (len(shape) - len(data.stored)), *data.stored)
-            return Tensor(data.id, shape, data.type, own, False)
+            return replace(data, shape=shape, stored=own, whole=False)
         if base in ("permute", "transpose", "t"):
             order = args[1] if base == "permute" else _swapped(len(shape), args[1:])
-            return Tensor(data.id, shape, data.type, tuple(data.stored[k] for k in order), False)
+            return replace(data, shape=shape, stored=tuple(data.stored[k] for k in order), whole=False)
+        if base in ("real", "imag"):
+            return data.of_complex(base) if data.type in REAL else data
+        if base in _PARTS:
+            return data.parted(shape, f"{base} {args[1:]}")
         moved = data.viewed(shape, in_order=base in _VIEWS_IN_ORDER)
-        complex_ = {"view_as_real": {"c64": "f32", "c128": "f64"}, "view_as_complex": {"f32": "c64", "f64": "c128"}}
-        type_ = complex_.get(base, {}).get(data.type, data.type)
-        return Tensor(moved.id, moved.shape, type_, moved.stored, moved.whole)
+        complex_ = {"view_as_real": REAL, "view_as_complex": {real: whole for whole, real in REAL.items()}}
+        return replace(moved, type=complex_.get(base, {}).get(data.type, data.type))
 
     def _filled(self, base: str, args: list[Any]) -> float:
         if "full" in base:

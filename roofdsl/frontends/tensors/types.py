@@ -13,6 +13,9 @@ TYPES: Mapping[str, str] = {
 
 _RANK = ("i8", "i16", "i32", "i64", "f8", "f16", "bf16", "f32", "f64", "c64", "c128")
 
+REAL: Mapping[str, str] = {"c64": "f32", "c128": "f64"}
+"""The types of the parts of complex numbers."""
+
 
 def promoted(a: str, b: str) -> str:
     """The type of an operation on tensors of two types of the language, as torch promotes them."""

@@ -1,0 +1,42 @@
+"""What is proven of integers in loops holds at every iteration, by enumeration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from roofdsl.frontends.integer_facts import Facts, Range
+from roofdsl.frontends.poly import Poly, quotient
+
+N, OUTER, INNER = (Poly.name(name) for name in "nij")
+FACTS = Facts((Range("i", (Poly.number(0),), (N - 1,)), Range("j", (OUTER,), (N + 1,))))
+"""`for i in range(n), j in range(i, n + 2)`."""
+
+
+def iterations(n: int) -> Iterator[dict[str, Poly]]:
+    for i in range(n):
+        for j in range(i, n + 2):
+            yield {"n": Poly.number(n), "i": Poly.number(i), "j": Poly.number(j)}
+
+
+def test_nothing_exceeds_its_greatest_value() -> None:
+    """With quotients and remainders of what may be negative, added and subtracted."""
+    random, bounded = Random(1), 0
+    for _ in range(600):
+        value = OUTER * random.choice((-1, 0, 1)) + INNER * random.choice((-1, 0, 1)) + random.randint(-3, 3)
+        for _ in range(random.randint(1, 2)):
+            dividend = random.choice((OUTER, INNER, OUTER - INNER)) * random.choice((-1, 1, 2)) + random.randint(-6, 6)
+            value += quotient(random.choice(("//", "//", "%")), dividend, random.randint(2, 3)) * random.choice((-1, 1))
+        greatest = FACTS.greatest(value)
+        if greatest is None:
+            continue
+        bounded += 1
+        assert greatest.names <= {"n"}
+        for n in range(1, 9):
+            top = greatest.put({"n": Poly.number(n)}).value
+            for at in iterations(n):
+                seen = value.put(at).value
+                assert seen is not None and top is not None and seen <= top, (value, greatest, at)
+        if FACTS.not_negative(value):
+            assert all((value.put(at).value or 0) >= 0 for n in range(1, 9) for at in iterations(n)), value
+    assert bounded > 300
