@@ -103,7 +103,7 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
 
 
 def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
-    if kind == "count":
+    if kind in ("count", "number"):
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, without the unit `{unit}`", f"write `{number}`")
     units = f"the {'usual ' if kind in _MORE else ''}units are {_SHOWN[kind]}"
     if not unit:
