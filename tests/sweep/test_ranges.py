@@ -79,7 +79,7 @@ def test_a_factor_near_1_meets_the_values_of_exact_powers(low: int, high: int, f
     assert parse_ranges(f"n={low}..{high}:*{factor}")["n"] == tuple(found)
 
 
-@pytest.mark.parametrize("factor", ["1.00000000000000001", "1000000001/1000000000"])
+@pytest.mark.parametrize("factor", ["1.00000000000000001", "100000001/100000000"])
 def test_a_factor_that_hardly_grows_meets_every_value(factor: str) -> None:
     assert parse_ranges(f"n=5..9000:*{factor}")["n"] == tuple(range(5, 9000))
     for high in ("20000", "2^62"):
