@@ -24,7 +24,7 @@ from roofdsl.loops.streams import ordinary
 from roofdsl.loops.transform import apply
 from roofdsl.sets.access_sets import build
 from roofdsl.sets.cases import Cases, closed_form
-from roofdsl.sets.library import LibraryFailure, TooHard, limited
+from roofdsl.sets.library import LibraryFailure, OverBudget, TooHard, limited
 from roofdsl.sets.sizes import NotAffine
 
 T = TypeVar("T")
@@ -128,11 +128,12 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     # The bound holds for every legal order, so we may analyze one without tile loops, in which executions have fewer
     # dimensions.
     simple = untiled(plain)
+    shorter = simple is not plain
     size = sympy.Symbol("S" if all(p.name != "S" for p in kernel.parameters) else "S_fast", integer=True, positive=True)
     notes: list[str] = []
     found = _guarded("the flow of values", lambda: _flow(simple, numbers or {}), notes)
     if found is None:
-        return Bound(kernel, simple, size, _touched(plain), None, None, None, None, 0, False, tuple(notes), None)
+        return Bound(kernel, simple, size, _touched(plain), None, None, None, None, 0, shorter, tuple(notes), None)
     counted = _guarded("the count of what is read", lambda: _compulsory(found), notes)
     once = counted if counted is not None else Compulsory(sympy.Integer(0), (), sympy.Integer(0))
     partitioned = _guarded("the partition argument", lambda: partition(found, size), notes)
@@ -146,9 +147,8 @@ def bound(kernel: Kernel, numbers: Mapping[str, int] | None = None) -> Bound:
     if partitioned is not None and _covered(partitioned.leading, others, size):
         partitioned = None
     return Bound(
-        kernel, simple, size, once, partitioned, waves, narrow, swept, found.registers, simple is not plain,
-        tuple(notes), found,
-    )  # fmt: skip
+        kernel, simple, size, once, partitioned, waves, narrow, swept, found.registers, shorter, tuple(notes), found
+    )
 
 
 def _covered(leading: Any, others: list[Any], size: Any) -> bool:
@@ -168,8 +168,12 @@ def _guarded(what: str, compute: Callable[[], T], notes: list[str], operations: 
             return compute()
     except NotExact as error:
         notes.append(f"{what} has no exact form: {error}")
-    except (TooHard, LibraryFailure):
+    except OverBudget as error:
+        notes.append(error.message)
+    except TooHard:
         notes.append(f"{what} exceeds its limit of integer-set operations")
+    except LibraryFailure as error:
+        notes.append(f"{what} is left out: {error}")
     return None
 
 

@@ -25,8 +25,8 @@ FEW_EXECUTIONS = 2_000_000
 
 @dataclass(frozen=True)
 class Level:
-    """One cache at given sizes; loads in elements. schedule: those of the kernel itself; tiled: those with `tile`. Both
-    are None if they are not known, and `tile` is None if there is none.
+    """One cache at given sizes; loads in elements. schedule: those of the kernel itself; tiled: those with `tile`, the
+    sizes in a `tile` line. Both are None if they are not known, and `tile` is None if there is none.
     """
 
     name: str
@@ -135,7 +135,7 @@ def _level(bound: Bound, plan: Tiling | None, params: Mapping[str, int], named: 
             best = sides_at(plan, params, elements)
             try:
                 loads = _loads(tiled(bound, plan, *best), params, cache, width)
-                tile = best
+                tile = plan.sizes(*best)
             except CommandError:
                 loads = None
     return Level(name, cache, elements, value, argument, schedule, tile, loads)

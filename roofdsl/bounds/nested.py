@@ -130,10 +130,12 @@ def lines(bound: Bound, plan: Tiling, blocks: Sequence[Block]) -> tuple[Order | 
     kernel = bound.plain
     taken = {p.name for p in kernel.parameters} | {a.name for a in kernel.arrays} | set(plan.order)
     names = {v: v for v in plan.order}
+    strides = dict(zip((plan.rows, plan.columns, plan.order[-3]), plan.strides, strict=True))
     found: list[Order | Tile] = [Order(plan.order, kernel.span)]
 
     def tile(sizes: Mapping[str, int]) -> None:
-        found.append(Tile(tuple(names[v] for v in sizes), tuple(map(Const, sizes.values())), kernel.span))
+        written = tuple(Const(strides[v] * size) for v, size in sizes.items())
+        found.append(Tile(tuple(names[v] for v in sizes), written, kernel.span))
         for v in sizes:
             names[v] = tile_name(names[v], taken)
             taken.add(names[v])

@@ -42,8 +42,9 @@ class Tiling:
     """How to tile: the `order` of all loops first, then the two tiled ones (rows, columns). shape: the side of a square
     tile (sympy).
 
-    loads: of the tiled kernel under LRU, if tiles divide the extents. extents: of rows, columns and the loop whose
-    steps stream past; None if they are not a parameter or a number.
+    loads: of the tiled kernel under LRU, if tiles divide the extents. extents: iterations of rows, columns and the loop
+    whose steps stream past; None if its stop is not a parameter or a number. strides: the steps of these loops, by
+    which a `tile` line has the sides multiplied.
     """
 
     order: tuple[str, ...]
@@ -52,6 +53,11 @@ class Tiling:
     shape: Any
     loads: Any
     extents: tuple[Any, ...]
+    strides: tuple[int, ...] = (1, 1, 1)
+
+    def sizes(self, b_i: int, b_j: int) -> tuple[int, int]:
+        """What a `tile` line says for a tile of that many iterations."""
+        return self.strides[0] * b_i, self.strides[1] * b_j
 
 
 NO_PRODUCT = "closed-form tiles are known only for a product of two operands in three loops"
@@ -87,8 +93,13 @@ def tiling(bound: Bound) -> Tiling:
     executions = flow.statements[0].domain
     total = expression(count(flow, executions))
     held_size = expression(count(flow, _shadow(executions, [loop.var for loop in loops].index(stream))))
-    extents = tuple(_extent(loop) for v in (rows, columns, stream) for loop in loops if loop.var == v)
-    return Tiling((*outer, stream, rows, columns), rows, columns, shape, 2 * total / shape + held_size, extents)
+    over = [loop for v in (rows, columns, stream) for loop in loops if loop.var == v]
+    strides = tuple(loop.step.value for loop in over if isinstance(loop.step, Const))
+    if len(strides) < 3:
+        raise NoTiling("the step of one of its loops is not a number")
+    loads = 2 * total / shape + held_size
+    order = (*outer, stream, rows, columns)
+    return Tiling(order, rows, columns, shape, loads, tuple(map(_extent, over, strides)), strides)
 
 
 def perfect_nest(kernel: Kernel) -> list[For]:
@@ -115,14 +126,15 @@ def _shadow(executions: Any, dimension: int) -> Any:
     return executions.reset_tuple_id().project_out(isl.dim_type.set, dimension, 1)
 
 
-def _extent(loop: For) -> Any:
-    """The loop's extent if it starts at 0 and stops at a parameter or number; else None."""
+def _extent(loop: For, step: int) -> Any:
+    """The loop's iterations if it starts at 0 and stops at a parameter or number; else None."""
     if loop.start != Const(0):
         return None
     text = str(loop.stop)
-    if text.isdigit():
-        return sympy.Integer(int(text))
-    return parameter(text) if text.isidentifier() else None
+    if not (text.isdigit() or text.isidentifier()):
+        return None
+    stop = sympy.Integer(int(text)) if text.isdigit() else parameter(text)
+    return sympy.ceiling(stop / step)
 
 
 def sides(elements: int, rows: int | None = None, columns: int | None = None) -> tuple[int, int]:
@@ -150,7 +162,7 @@ def sides(elements: int, rows: int | None = None, columns: int | None = None) ->
 def lines(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> tuple[Order | Tile, ...]:
     """The `order` and `tile` lines of one level of tiles."""
     span = bound.plain.span
-    return Order(plan.order, span), Tile((plan.rows, plan.columns), (Const(b_i), Const(b_j)), span)
+    return Order(plan.order, span), Tile((plan.rows, plan.columns), tuple(map(Const, plan.sizes(b_i, b_j))), span)
 
 
 def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:

@@ -5,8 +5,10 @@ What needs integer sets (subscripts within bounds, legality of `tile`, `order` a
 
 from __future__ import annotations
 
+import os
 import posixpath
 from collections.abc import Callable
+from errno import ENOENT
 
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import CONVENTIONS, check_kernel, check_word
@@ -24,7 +26,7 @@ MAX_USE_DEPTH = 16
 
 def no_files(path: str) -> str:
     """A loader for text without a file: it finds no other files."""
-    raise FileNotFoundError(path)
+    raise FileNotFoundError(ENOENT, os.strerror(ENOENT), path)
 
 
 def check(source: Source, loader: Loader = no_files) -> CheckedFile:
@@ -109,7 +111,7 @@ class _File:
                 self.report.error("use-missing", error.message, use.path.span)
                 return None
             except (OSError, ValueError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it is not a string"
+                reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
                 self.report.error("use-missing", f"`{path}` cannot be read: {reason}", use.path.span)
                 return None
         result = self.known[path]

@@ -130,7 +130,7 @@ def _data_fact(fact: tree.DataFact, scope: Scope, integers: Integers) -> None:
     elif fact.word == "alpha":
         (share,) = fact.values
         if isinstance(share, tree.Number) and share.value <= 0:
-            help = "alpha is the bytes that an access moves on average, by those of an element"
+            help = "alpha is the bytes that an access moves on average, divided by those of an element"
             report.error("index-fact", f"alpha is positive, but this one is {share.text}", share.span, help)
     else:
         _integer_fact(fact, symbol, integers)

@@ -22,7 +22,7 @@ CODES: dict[str, str] = {
     "syntax-block": "A line that opens a block with nothing indented under it.",
     "syntax-indent": "An indented line that no block allows.",
     "syntax-more": "More syntax errors than are shown.",
-    "more": "More errors than are shown.",
+    "more": "More errors or warnings than are shown.",
     # numbers and units
     "number-range": "A number that is too large (integers: 2**63 - 1; floats: f64).",
     "number-integer": "A number with a fraction where an integer is needed.",

@@ -16,6 +16,8 @@ class Report:
 
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
+        self.full: set[str] = set()
+        """The severities of which there are more findings than are kept."""
 
     def error(self, code: str, message: str, span: Span, help: str = "") -> None:
         """Adds an error; `code` is one of `codes.CODES`."""
@@ -26,11 +28,14 @@ class Report:
         self._add(Diagnostic(_known(code), message, span, help, "warning"))
 
     def _add(self, diagnostic: Diagnostic) -> None:
-        if len(self.diagnostics) == MAX_DIAGNOSTICS:
-            message = f"more than {MAX_DIAGNOSTICS} errors; the others are not shown"
-            self.diagnostics.append(Diagnostic("more", message, diagnostic.span))
-        elif len(self.diagnostics) < MAX_DIAGNOSTICS and diagnostic not in self.diagnostics[-8:]:
-            self.diagnostics.append(diagnostic)
+        severity = diagnostic.severity
+        if severity in self.full or diagnostic in self.diagnostics[-8:]:
+            return
+        if sum(d.severity == severity for d in self.diagnostics) >= MAX_DIAGNOSTICS:
+            self.full.add(severity)
+            message = f"more than {MAX_DIAGNOSTICS} {severity}s; the others are not shown"
+            diagnostic = Diagnostic("more", message, diagnostic.span, severity=severity)
+        self.diagnostics.append(diagnostic)
 
     @property
     def errors(self) -> list[Diagnostic]:

@@ -103,7 +103,7 @@ def convert(number: str, unit: str, kind: Kind) -> Fraction:
 
 
 def _unit_error(number: str, unit: str, kind: Kind) -> UnitError:
-    if kind == "count":
+    if kind in ("count", "number"):
         return UnitError("unit-kind", f"{WORDS[kind]} is expected, without the unit `{unit}`", f"write `{number}`")
     several = "units are" if " " in _SHOWN[kind] else "unit is"
     units = f"the {'usual ' if kind in _MORE else ''}{several} {_SHOWN[kind]}"

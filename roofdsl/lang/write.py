@@ -17,7 +17,7 @@ NAME = "<changed>"
 def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:
     """The kernel (or `changed` instead of it) as a file of its own, with what its file states for all kernels."""
     own = changed or given.tree
-    lines = [f"cost {cls} {value:g}" for cls, value in given.costs]
+    lines = [f"cost {cls} {str(value).removesuffix('.0')}" for cls, value in given.costs]
     lines.append(f"kernel {own.name.text}({parameters(own.parameters)}):")
     if given.traffic is not None and not any(isinstance(item, tree.Traffic) for item in own.body):
         lines.append(f"{INDENT}traffic {given.traffic}")

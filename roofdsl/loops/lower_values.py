@@ -109,7 +109,7 @@ def _integer(value: IntExpr, span: Span) -> Expr:
 
 
 def type_of(value: Expr) -> ElementType | None:
-    """The type of a value by rule 6 (not 7); None if it consists of numbers, parameters and loop variables alone."""
+    """The type of a value by rules 6 and 7; None if it consists of numbers, parameters and loop variables alone."""
     match value:
         case Element(array) | ScalarRef(array):
             return array.type
@@ -120,14 +120,43 @@ def type_of(value: Expr) -> ElementType | None:
         case Binary("**", left, _):
             return type_of(left)
         case Binary(_, left, right):
-            return widest_of((type_of(left), type_of(right)))
+            return _joined((left, right))
         case Call(function, args):
-            result = widest_of(type_of(a) for a in args)
-            return result.component if result and FUNCTIONS[function].gives == "component" else result
+            result, gives = _joined(args), FUNCTIONS[function].gives
+            if result and gives == "component":
+                return result.component
+            return TYPES["f64"] if result and result.kind == "int" and gives == "fraction" else result
         case Select(_, if_true, if_false):
-            return widest_of((type_of(if_true), type_of(if_false)))
+            return _joined((if_true, if_false))
         case _:
             return None
+
+
+def _joined(operands: Sequence[Expr]) -> ElementType | None:
+    """The type of an operation: the widest of its operands, and f64 for integers and a number with a fraction."""
+    types = [type_of(e) for e in operands]
+    result = widest_of(types)
+    if result is None or result.kind != "int":
+        return result
+    fraction = any(t is None and _has_fraction(e) for e, t in zip(operands, types, strict=True))
+    return TYPES["f64"] if fraction else result
+
+
+def _has_fraction(value: Expr) -> bool:
+    """Whether a value of numbers, parameters and loop variables alone may have a fraction."""
+    match value:
+        case Number(number):
+            return not isinstance(number, int)
+        case Unary(_, operand):
+            return _has_fraction(operand)
+        case Binary(op, left, right):
+            return op == "/" or _has_fraction(left) or (op != "**" and _has_fraction(right))
+        case Call(function, args):
+            return FUNCTIONS[function].gives == "fraction" or any(_has_fraction(a) for a in args)
+        case Select(_, if_true, if_false):
+            return _has_fraction(if_true) or _has_fraction(if_false)
+        case _:
+            return False
 
 
 def widest_of(types: Iterable[ElementType | None]) -> ElementType | None:

@@ -160,7 +160,7 @@ class _Lowering:
 
     def _room(self) -> None:
         if len(self.found) + len(self.exchanges) == MAX_RUNS:
-            message = f"program {self.name} has more than {MAX_RUNS:,} `run` lines in total"
+            message = f"program {self.name} has more than {MAX_RUNS:,} `run` and `collective` lines in total"
             raise CommandError(message, "write `repeat N:` around the repeated lines")
 
 

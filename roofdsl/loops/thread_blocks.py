@@ -115,7 +115,7 @@ def on_one_copy(launch: Launch, line_bytes: int | None) -> Kernel:
     """What one multiprocessor does, block after block, each with arrays of its own, so that none finds another's data.
 
     Counting the traffic of this kernel through a cache starts every block cold and flushes at its end. For every block,
-    row-major arrays begin on lines of `line_bytes`.
+    the arrays begin on lines of `line_bytes`.
     """
     body = block_by_block(launch).body
     copies = {a.name: _per_block(a, launch.blocks, line_bytes) for a in launch.kernel.arrays if not a.is_scalar}
@@ -191,15 +191,14 @@ def _together(threads: Sequence[For], body: Sequence[Node]) -> tuple[Node, ...]:
 
 
 def _per_block(array: Array, blocks: Sequence[For], line_bytes: int | None) -> Array:
-    """The array with a copy for each block; those of a row-major array are whole numbers of lines."""
+    """The array with a copy for each block; every copy is a whole number of lines, flat if its dimensions are not."""
     stops = tuple(loop.stop for loop in blocks)
-    dims = [d.evaluate({}) for d in array.dims]
+    own = array.dims
+    elements = prod(d.evaluate({}) for d in own)
     per_line = max(1, (line_bytes or 0) // array.type.bytes)
-    if array.column_major:
-        return replace(array, dims=(*array.dims, *stops))
-    if prod(dims) % per_line == 0:
-        return replace(array, dims=(*stops, *array.dims))
-    return replace(array, dims=(*stops, Const(-(-prod(dims) // per_line) * per_line)))
+    if elements % per_line:
+        own = (Const(-(-elements // per_line) * per_line),)
+    return replace(array, dims=(*own, *stops) if array.column_major else (*stops, *own))
 
 
 def _retagged(part: Any, copies: Mapping[str, Array], tags: tuple[IntExpr, ...]) -> Any:
@@ -210,7 +209,8 @@ def _retagged(part: Any, copies: Mapping[str, Array], tags: tuple[IntExpr, ...])
         own = part.subscripts
         if len(copy.dims) != len(tags) + len(own):  # flat, to begin every copy on a line
             dims = [d.evaluate({}) for d in part.array.dims]
-            own = (add(*(mul(Const(prod(dims[k + 1 :])), s) for k, s in enumerate(own))),)
+            faster = [dims[:k] if copy.column_major else dims[k + 1 :] for k in range(len(dims))]
+            own = (add(*(mul(Const(prod(f)), s) for f, s in zip(faster, own, strict=True))),)
         return replace(part, array=copy, subscripts=(*own, *tags) if copy.column_major else (*tags, *own))
     if isinstance(part, Record) and not isinstance(part, Source | ElementType | IntExpr | Condition | Array):
         fields = {n: getattr(part, n) for n in part.__match_args__ if n != "span"}

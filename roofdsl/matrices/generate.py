@@ -44,7 +44,9 @@ def generated(text: str) -> Matrix | Ints:
     given = _options(kind, rest)
     n = _whole(text, given, "n")
     m = _whole(text, given, "m", n)
-    _numbers(text, max(n, m))
+    for name, value in (("n", n), ("m", m)):
+        if value > MOST:
+            raise CommandError(f"`{text}`: `{name}` is {value:,}, and the limit is {MOST:,}", f"give a smaller `{name}`")
     if kind == "banded":
         return _banded(n, m, _whole(text, given, "w", least=0), text)
     seed = _whole(text, given, "seed", 0, least=0)
@@ -62,7 +64,7 @@ def generated(text: str) -> Matrix | Ints:
 
 def _banded(n: int, m: int, w: int, text: str) -> Matrix:
     """Every column of row i from i - w to i + w."""
-    _numbers(text, n * (2 * w + 1))
+    _numbers(text, n * (2 * w + 1), "makes", "entries")
     row = np.repeat(np.arange(n, dtype=np.int64), 2 * w + 1)
     column = row + np.tile(np.arange(-w, w + 1, dtype=np.int64), n)
     inside = (column >= 0) & (column < m)
@@ -74,7 +76,7 @@ def _chooser(text: str, given: Mapping[str, str], n: int) -> Callable[[int, Call
     if not text.startswith("powerlaw"):
         return lambda number, draw: np.minimum((draw(number) * n).astype(np.int64), n - 1)
     exponent = _exponent(text, given, "1")
-    _numbers(text, n)
+    require_memory(n, text)
     chance = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
     return lambda number, draw: np.minimum(np.searchsorted(chance, draw(number) * chance[-1], side="right"), n - 1)
 
@@ -128,8 +130,8 @@ def _whole(text: str, given: Mapping[str, str], name: str, otherwise: int | None
     return int(digits)
 
 
-def _numbers(text: str, number: int) -> int:
+def _numbers(text: str, number: int, verb: str = "takes", what: str = "draws") -> int:
     if number > MOST:
-        raise CommandError(f"`{text}` takes {number:,} draws, and the limit is {MOST:,}", "generate fewer entries")
+        raise CommandError(f"`{text}` {verb} {number:,} {what}, and the limit is {MOST:,}", "generate fewer entries")
     require_memory(number, text)
     return number

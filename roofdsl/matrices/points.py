@@ -120,10 +120,10 @@ def unfolded(kernel: Sized, placed: PlacedStatement) -> Points:
         start, stop = (np.broadcast_to(at(e, values, kernel.kernel), (number,)) for e in (loop.start, loop.stop))
         step = loop.step.evaluate(kernel.values)
         trips = np.maximum(0, -(-(stop - start) // step))
-        _spread(values, turns, placed.loops[:depth], trips)
-        number = int(trips.sum())
-        if number > MOST_POINTS:
+        if trips.sum(dtype=np.float64) > MOST_POINTS:  # the sum as an integer may be beyond 2**63
             raise CommandError(f"kernel {kernel.name} runs too long at these sizes for its executions to be counted")
+        number = int(trips.sum())
+        _spread(values, turns, placed.loops[:depth], trips)
         turn = np.arange(number) - np.repeat(np.cumsum(trips) - trips, trips)
         turns[loop.var] = turn
         values[loop.var] = np.repeat(start, trips) + step * turn

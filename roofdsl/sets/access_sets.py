@@ -16,7 +16,7 @@ import islpy as isl
 
 from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.indirect import require_affine
-from roofdsl.loops.integers import Const, IntExpr, Sym, mul
+from roofdsl.loops.integers import Const, IntExpr, mul
 from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.domains import LoopDims
@@ -87,13 +87,7 @@ def _build(
     """
     numbers = dict(known_numbers)
     require_affine(kernel)
-    steps = frozenset(
-        loop.step.name
-        for placed in statements(kernel.body)
-        for loop in placed.loops
-        if isinstance(loop.step, Sym) and loop.step.name not in numbers
-    )
-    known = sizes(used_parameters(kernel), kernel.assumptions, numbers, steps)
+    known = sizes(used_parameters(kernel), kernel.assumptions, numbers)
     return _Builder(kernel, known, line_bytes, least).access_sets()
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.by_text import ByText
-from roofdsl.sets.library import MAX_OPERATIONS, TooHard, counted_as_it_is, most_floors, unlimited
+from roofdsl.sets.library import TooHard, counted_as_it_is, most_floors, unlimited
 
 MOST_TOGETHER = 2
 """The maximum number of dimensions of a group that is counted without a limit: that takes hardly any time."""
@@ -50,7 +50,7 @@ def _counted(counted: Any, share: float) -> Any:
     is_map = isinstance(counted, isl.Map)
     floors = max((p.dim(_DIV) for p in parts), default=0)
     if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
-        raise TooHard("a set of accesses", MAX_OPERATIONS)
+        raise TooHard("a set of accesses")
     if floors or not is_map:  # symbolic counts have fewer cases if they are not cut
         return counted_as_it_is(counted, share)
     simple, others = list[Any](), list[Any]()
@@ -68,7 +68,7 @@ def _counted(counted: Any, share: float) -> Any:
 def require_few_floors(relation: Any) -> None:
     """Raises TooHard for an isl.Map with too many floors in a basic map; a set made from it would have them, too."""
     if max((p.dim(_DIV) for p in _basics(relation)), default=0) > MAX_FLOORS:
-        raise TooHard("a set of accesses", MAX_OPERATIONS)
+        raise TooHard("a set of accesses")
 
 
 def added(counts: Sequence[Any]) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.access_sets import AccessSets, Reference
+from roofdsl.sets.access_sets import AccessSets
 from roofdsl.sets.library import first_images
 from roofdsl.sets.misses import Part, Residencies
 from roofdsl.sets.previous import NotCertified
@@ -46,8 +46,3 @@ def first_access(touch: Any) -> Any:
         ):
             return first
     raise NotCertified("the first access to a line")
-
-
-def footprint(access_sets: AccessSets) -> list[tuple[Reference, Any]]:
-    """(a reference, isl.Set of the touched elements or lines) for every touched array."""
-    return [(refs[0], touches(refs).range().coalesce()) for refs in by_array(access_sets).values()]

@@ -25,12 +25,14 @@ budget, a limit of this many or more stands for as many as the budget has time f
 
 
 class TooHard(CommandError):
-    """The integer-set library gave up at its limit of operations, or a set looked too hard to try."""
+    """The integer-set library gave up at its limit of `operations`, or (None) a set has too many parts to try it."""
 
-    def __init__(self, what: str, operations: int) -> None:
+    def __init__(self, what: str, operations: int | None = None) -> None:
+        beyond = "has too many parts to be counted"
+        if operations is not None:
+            beyond = f"needs more than {operations:,} integer-set operations"
         super().__init__(
-            f"{what} needs more than {operations:,} integer-set operations",
-            "give numbers for the parameters with --set, or split the kernel into smaller ones",
+            f"{what} {beyond}", "give numbers for the parameters with --set, or split the kernel into smaller ones"
         )
 
 

@@ -252,10 +252,8 @@ def quotient(name: str, tile: str) -> str:
     return f"N_{len(name)}_{name}_{tile}"  # the length distinguishes (n_a, b) from (n, a_b)
 
 
-def sizes(
-    parameters: Iterable[str], assumptions: Iterable[Condition], numbers: Mapping[str, int], tile_steps: frozenset[str]
-) -> Sizes:
-    """The sizes of a kernel with `numbers` given; `tile_steps` are the parameters used as steps."""
+def sizes(parameters: Iterable[str], assumptions: Iterable[Condition], numbers: Mapping[str, int]) -> Sizes:
+    """The sizes of a kernel with `numbers` given."""
     symbols = tuple(p for p in parameters if p not in numbers)
     divided: dict[str, int] = {}
     tiled: set[tuple[str, str]] = set()

@@ -283,7 +283,8 @@ def _sets(levels: Sequence[CacheLevel], block: int, blocks: int, memory_bytes: i
         rows.append((sets, ways, ring, slots, links))
         slots, buckets = slots + sets * ways, buckets + own_buckets
         links += sets * ways if ring else 0
-    needed = slots * 9 + links * 20 + buckets * 4
+    # words of 8 bytes (and of 4 more in `run_plain`) and bits of 1, five links of 8, buckets of 8
+    needed = slots * 13 + links * 40 + buckets * 8
     if needed > memory_bytes:
         raise CommandError(
             f"simulating caches of {slots:,} lines takes {needed:,} B of memory",
@@ -328,14 +329,16 @@ def _flush(
     tallies: NDArray[np.int64],
     arrays: Sequence[tuple[int, int]],
 ) -> None:
-    """Counts dirty data as stored across every boundary below it; `arrays` are the blocks of arrays that are kept."""
+    """Counts dirty data as stored across every boundary below it; `arrays` are the blocks of arrays that are kept, in
+    any order.
+    """
     import numpy as np
 
     from roofdsl.simulate import replacement
     from roofdsl.simulate.general_hierarchy import STORES
 
     table, words = sets[0], sets[1]
-    kept = np.array(arrays, dtype=np.int64).reshape(-1, 2)
+    kept = np.array(sorted(arrays), dtype=np.int64).reshape(-1, 2)
     waiting = np.zeros(0, dtype=np.int64)  # dirty blocks of the levels so far
     ends = [int(x) for x in table[1:, replacement.FIRST_SLOT]] + [len(words)]
     for k, level in enumerate(levels):

@@ -1,9 +1,9 @@
 """Several fully associative LRU caches at once: one pass over the accesses of a kernel, which data may choose.
 
 All caches see all accesses, so a larger one holds what a smaller one holds (Mattson, Gecsei, Slutz, Traiger,
-"Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970). One list of lines serves all of them:
-a cache holds the newest lines, down to its `oldest`. An access costs one move in the list, and one step of `oldest` for
-each cache that misses. Imports numba.
+"Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970). One list of lines serves up to
+MOST_CACHES of them: a cache holds the newest lines, down to its `oldest`. An access costs one move in the list, and one
+step of `oldest` for each cache that misses. Imports numba.
 
 Data may choose lines at random. A line that comes in next to one that came in shortly before continues a stream, which
 hardware fetches ahead. Others are fetched only when they are requested, and are counted separately (`apart`).
@@ -32,7 +32,7 @@ streams).
 """
 
 MOST_CACHES = 8
-"""A line's marks are bytes with a bit for each cache."""
+"""The maximum number of caches with one list: a line's marks are bytes with a bit for each of them."""
 
 CHUNK = 1 << 16
 """Accesses passed from the walk to the caches at a time: they fit in the second cache of the simulating computer."""
@@ -145,7 +145,9 @@ run_caches = compiled(_run_caches)
 
 
 class _List:
-    """Caches of `capacities` lines, in rising order, over so many lines of 2**shift units of addresses."""
+    """At most MOST_CACHES caches of `capacities` lines, in rising order, over so many lines of 2**shift units of
+    addresses.
+    """
 
     def __init__(self, capacities: Sequence[int], lines: int, shift: int, owner: Table, chosen: Table) -> None:
         count = len(capacities)
@@ -190,12 +192,14 @@ def several_caches(  # noqa: PLR0917
     unit = gcd(*(a.array.type.bytes for a in layouts))
     line_bytes = layouts[0].line_bytes
     room = max(CHUNK, 4 * max((count for _, count in program.groups), default=0))
-    _check_memory(program, name, line_bytes // unit, memory_bytes)
+    together = [capacities[k : k + MOST_CACHES] for k in range(0, len(capacities), MOST_CACHES)]
+    _check_memory(program, name, len(together) * BYTES_PER_LINE + line_bytes // unit, memory_bytes)
     begins = np.array([a.first * line_bytes // unit for a in layouts], dtype=np.int64)
     sizes = np.array([a.array.type.bytes // unit for a in layouts], dtype=np.int64)
     owner = np.repeat(np.arange(len(layouts), dtype=np.uint16), [a.count for a in layouts])
     chosen = np.repeat([a.array.name in names for a in layouts], [a.count for a in layouts])
-    lines = _List(capacities, program.lines, (line_bytes // unit).bit_length() - 1, owner, chosen)
+    width = (line_bytes // unit).bit_length() - 1
+    lists = [_List(some, program.lines, width, owner, chosen) for some in together]
     shift = (page_bytes // unit).bit_length() - 1
     some = program.lines * line_bytes // page_bytes + 1
     held = _List([pages] if pages else [], some, shift, np.zeros(some, dtype=np.uint16), False)
@@ -205,22 +209,27 @@ def several_caches(  # noqa: PLR0917
     group_of, offsets = short_loops(program)
     total = 0
     for run in range(1 + warm):
-        lines.apart[:], held.tallies[:] = 0, 0
+        held.tallies[:] = 0
+        for lines in lists:
+            lines.apart[:] = 0
         total = 0
         tables, cursor = tables_of(program, [0] * len(layouts), [1] * len(layouts)), cursor_of(program)
         while cursor[7][STATUS] == RUNNING:
             with first_call(write_addresses):
                 made = write_addresses(tables, cursor, trace, begins, sizes, group_of, offsets)
             total += made
-            lines.run(trace, made)
+            for lines in lists:
+                lines.run(trace, made)
             if pages:
                 held.run(trace, made)
             if run == 0:
                 with first_call(mark_touched):
                     mark_touched(trace, made, touched)
         check_inside(cursor, program, name)
-        _count(counts[run], lines, program)
-    apart = [(int(b), int(s) + (0 if warm else lines.left_apart(c))) for c, (b, s) in enumerate(lines.apart)]
+        for k, lines in enumerate(lists):
+            _count(counts[run, k * MOST_CACHES :][:MOST_CACHES], lines, program)
+    each_apart = ((lines, c, b, s) for lines in lists for c, (b, s) in enumerate(lines.apart.tolist()))
+    apart = [(b, s + (0 if warm else lines.left_apart(c))) for lines, c, b, s in each_apart]
     ends = [a.first * line_bytes // unit + a.elements * size for a, size in zip(layouts, sizes.tolist(), strict=True)]
     each = (int(np.count_nonzero(touched[b:e])) for b, e in zip(begins, ends, strict=True))
     return Passed(total, counts, tuple(apart), int(held.tallies[:, 0, BEGUN].sum()), tuple(each))
@@ -238,7 +247,7 @@ def _count(counts: Ints, lines: _List, program: Program) -> None:
 
 def _check_memory(program: Program, name: str, per_line: int, memory_bytes: int) -> None:
     data = 0 if program.data is None else sum(8 * len(values) for values in program.data)
-    needed = program.lines * (BYTES_PER_LINE + per_line) + data
+    needed = program.lines * per_line + data
     if needed > memory_bytes or program.lines >= 2**31 - 1:
         sizes = f"{needed / 2**30:.3g} GiB of memory, and {max(0, memory_bytes) / 2**30:.3g} GiB are available"
         raise CommandError(

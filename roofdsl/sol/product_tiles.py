@@ -232,5 +232,6 @@ def _wave_lines(bound: Bound, plan: Tiling, block: int, warp: int) -> tuple[str,
 
     taken = {q.name for q in bound.kernel.parameters} | {a.name for a in bound.kernel.arrays} | set(plan.order)
     first = [tile_name(name, taken) for name in (plan.rows, plan.columns)]
-    around = [] if warp == block else [f"tile {first[0]}, {first[1]} by {block}"]
-    return (f"tile {plan.rows}, {plan.columns} by {warp}", *around)
+    inner, outer = (", ".join(map(str, dict.fromkeys(plan.sizes(side, side)))) for side in (warp, block))
+    around = [] if warp == block else [f"tile {first[0]}, {first[1]} by {outer}"]
+    return (f"tile {plan.rows}, {plan.columns} by {inner}", *around)

@@ -1,7 +1,7 @@
 """The journal of a sweep: one line for every point that was counted, so that an interrupted sweep can continue.
 
 Lines are only appended. Each is a checksum and then JSON. A damaged line is ignored and its point is computed again;
-the last line may be damaged if the machine went down while it was written.
+the last lines may be damaged or missing if the machine went down before they were on the disk.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Journal:
                 self.rows[str(found.get("point"))] = found["row"]
 
     def append(self, meaning: str, row: dict[str, Any]) -> None:
-        """Add one point, and hand it to the operating system at once. Raises CommandError if the file cannot be
-        written.
+        """Add one point, and hand it to the operating system at once, which writes it to the disk later. Raises
+        CommandError if the file cannot be written.
         """
         try:
             if self._file is None:

@@ -25,6 +25,14 @@ LARGEST = 2**62
 FEW_VALUES = 10_000
 """The maximum number of values that are listed as Python integers."""
 
+PRECISION = 256
+"""The bits after the binary point in the bounds on a power: so close that they seldom contain an integer."""
+
+MOST_OF_FACTOR = 20
+"""The maximum number of characters of a factor."""
+
+_TOO_MANY = f"a geometric range has more than {FEW_VALUES:,} values"
+
 
 def parse_ranges(text: str) -> dict[str, Sequence[int]]:
     """The values of each name, in the order written, each once. A single range with a constant step stays a range:
@@ -128,23 +136,36 @@ def _factor(text: str, whole: str) -> Fraction:
         factor = Fraction(text.strip())
     except (ValueError, ZeroDivisionError):
         raise CommandError(f"`*{text}` in `{whole}` is not a factor", "write `:*2`, or `:*1.5`") from None
-    if factor <= 1 or len(text) > 20:
+    if len(text) > MOST_OF_FACTOR:
+        message = f"the factor of `{whole}` has more than {MOST_OF_FACTOR} characters"
+        raise CommandError(message, "write a shorter one, such as `:*1.05` or `:*21/20`")
+    if factor <= 1:
         raise CommandError(f"the factor of `{whole}` is {text.strip()[:20]}, but a factor must be greater than 1")
     return factor
 
 
 def _geometric(low: int, high: int, factor: Fraction) -> list[int]:
-    """low * factor**k, rounded down, each integer once."""
+    """low * factor**k, rounded down, each integer once; exact, although only bounds on each power are kept."""
+    top, bottom = factor.numerator, factor.denominator
+    every = bottom // (top - bottom)  # values up to here grow by steps of at most 1, which meet every integer
+    if min(high, every + 1) - low > FEW_VALUES:
+        raise CommandError(_TOO_MANY, "use a larger factor")
+    if low < high <= every:  # no power is `high` itself: that needs a step of 1 at least
+        return list(range(low, high))
     found: list[int] = []
-    value = Fraction(low)
-    while value <= high:
-        whole = int(value)
+    below = above = low << PRECISION
+    k = 0
+    while True:
+        whole = below >> PRECISION
+        if above >> PRECISION > whole:
+            whole = low * top**k // bottom**k
+        if whole > high or (whole == high and low * top**k > high * bottom**k):
+            return found
         if not found or found[-1] != whole:
             found.append(whole)
-        value *= factor
-        if len(found) > 10_000 or value.denominator > 10**300:
-            raise CommandError("a geometric range has more than 10,000 values", "use a larger factor")
-    return found
+        if len(found) > FEW_VALUES:
+            raise CommandError(_TOO_MANY, "use a larger factor")
+        below, above, k = below * top // bottom, -(-above * top // bottom), k + 1
 
 
 def points_of(ranges: Mapping[str, Sequence[int]]) -> int:

@@ -85,7 +85,7 @@ def row_of(prediction: Prediction, *, moves_only: bool, launches: bool = False) 
 
 class _InVain:
     """Processor time in seconds that a sweep has spent without a complete row: on the search for closed forms, and on
-    points for which something was left out. All processes that work for the sweep count.
+    points that failed or for which something was left out. All processes that work for the sweep count.
     """
 
     def __init__(self, seconds: Any, workers: int) -> None:
@@ -114,18 +114,22 @@ def solve(task: Task) -> Outcome:
     """The outcome of one task; no error is raised.
 
     A point may take the rest of the command's budget, or its share of it if several processes count. Only the time of
-    points for which something was left out counts: a sweep may last as long as it succeeds, and soon ends if it cannot.
+    points that fail, or for which something was left out, counts: a sweep may last as long as it succeeds, and soon
+    ends if it cannot.
     """
     own = budget.current()
     if own is None:
         return _solved(task)
     known, own.left_out = own.left_out, {}
     begun = own.spent()
+    complete = False
     try:
         with budget.anew(_in_vain.allowed(own.seconds)):
-            return _solved(task)
+            found = _solved(task)
+        complete = found.row is not None and not own.left_out
+        return found
     finally:
-        if own.left_out:
+        if not complete:
             _in_vain.seconds.value += own.spent() - begun
         own.left_out = {**known, **own.left_out}
 

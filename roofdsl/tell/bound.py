@@ -107,7 +107,9 @@ def _tile(r: BoundReport) -> Iterator[str]:
     if plan is None:
         yield f"No tile is recommended: {r.why_no_tile}."
         return
-    yield f"Tile: `order {', '.join(plan.order)}`, `tile {plan.rows}, {plan.columns} by b`, b = {plan.shape}:"
+    sides = dict.fromkeys("b" if stride == 1 else f"{stride}*b" for stride in plan.strides[:2])
+    by = f"`tile {plan.rows}, {plan.columns} by {', '.join(sides)}`"
+    yield f"Tile: `order {', '.join(plan.order)}`, {by}, b = {plan.shape}:"
     loads = short(plan.loads.subs(plan.shape, sympy.Symbol("b")))
     yield f"  loads {loads}, which is the bound up to lower-order terms."
     if r.intensity is None or r.element_bytes is None:
@@ -156,8 +158,8 @@ def document(r: BoundReport) -> Json:
     if r.plan is not None:
         shape = first.tile if first is not None and first.tile is not None else (None, None)
         tile = {
-            v: {"expr": str(r.plan.shape), "value": n}
-            for v, n in zip((r.plan.rows, r.plan.columns), shape, strict=True)
+            v: {"expr": str(stride * r.plan.shape), "value": n}
+            for v, n, stride in zip((r.plan.rows, r.plan.columns), shape, r.plan.strides[:2], strict=True)
         }
     return {
         "schema": SCHEMA,

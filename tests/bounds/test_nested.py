@@ -18,7 +18,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.bound import blocks as told_of
-from tests.bounds.test_tiles import GEMM, gemm
+from tests.bounds.test_tiles import GEMM, STRIDED, gemm
 from tests.oracle.enumerate import run
 from tests.oracle.loading import kernel_of
 
@@ -52,6 +52,18 @@ def test_loads(gemm: tuple[Bound, Tiling], params: dict[str, int], elements: tup
     for inner, outer in pairwise(blocks):
         assert outer.rows % inner.rows == outer.columns % inner.columns == 0
         assert inner.steps and (outer.steps is None or outer.steps % inner.steps == 0)
+
+
+def test_loads_of_loops_with_steps() -> None:
+    found = bound(kernel_of(STRIDED))
+    plan, params, elements = tiling(found), {"m": 61, "n": 30, "p": 90}, (20, 200)
+    blocks = nested(plan, params, elements)
+    curve = miss_curve(apply(nested_kernel(found, plan, blocks)), params, None)
+    rows, columns, steps = 31, 30, 30
+    assert extents_at(plan, params) == (rows, columns, steps)
+    for size, most in zip(elements, most_loads(blocks, (rows, columns, steps)), strict=True):
+        moved = curve.loads(8 * size, "load_store")
+        assert moved is not None and found.at(params, size)[0] <= moved // 8 <= most
 
 
 def test_far_better_than_one_level(gemm: tuple[Bound, Tiling]) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from roofdsl.bounds.bound import Bound, bound
-from roofdsl.bounds.tiles import Tiling, lines, sides, source_of, tiled, tiling
+from roofdsl.bounds.bound_report import report
+from roofdsl.bounds.tiles import Tiling, extents_at, lines, sides, sides_at, source_of, tiled, tiling
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.bound import blocks as told_of
 from tests.oracle.loading import kernel_of
 
 GEMM = """kernel gemm(m, n, p):
@@ -18,6 +21,15 @@ GEMM = """kernel gemm(m, n, p):
     for i in range(m), j in range(n), k in range(p):
         C[i, j] += A[i, k] * B[k, j]
 """
+
+
+STRIDED = """kernel strided(m, n, p):
+    in A: f64[m, p], B: f64[p, n]
+    inout C: f64[m, n]
+    for i in range(0, m, 2), j in range(n), k in range(0, p, 3):
+        C[i, j] += A[i, k] * B[k, j]
+"""
+"""The same as GEMM with m // 2 rows and p // 3 steps, both rounded up: the other elements are never touched."""
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +93,35 @@ def test_written_as_text(gemm: tuple[Bound, Tiling]) -> None:
     assert traffic_at(again, params, 1600, None, "load_store") == traffic_at(
         tiled(*gemm, 12, 13), params, 1600, None, "load_store"
     )
+
+
+@pytest.mark.parametrize("params", [{"m": 41, "n": 20, "p": 61}, {"m": 40, "n": 21, "p": 60}], ids=str)
+def test_loops_with_steps_are_tiled_as_those_with_as_many_iterations(
+    gemm: tuple[Bound, Tiling], params: dict[str, int]
+) -> None:
+    found = bound(kernel_of(STRIDED))
+    plan = tiling(found)
+    rows, columns, steps = (len(range(0, params[p], s)) for p, s in (("m", 2), ("n", 1), ("p", 3)))
+    assert extents_at(plan, params) == (rows, columns, steps)
+    same = {"m": rows, "n": columns, "p": steps}
+    assert sides_at(plan, params, 64) == sides_at(gemm[1], same, 64)
+    for elements in (64, 200):
+        shape = sides_at(plan, params, elements)
+        assert plan.sizes(*shape) == (2 * shape[0], shape[1])
+        moved = loads((found, plan), shape, params, elements)
+        assert found.at(params, elements)[0] <= moved == loads(gemm, shape, same, elements)
+
+
+def test_a_level_names_the_sizes_of_the_tile_line_it_counts() -> None:
+    found = report(bound(kernel_of(STRIDED)), {"m": 40, "n": 20, "p": 60}, (("a cache", 800),))
+    (level,) = found.levels
+    assert level.tile is not None and level.tile[0] % 2 == 0
+    rows, columns = level.tile
+    text = STRIDED.replace("    for", f"    order k, i, j\n    tile i, j by {rows}, {columns}\n    for")
+    moved = traffic_at(kernel_of(text), found.params, 800, None, "load_store").loads_bytes
+    assert moved is not None and level.tiled == moved // 8
+    told = "\n".join(to_text(told_of(found, False)))
+    assert "`tile i, j by 2*b, b`" in told and f"tile {rows} x {columns}" in told
 
 
 def test_an_illegal_tile_is_refused() -> None:

@@ -72,9 +72,11 @@ kernel whole(n):
     s = 0
     t = 1
     for i in range(n):
+        let half = 0.5 * b[i]
+        let root = sqrt(abs(a[i]))
         f[i] += a[i] * b[i] - i
         g[i] -= d[i] / (a[i] + 1) + c[i]
-        h[i] += a[i] * e[i] + 0.5 * b[i]
+        h[i] += a[i] * e[i] + 0.5 * b[i] + half * root
         k[i] min= c[i] + a[i]
         f[i] /= 3
         f[i] max= -a[i]

@@ -241,6 +241,14 @@ def test_integers_with_a_fraction_are_f64(statement: str, types: dict[tuple[str,
         assert settled(kind_of(cost.statement.value)) in {name for name, _ in types}
 
 
+@pytest.mark.parametrize("value", ["0.5 * x[i]", "sqrt(x[i])", "(n / 2) * x[i]", "min(x[i], 0.5)", "0.5 * big[i]"])
+def test_a_let_of_integers_with_a_fraction_is_f64(value: str) -> None:
+    """As the value is that is written in its place: one cast, and nothing is rounded to an integer."""
+    let, use = counts(f"let t = {value}\ny[i] = t + t", INTEGERS)
+    assert (let.casts, use.casts) == (1, 0)
+    assert {name for name, _ in let.operations} == {"f64"} and use.operations == {("f64", "add"): 1}
+
+
 def test_tf32_as_the_compute_type_of_an_f32_kernel() -> None:
     got = one("y[i] += a[i] * b[i]", t="f32", extra="compute tf32")
     assert got.operations == {("tf32", "mul"): 1, ("tf32", "add"): 1}

@@ -76,15 +76,26 @@ def test_a_missing_file_does_not_make_its_names_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [OSError(13, "Permission denied"), CommandError("it is a directory"), ValueError("x")]
+    ("error", "message"),
+    [
+        (OSError(13, "Permission denied"), "`b.roof` cannot be read: Permission denied"),
+        (OSError("it is gone"), "`b.roof` cannot be read: it is gone"),
+        (CommandError("it is a directory"), "it is a directory"),
+        (ValueError("embedded null byte"), "`b.roof` cannot be read: embedded null byte"),
+    ],
 )
-def test_loader_failures_are_diagnostics(error: Exception) -> None:
+def test_loader_failures_are_diagnostics(error: Exception, message: str) -> None:
     def load(path: str) -> str:
         raise error
 
     with pytest.raises(InputError) as caught:
         check(Source("main.roof", 'use "b.roof"\n'), load)
-    assert caught.value.diagnostics[0].code == "use-missing"
+    assert (caught.value.diagnostics[0].code, caught.value.diagnostics[0].message) == ("use-missing", message)
+
+
+def test_a_text_without_a_file_finds_no_other_files() -> None:
+    with pytest.raises(InputError, match="`b.roof` cannot be read: No such file or directory"):
+        check(Source("main.roof", 'use "b.roof"\n'))
 
 
 def test_unused_use_is_a_warning() -> None:
@@ -255,6 +266,14 @@ def test_a_long_sum_is_reported_once() -> None:
 def test_many_errors_are_capped() -> None:
     found = codes('use "b.txt"\n' * 3000)
     assert len(found) == 1001 and found[-1] == "more"
+
+
+def test_many_warnings_are_capped_and_make_no_file_wrong() -> None:
+    unused = "".join(f"kernel k{i}(n):\n    in x: f64[n]\n    out y: f64[n]\n    y[0] = 1\n" for i in range(1002))
+    warnings = check_files({"main.roof": unused}).warnings
+    assert (len(warnings), warnings[-1].message) == (1001, "more than 1000 warnings; the others are not shown")
+    wrong = unused + 'use "b.txt"\n'
+    assert codes(wrong) == codes('use "b.txt"\n' + kernel_with("y[0] = 1"))
 
 
 def test_every_code_is_tested_or_used() -> None:

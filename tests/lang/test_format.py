@@ -13,6 +13,8 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.format import format_source
 from roofdsl.lang.parse import parse
 from roofdsl.lang.source import Source
+from roofdsl.lang.write import written
+from roofdsl.loops.load import load_file
 
 HERE = Path(__file__).parent
 GOOD = sorted((HERE / "good").glob("*.roof"))
@@ -127,3 +129,11 @@ def test_formatting_keeps_the_tree_and_is_stable(kernels: list[list[str]], betwe
     result = formatted(text)
     assert text.count("#") == result.count("#")
     assert not any(line != line.rstrip() for line in result.split("\n"))
+
+
+@pytest.mark.parametrize("cost", ["12.3456789", "1e+20", "0.1", "7", "1234567.25", "3e-05"])
+def test_a_kernel_written_out_keeps_every_digit_of_a_cost(cost: str) -> None:
+    text = f"cost exp {cost}\nkernel k(n):\n    out A: f64[n]\n    for i in range(n): A[i] = exp(i)\n"
+    again = written(load_file(Source("t.roof", text)).kernels["k"])
+    assert again.startswith(f"cost exp {cost}\n")
+    assert load_file(Source("t.roof", again)).kernels["k"].costs == (("exp", float(cost)),)

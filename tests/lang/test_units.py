@@ -89,6 +89,9 @@ def test_spellings_of_bandwidths(unit: str) -> None:
         ("100", "Gb/s", "bandwidth", "`12.5 GB/s`"),
         ("4", "FLOP/word", "flop_rate", "are an intensity"),
         ("16", "FLOP/cycle", "flop_rate", "multiply by the clock"),
+        ("8", "GB", "count", "write `8`"),
+        ("2", "ns", "number", "write `2`"),
+        ("2", "parsecs", "number", "write `2`"),
     ],
 )
 def test_units_that_need_more_than_another_spelling(number: str, unit: str, kind: Kind, help: str) -> None:

@@ -11,7 +11,7 @@ from roofdsl.counts.warps import warp_bytes_at
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.thread_blocks import in_waves, launch_of, on_one_copy
+from roofdsl.loops.thread_blocks import block_by_block, in_waves, launch_of, on_one_copy
 from roofdsl.loops.transform import apply
 from tests.oracle.enumerate import run
 from tests.oracle.lru import address, traffic
@@ -42,6 +42,10 @@ SERIAL = of(
     "kernel k(n):\n    in A: f32[n, n], B: f32[n, n]\n    inout C: f32[n, n]\n"
     "    for i in range(n), j in range(n), k in range(n):\n"
     "        C[i, j] += A[i, k] * B[k, j]\n"
+)
+COLUMNS = of(
+    "kernel k(n):\n    in A: f64[n, n] col, B: f32[n, 2 * n] col\n    out C: f64[n, n] col\n"
+    "    parallel for j in range(n), i in range(n):\n        C[i, j] = A[i, j] + B[i, 2 * j] + B[i, 2 * j + 1]\n"
 )
 CUBE = of(
     "kernel k(n):\n    out A: f64[n, n, n]\n    parallel for i in range(n), j in range(n), k in range(n):\n"
@@ -105,6 +109,25 @@ def test_what_is_no_launch() -> None:
         launch_of(of("kernel k(n):\n    out A: f64[n]\n    for i in range(n):\n        A[i] = 1\n"), {"n": 4}, 2)
         is None
     )
+
+
+@pytest.mark.parametrize("name", [*KERNELS, "columns"])
+@pytest.mark.parametrize("n", [5, 8])
+def test_the_copies_of_two_blocks_share_no_line(name: str, n: int) -> None:
+    """Every block finds its elements where they lie in its lines without copies, and no line has those of two blocks."""
+    launch = launch_of({**KERNELS, "columns": COLUMNS}[name], {"n": n}, 4)
+    assert launch is not None
+    copied = on_one_copy(launch, 32)
+    before, after = ({a.name: a for a in k.arrays} for k in (launch.kernel, copied))
+    blocks: dict[object, set[tuple[int, ...]]] = {}
+    pairs = zip(run(block_by_block(launch), {"n": n}), run(copied, {"n": n}), strict=True)
+    for a, b in ((a, b) for one, other in pairs for a, b in zip(one.accesses, other.accesses, strict=True)):
+        place, where = address(before[a.array], a.index, {"n": n}), address(after[b.array], b.index, {"n": n})
+        assert place % 32 == where % 32
+        tags = len(launch.blocks)
+        block = b.index[-tags:] if after[b.array].column_major else b.index[:tags]
+        blocks.setdefault((b.array, where // 32), set()).add((*block, place // 32))
+    assert all(len(b) == 1 for b in blocks.values())
 
 
 @pytest.mark.spread(5)

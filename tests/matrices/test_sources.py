@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.sized import Sized
 from roofdsl.matrices.attach import with_data
 from roofdsl.matrices.files import read_file
 from roofdsl.matrices.generate import generated
 from roofdsl.matrices.matrix import Matrix, matrix
+from roofdsl.matrices.points import touching, unfolded
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of
 from tests.oracle.sparse import places, write_market
@@ -151,8 +153,10 @@ def test_pickles_are_not_read(tmp_path: Path) -> None:
         ("spmv_csr", ["rowptr,col"], {}, "not of the form"),
         ("spmv_csr", ["rowptr,col=banded:n=9"], {}, "does not say `w`"),
         ("spmv_csr", ["rowptr,col=banded:n=9,w=1,row=3"], {}, "no option"),
-        ("spmv_csr", ["rowptr,col=random:n=999999999,row=999999999"], {}, "the limit"),
-        ("spmv_csr", ["rowptr,col=powerlaw:n=9,m=999999999,row=1"], {}, "the limit"),
+        ("spmv_csr", ["rowptr,col=random:n=999999999,row=999999999"], {}, "`n` is 999,999,999, and the limit"),
+        ("spmv_csr", ["rowptr,col=powerlaw:n=9,m=999999999,row=1"], {}, "`m` is 999,999,999, and the limit"),
+        ("spmv_csr", ["rowptr,col=random:n=99999,row=99999"], {}, "takes 9,999,800,001 draws, and the limit"),
+        ("spmv_csr", ["rowptr,col=banded:n=99999,w=9999"], {}, "makes 1,999,880,001 entries, and the limit"),
         ("spmv_csr", ["rowptr,col=powerlaw:n=9,row=1,exponent=-1"], {}, "exponent"),
         ("spmv_csr", ["rowptr,col=random:n=9,row=1,seed=-1"], {}, "seed"),
         ("spmv_csr", ["rowptr,col=banded:n=9,w=1+sigma=4"], {}, "SELL"),
@@ -163,6 +167,25 @@ def test_pickles_are_not_read(tmp_path: Path) -> None:
 def test_refused(kernel: str, data: list[str], settings: dict[str, int], said: str) -> None:
     with pytest.raises(CommandError, match=said):
         with_data(model(kernel), data, settings)
+
+
+@pytest.mark.parametrize("times", [1_000_000_000, (1 << 63) // 1000 + 1])
+def test_executions_that_are_too_many_take_no_memory(times: int) -> None:
+    """1,000 rows would become more than 10**12, or more than 2**63."""
+    text = """kernel rows(n, m, nnz, k):
+    in rowptr: i32[n + 1], col: i32[nnz] index(m), x: f64[m]
+    inout y: f64[n]
+    assume rowptr rises from 0 to nnz
+    for i in range(n), t in range(k), j in range(rowptr[i], rowptr[i + 1]):
+        y[i] += x[col[j]]
+"""
+    kernel, sizes = with_data(kernel_of(text), ["rowptr,col=banded:n=1000,w=1"], {})
+    at = Sized(kernel, {**sizes, "k": 5})
+    assert [unfolded(at, t.placed).number for t in touching(kernel)] == [1000 * 5, 2998 * 5]
+    at = Sized(kernel, {**sizes, "k": times})
+    for part in touching(kernel):
+        with pytest.raises(CommandError, match="runs too long at these sizes"):
+            unfolded(at, part.placed)
 
 
 def test_values_are_checked(tmp_path: Path) -> None:

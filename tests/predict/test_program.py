@@ -123,7 +123,7 @@ def test_too_many_launches() -> None:
     doubling = "".join(f"program p{i}(n):\n    run p{i + 1}(n)\n    run p{i + 1}(n)\n" for i in range(14))
     checked = load_file(Source("p.roof", KERNELS + doubling + "program p14(n):\n    run add(n)\n"))
     assert len(program(checked, "p2").launches) == 2**12
-    with pytest.raises(CommandError, match="more than 10,000 `run` lines"):
+    with pytest.raises(CommandError, match="more than 10,000 `run` and `collective` lines"):
         program(checked, "p0")
 
 

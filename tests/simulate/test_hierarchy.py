@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, permutations
 from random import Random
 
 import pytest
@@ -15,7 +15,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.simulate import plain_hierarchy as plain
 from roofdsl.simulate.cache_levels import CacheLevel
-from roofdsl.simulate.hierarchy import simulate
+from roofdsl.simulate.hierarchy import _sets, simulate
 from roofdsl.simulate.lru_traffic import simulate_lru
 from roofdsl.simulate.plain_hierarchy import is_plain
 from tests.oracle import caches as oracle
@@ -271,3 +271,32 @@ def test_it_can_be_stopped() -> None:
 
     with pytest.raises(Enough):
         simulate(kernel_of(GEMV), {"n": 20000}, [CacheLevel("L1", 4096, 64, 4)], progress=stop)
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_arrays_may_begin_in_any_order(order: tuple[int, ...]) -> None:
+    """A large cache holds all of them until the flush, which stores what is kept of it."""
+    text = """kernel k(n):
+    out a: f64[n], b: f64[n]
+    temp c: f64[n]
+    out d: f64[n]
+    for i in range(n):
+        a[i] = i
+        c[i] = a[i]
+        b[i] = c[i]
+        d[i] = a[i]
+"""
+    levels = [CacheLevel("L1", 1 << 16, 64, 4)]
+    begins = {name: 1024 * order[k] for k, name in enumerate("abcd")}
+    found = simulate(kernel_of(text), {"n": 20}, levels, begins=begins).levels[0]
+    assert (found.misses, found.stores) == (4 * 3, 3 * 3)
+
+
+def test_the_memory_of_caches_is_what_their_tables_take() -> None:
+    wide, narrow = CacheLevel("L1", 1 << 14, 64), CacheLevel("L2", 1 << 16, 64, 8)
+    for levels in ([wide], [narrow], [wide, narrow]):
+        tables = _sets(levels, 64, 1 << 20, 1 << 30)[1:]
+        taken = sum(t.nbytes for t in tables) + 4 * len(tables[0])  # and the words of `run_plain`
+        _sets(levels, 64, 1 << 20, taken)
+        with pytest.raises(CommandError, match=r"takes [\d,]+ B of memory"):
+            _sets(levels, 64, 1 << 20, taken - 100)

@@ -17,7 +17,7 @@ from roofdsl.matrices.attach import with_data
 from roofdsl.simulate.addresses import short_loops
 from roofdsl.simulate.compiled_kernel import compile_kernel
 from roofdsl.simulate.lru_traffic import simulate_lru
-from roofdsl.simulate.several_caches import BEGUN, STREAMS, Passed, _List, several_caches
+from roofdsl.simulate.several_caches import BEGUN, MOST_CACHES, STREAMS, Passed, _List, several_caches
 from tests.models.shipped import model
 from tests.oracle.loading import kernel_of
 from tests.oracle.sparse import csr_stream, places
@@ -81,6 +81,19 @@ def test_against_plain_caches(warm: bool, shift: int) -> None:
         every = {line for line in range(lines) if line >> shift in chosen}
         want = [by_hand(trace, every, capacity, shift, warm) for capacity in capacities]
         assert run(trace, chosen, capacities, shift, warm) == want
+
+
+@pytest.mark.parametrize("warm", [False, True])
+def test_more_caches_than_a_list_has_bits_for(warm: bool) -> None:
+    sources = ["place=random:n=600,count=900,seed=1", "from_=random:n=600,count=900,seed=2"]
+    kernel, given = with_data(kernel_of(SCATTER), sources, {})
+    at = sized(kernel, given)
+    capacities = [*range(1, 2 * MOST_CACHES + 2), 100]
+    found = passed(at, capacities, ("b", "c"), warm=warm)
+    for c, lines in enumerate(capacities):
+        alone = passed(at, [lines], ("b", "c"), warm=warm)
+        assert (found.counts[:, c] == alone.counts[:, 0]).all()
+        assert found.apart[c] == alone.apart[0] and found.apart[c][1] > 0
 
 
 @pytest.mark.parametrize("source", ["random:n=60,m=300,row=5,seed=1", "banded:n=80,w=3"])

@@ -13,6 +13,7 @@ import pytest
 
 from roofdsl import budget
 from roofdsl.cli.main import run
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.predict.kernel import predict
 from roofdsl.suite.rows import _within
 from roofdsl.sweep import single_points
@@ -58,6 +59,23 @@ def test_a_point_has_no_more_than_the_budget(monkeypatch: pytest.MonkeyPatch) ->
     with budget.beginning(0.2, 1 << 40, whole=False):
         (found,) = here(tasks_at((4,)))
     assert found.row is None and found.final and "0.2 s of processor time" in found.failure
+
+
+@pytest.mark.parametrize(("error", "counts"), [(CommandError("no"), True), (ValueError("no"), True), (None, False)])
+def test_only_points_that_fail_count(error: Exception | None, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*args: Any) -> Any:
+        with budget.region("much"):
+            end = time.process_time() + 0.1
+            while time.process_time() < end:
+                pass
+        if error is not None:
+            raise error
+        return predict(*args)
+
+    monkeypatch.setattr(single_points, "predict", refused)
+    with budget.beginning(5.0, 1 << 40, whole=False):
+        list(here(tasks_at((4, 5))))
+    assert (single_points._in_vain.seconds.value >= 0.2) is counts
 
 
 @pytest.mark.thorough

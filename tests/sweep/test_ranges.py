@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from decimal import Context, Decimal, localcontext
+from fractions import Fraction
+
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
@@ -35,6 +38,7 @@ BAD = {
     "n=1..8:+0": "positive",
     "n=1..8:*1": "greater than 1",
     "n=1..8:*x": "not a factor",
+    "n=1..8:*1.00000000000000000001": "more than 20 characters",
     "n=1..8:*1/0": "not a factor",
     "n=1..8:*-2": "greater than 1",
     "n=1..100000000": "more than 10,000,000",
@@ -53,6 +57,34 @@ def test_refused(text: str) -> None:
     with pytest.raises(CommandError) as refused:
         parse_ranges(text)
     assert BAD[text] in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "factor"),
+    [
+        (1, 4096, "1.01"), (1, 10**6, "1.05"), (1, 2**62, "1.05"), (1, 2**62, "1.01"), (1, 100_000, "1.001"),
+        (7, 5000, "1.0003"), (1, 9000, "1.0001"), (100, 101, "1.01"), (100, 103, "1.01"), (1000, 10**6, "1.1"),
+        (10**9, 10**9 + 5000, "1.0000001"), (3**20, 4**20, "4/3"), (6, 6, "1.5"), (64, 4096, "3"),
+    ],
+)  # fmt: skip
+def test_a_factor_near_1_meets_the_values_of_exact_powers(low: int, high: int, factor: str) -> None:
+    """Against powers with 300 digits, and exact ones as long as they are short."""
+    exact, found, k = Fraction(factor), list[int](), 0
+    with localcontext(Context(prec=300)):
+        power = Decimal(low)
+        while (value := low * exact**k if k < 60 else power) <= high:
+            if not found or found[-1] != int(value):
+                found.append(int(value))
+            power, k = power * exact.numerator / exact.denominator, k + 1
+    assert parse_ranges(f"n={low}..{high}:*{factor}")["n"] == tuple(found)
+
+
+@pytest.mark.parametrize("factor", ["1.00000000000000001", "100000001/100000000"])
+def test_a_factor_that_hardly_grows_meets_every_value(factor: str) -> None:
+    assert parse_ranges(f"n=5..9000:*{factor}")["n"] == tuple(range(5, 9000))
+    for high in ("20000", "2^62"):
+        with pytest.raises(CommandError, match="a geometric range has more than 10,000 values"):
+            parse_ranges(f"n=1..{high}:*{factor}")
 
 
 def test_sizes_carry_units() -> None:
