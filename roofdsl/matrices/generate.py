@@ -46,7 +46,8 @@ def generated(text: str) -> Matrix | Ints:
     m = _whole(text, given, "m", n)
     for name, value in (("n", n), ("m", m)):
         if value > MOST:
-            raise CommandError(f"`{text}`: `{name}` is {value:,}, and the limit is {MOST:,}", f"give a smaller `{name}`")
+            message = f"`{text}`: `{name}` is {value:,}, and the limit is {MOST:,}"
+            raise CommandError(message, f"give a smaller `{name}`")
     if kind == "banded":
         return _banded(n, m, _whole(text, given, "w", least=0), text)
     seed = _whole(text, given, "seed", 0, least=0)

@@ -87,7 +87,7 @@ def added(counts: Sequence[Any]) -> Any:
     return reduce(isl.PwQPolynomial.add, [*(count for count, _ in sums), *bent])
 
 
-def joined(counts: Sequence[Any]) -> Any:
+def disjoint_sum(counts: Sequence[Any]) -> Any:
     """The sum of isl.PwQPolynomials, at least one, of which no two have a value at the same point."""
     pieces = [piece for count in counts for piece in count.get_pieces()]
     return _of_pieces(pieces) if pieces else counts[0]

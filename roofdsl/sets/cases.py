@@ -112,7 +112,7 @@ def merge(parts: list[tuple[Any, Quasi]], context: Any) -> list[tuple[Any, Quasi
                 # Most polynomials differ at the first point that one looks at, and then nothing has to be proven.
                 if point is not None and main.evaluate(point) != here:
                     continue
-                if agrees(value, main, piece):
+                if equal_on(value, main, piece):
                     result[i] = (domain.union(piece), main)
                     break
             else:
@@ -136,7 +136,7 @@ FEW = 32
 """The maximum number of values of a parameter at which two polynomials are compared one by one."""
 
 
-def agrees(a: Quasi, b: Quasi, domain: Any) -> bool:
+def equal_on(a: Quasi, b: Quasi, domain: Any) -> bool:
     """Whether a == b is shown on all of `domain` (isl parameter set): by its equalities, or at each of a few values."""
     difference = a - b
     if not difference:

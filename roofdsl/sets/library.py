@@ -169,12 +169,12 @@ def counted_as_it_is(counted: Any, share: float = 1) -> Any:
     parts = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
     floors = _most_floors(parts)
     if len(parts) + floors > SIMPLE:
-        return _in_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share)[0]
+        return _in_limited_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share)[0]
     if floors and len(parts) > 1:
         # Two basic sets with a floor have taken 20 s, so a child process shows first that the count ends. It is made
         # again here: read from text, its pieces are merged into ones with floors of loop variables, for which fewer
         # closed forms exist.
-        _in_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share / 2)
+        _in_limited_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share / 2)
     with unlimited():
         return counted.card()
 
@@ -193,7 +193,7 @@ def bound(polynomial: Any, *kinds: Any) -> list[Any]:
     if polynomial.domain().dim(isl.dim_type.set) + most_floors(polynomial) <= SIMPLE:
         with unlimited():
             return found()
-    return _in_child("a bound", found, isl.PwQPolynomialFold)
+    return _in_limited_child("a bound", found, isl.PwQPolynomialFold)
 
 
 def first_images(relation: Any) -> Any:
@@ -205,7 +205,7 @@ def first_images(relation: Any) -> Any:
     parts = relation.get_basic_maps()
     if _most_floors(parts) * len(parts) <= MANY_FLOORS:
         return relation.lexmin()
-    return _in_child("the first accesses", lambda: [relation.lexmin()], isl.Map)[0]
+    return _in_limited_child("the first accesses", lambda: [relation.lexmin()], isl.Map)[0]
 
 
 def last_images(relation: Any) -> Any:
@@ -217,10 +217,12 @@ def last_images(relation: Any) -> Any:
     """
     if _most_floors(relation.get_basic_maps()) <= FLOORS_AT_ONCE:
         return relation.lexmax()
-    return _in_child("the previous accesses", lambda: [relation.lexmax()], isl.Map, ONE_OF_MANY)[0]
+    return _in_limited_child("the previous accesses", lambda: [relation.lexmax()], isl.Map, ONE_OF_MANY)[0]
 
 
-def _in_child(what: str, compute: Callable[[], list[Any]], read: Callable[[str], Any], share: float = 1) -> list[Any]:
+def _in_limited_child(
+    what: str, compute: Callable[[], list[Any]], read: Callable[[str], Any], share: float = 1
+) -> list[Any]:
     """The results of `compute` in a child process, within a time that stands for the operation limit.
 
     `read` turns the text of each into the library's value. Raises TooHard, naming `what`.

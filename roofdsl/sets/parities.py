@@ -12,7 +12,7 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.cases import agrees
+from roofdsl.sets.cases import equal_on
 from roofdsl.sets.dimensions import parameters
 from roofdsl.sets.quasi import Quasi, floor, floors_of
 from roofdsl.sets.residues import joined, periods, periods_of_sets, resolved
@@ -78,4 +78,4 @@ def _value_at(parts: list[Piece], context: Any, sizes: dict[str, int]) -> Quasi 
 def _same(piece: Any, name: str, rest: int, values: tuple[Quasi, Quasi], at: dict[str, int]) -> bool:
     """Whether two values are shown to agree on the sizes of `piece` whose remainder modulo 2 is `rest`."""
     here = piece.intersect_params(isl.Set(f"[{name}] -> {{ : {name} mod 2 = {rest} }}"))
-    return here.is_empty() or agrees(resolved(values[0], at), resolved(values[1], at), here)
+    return here.is_empty() or equal_on(resolved(values[0], at), resolved(values[1], at), here)

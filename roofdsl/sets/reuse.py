@@ -15,7 +15,7 @@ import islpy as isl
 
 from roofdsl.lang.record import Record, field
 from roofdsl.sets.access_sets import AccessSets, Reference
-from roofdsl.sets.cardinality import added, cardinality, joined, require_few_floors
+from roofdsl.sets.cardinality import added, cardinality, disjoint_sum, require_few_floors
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
 from roofdsl.sets.library import ONE_OF_MANY, on_all_cores, pieces, unlimited
@@ -278,7 +278,7 @@ def reuse_distance(previous: Any, touched: Touched) -> Any:
     """
     parts = [isl.Map.from_basic_map(b) for b in previous.make_disjoint().get_basic_maps()]
     counts = [count for count in touched.bytes_since(parts) if count is not None]
-    return joined(counts) if counts else None
+    return disjoint_sum(counts) if counts else None
 
 
 def reuse(access_sets: AccessSets) -> tuple[ArrayReuse, ...]:

@@ -24,7 +24,7 @@ SCHEMA = "roofdsl.sweep-journal/1"
 
 
 def meaning_of(task: Task) -> str:
-    """A digest of what a task means, whatever its files are called: tasks with the same digest have the same row."""
+    """A digest of what a task means, whatever its files are called; tasks with the same digest have the same row."""
     machine = replace(task.machine, origin="")
     asked = task.kernel if isinstance(task.kernel, Kernel) else (task.kernel.lowered, task.kernel.constants)
     text = repr((__version__, asked, sorted(task.values), machine, task.options))

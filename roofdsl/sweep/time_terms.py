@@ -145,7 +145,7 @@ class Plan:
         plain = replace(
             options, traffic=None, unit=None, ceilings=(), levels="all", warm=False, accesses="written", conflicts=False
         )
-        self._counted_apart = plain != DEFAULTS  # other options are not supported here
+        self._point_by_point = plain != DEFAULTS  # other options are not supported here
         self._caps = _asked(machine, options.ceilings)
         self.levels = self._levels()
         self.terms, weights = self._terms(unit)
@@ -157,7 +157,7 @@ class Plan:
 
     def may_be_known(self, *, try_cache: bool) -> bool:
         """Whether there can be points at which everything is known."""
-        if self.work is None or self.footprint is None or None in self.times.values() or self._counted_apart:
+        if self.work is None or self.footprint is None or None in self.times.values() or self._point_by_point:
             return False
         return all(part.may_be_known(try_cache=try_cache) for part in self._parts())
 
@@ -202,11 +202,11 @@ class Plan:
         spread = machine.multiprocessor is not None and is_spread(kernel) and not self.options.warm
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
-            self._counted_apart |= cache.takes_turns  # levels take turns then
+            self._point_by_point |= cache.takes_turns  # levels take turns then
             if place == 0:
                 if is_first_level(cache):
                     # by warps, or without what stays in registers
-                    self._counted_apart |= machine.multiprocessor is not None or self.options.accesses == "compiled"
+                    self._point_by_point |= machine.multiprocessor is not None or self.options.accesses == "compiled"
                     found.append(self._level(cache, None, spread))
                 continue
             at = boundary_behind(kernel, machine, place - 1, self.options.traffic)
@@ -215,12 +215,12 @@ class Plan:
             except CommandError as error:
                 self.left_out.append(f"{cache.name} is left out: {error.message}")
                 continue
-            self._counted_apart |= spread and machine.caches[place - 1].copies > 1
+            self._point_by_point |= spread and machine.caches[place - 1].copies > 1
             found.append(self._level(cache, at, spread))
         at = memory_boundary(kernel, machine, self.options.traffic)
         check_cache(kernel, at.cache_bytes, at.line_bytes)
         last = machine.last_cache
-        self._counted_apart |= spread and last is not None and last.copies > 1
+        self._point_by_point |= spread and last is not None and last.copies > 1
         return (*found, self._level(machine.main_memory, at, spread and last is not None))
 
     def _level(self, level: Cache | Memory, at: Boundary | None, reordered: bool) -> Level:

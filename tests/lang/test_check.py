@@ -94,7 +94,7 @@ def test_loader_failures_are_diagnostics(error: Exception, message: str) -> None
 
 
 def test_a_text_without_a_file_finds_no_other_files() -> None:
-    with pytest.raises(InputError, match="`b.roof` cannot be read: No such file or directory"):
+    with pytest.raises(InputError, match=r"`b\.roof` cannot be read: No such file or directory"):
         check(Source("main.roof", 'use "b.roof"\n'))
 
 

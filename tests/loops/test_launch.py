@@ -114,7 +114,7 @@ def test_what_is_no_launch() -> None:
 @pytest.mark.parametrize("name", [*KERNELS, "columns"])
 @pytest.mark.parametrize("n", [5, 8])
 def test_the_copies_of_two_blocks_share_no_line(name: str, n: int) -> None:
-    """Every block finds its elements where they lie in its lines without copies, and no line has those of two blocks."""
+    """Elements lie at the same places of lines as without copies, and no line has those of two blocks."""
     launch = launch_of({**KERNELS, "columns": COLUMNS}[name], {"n": n}, 4)
     assert launch is not None
     copied = on_one_copy(launch, 32)

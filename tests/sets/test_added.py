@@ -7,7 +7,7 @@ from itertools import product
 import islpy as isl
 import pytest
 
-from roofdsl.sets.cardinality import FEW_PIECES, added, joined
+from roofdsl.sets.cardinality import FEW_PIECES, added, disjoint_sum
 
 LONG = "[n] -> { [i, j] -> 1 + i : 0 <= i < 4 and 0 <= j < n; [i, j] -> 7 : 4 <= i < n and 0 <= j < n }"
 CUT = (
@@ -41,10 +41,10 @@ def test_counts_that_are_joined_stay_what_they_are() -> None:
     """Two joins begin with the same count, which has room for more pieces."""
     first = isl.PwQPolynomial("[n] -> { [i] -> 1 : i = 0; [i] -> 2 : i = 1; [i] -> 3 : i = 2 }")
     others = [isl.PwQPolynomial(f"[n] -> {{ [i] -> {k} : i = {k}; [i] -> n : i = {k + 1} }}") for k in (4, 6)]
-    whole = joined([first, others[0]])
-    again = joined([whole, others[1]])
+    whole = disjoint_sum([first, others[0]])
+    again = disjoint_sum([whole, others[1]])
     assert (first.n_piece(), whole.n_piece(), again.n_piece()) == (3, 5, 7)
     at = isl.Set("[n] -> { [i] : i = 5 and n = 11 }").sample_point()
     assert (first.eval(at).to_python(), whole.eval(at).to_python(), again.eval(at).to_python()) == (0, 11, 11)
     nothing = isl.PwQPolynomial("[n] -> { [i] -> 0 : i < 0 }")
-    assert joined([nothing, nothing]).eval(at).to_python() == 0
+    assert disjoint_sum([nothing, nothing]).eval(at).to_python() == 0

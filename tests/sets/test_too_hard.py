@@ -15,7 +15,7 @@ from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.sets import previous, reuse
 from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
 from roofdsl.sets.child_process import CAN_FORK, in_children
-from roofdsl.sets.library import TooHard, _in_child, limited
+from roofdsl.sets.library import TooHard, _in_limited_child, limited
 from tests.models.shipped import model
 
 forks = pytest.mark.skipif(not CAN_FORK, reason="children are forked")
@@ -53,9 +53,9 @@ def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> N
     with limited("a test"):
         before = time.perf_counter()
         with pytest.raises(TooHard):
-            _in_child("a set", lambda: [spin(60)], str, 0.02)
+            _in_limited_child("a set", lambda: [spin(60)], str, 0.02)
         assert time.perf_counter() - before < 30  # of processor time it had 0.3 s
-        assert _in_child("a set", lambda: [spin(0.6)], str) == ["late"]
+        assert _in_limited_child("a set", lambda: [spin(0.6)], str) == ["late"]
 
 
 def test_a_map_of_no_use_is_refused_before_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
