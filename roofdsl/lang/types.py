@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import reduce
 from typing import Literal
 
 from roofdsl.lang.record import Record
@@ -61,3 +63,9 @@ def widest(a: ElementType, b: ElementType) -> ElementType:
 
 def _real(t: ElementType) -> ElementType:
     return t.component if t.kind == "complex" else t
+
+
+def widest_of(types: Iterable[ElementType | None]) -> ElementType | None:
+    """The widest of the types that are not None."""
+    known = [t for t in types if t is not None]
+    return reduce(widest, known) if known else None

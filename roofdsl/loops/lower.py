@@ -13,7 +13,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.types import TYPES, ElementType
 from roofdsl.loops.integers import Condition, Const, IntExpr
 from roofdsl.loops.lower_integers import Integers
-from roofdsl.loops.lower_values import Values, type_of, type_of_plain_let
+from roofdsl.loops.lower_values import Values, type_of
 from roofdsl.loops.model import (
     Array,
     Assign,
@@ -34,6 +34,7 @@ from roofdsl.loops.model import (
     Tile,
     Traffic,
 )
+from roofdsl.loops.plain_lets import type_of_plain_let
 
 
 def lower(checked: CheckedKernel, settings: Mapping[str, int]) -> Kernel:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
 
 from roofdsl.lang import tree
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.source import Span
-from roofdsl.lang.types import TYPES, ElementType, widest
+from roofdsl.lang.types import TYPES, ElementType, widest_of
 from roofdsl.loops.integers import Const, IntExpr, mul
 from roofdsl.loops.lower_integers import Integers
 from roofdsl.loops.model import (
@@ -157,79 +156,3 @@ def _has_fraction(value: Expr) -> bool:
             return _has_fraction(if_true) or _has_fraction(if_false)
         case _:
             return False
-
-
-def widest_of(types: Iterable[ElementType | None]) -> ElementType | None:
-    """The widest of the types that are not None."""
-    known = [t for t in types if t is not None]
-    return reduce(widest, known) if known else None
-
-
-def type_of_plain_let(
-    let: tree.Let, rest: Sequence[tree.Item], arrays: Mapping[str, Array], lets: Mapping[str, ElementType]
-) -> ElementType:
-    """The type of a `let` of plain numbers: the real type of what its first use in `rest` combines it with.
-
-    So `let h = 0.5` does not turn an f32 kernel into f64. Without a use, it is the widest real type of the arrays, or
-    f64. A fraction never gets an integer type.
-    """
-    found = _met(let.name.text, rest, arrays, lets, 0)
-    if found is None:
-        found = widest_of(a.type.component for a in arrays.values() if a.type.kind != "int") or TYPES["f64"]
-    fraction = any(isinstance(e, tree.Number) and isinstance(e.value, float) for e in _parts(let.value))
-    fraction = fraction or any(isinstance(e, tree.Call) or getattr(e, "op", "") == "/" for e in _parts(let.value))
-    return TYPES["f64"] if found.kind == "int" and fraction else found.component
-
-
-def _met(
-    name: str, rest: Sequence[tree.Item], arrays: Mapping[str, Array], lets: Mapping[str, ElementType], depth: int
-) -> ElementType | None:
-    for item in _simple(rest):
-        value = item.value
-        names = [n for e in _parts(value) if (n := _value_name(e))]
-        if name not in names:
-            continue
-        types = widest_of(arrays[n].type if n in arrays else lets.get(n) for n in names)
-        if types is not None:
-            return types
-        if isinstance(item, tree.Let):
-            return _met(item.name.text, rest, arrays, lets, depth + 1) if depth < 16 else None
-        target = item.target.name
-        return arrays[target if isinstance(target, str) else target.text].type
-    return None
-
-
-def _value_name(expression: tree.Expr) -> str:
-    if isinstance(expression, tree.Ref):
-        return expression.name
-    return expression.name.text if isinstance(expression, tree.Index) else ""
-
-
-def _simple(items: Sequence[tree.Item]) -> Iterator[tree.Assign | tree.Let]:
-    for item in items:
-        match item:
-            case tree.Assign() | tree.Let():
-                yield item
-            case tree.For(body=body):
-                yield from _simple(body)
-            case tree.If(branches, orelse):
-                for branch in branches:
-                    yield from _simple(branch.body)
-                yield from _simple(orelse)
-
-
-def _parts(expression: tree.Expr) -> Iterator[tree.Expr]:
-    """The parts of a value, without what stands in subscripts."""
-    pending = [expression]
-    while pending:
-        part = pending.pop()
-        yield part
-        match part:
-            case tree.Group(inner) | tree.Unary(_, inner):
-                pending.append(inner)
-            case tree.Binary(_, left, right):
-                pending += [right, left]
-            case tree.Call(_, args):
-                pending += reversed(args)
-            case tree.Compare(first, rest):
-                pending += [*(e for _, e in reversed(rest)), first]

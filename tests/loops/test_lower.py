@@ -211,6 +211,26 @@ def test_plain_lets_through_lets_and_blocks() -> None:
     assert [node.type.name for node in body if isinstance(node, Let)] == ["f32", "f32"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "type_name"),
+    [
+        (["let t = 2", "w[i] = A[i, i] + v[i] / t"], "i32"),  # what else the statement adds does not matter
+        (["let t = 0.5", "w[i] = A[i, i] + x[i] * t"], "f32"),
+        (["let t = 2", "let q = v[i]", "w[i] = q / t"], "i32"),
+        (["let t = 2", "w[i] = A[i, i] + v[i] / (t + 1)"], "i32"),
+        (["let t = 2", "w[i] = A[i, i] + select(v[i] < t, 1, 2)"], "i32"),
+        (["let t = 2", "w[i] = A[i, i] + (v[i] - abs(-t**2))"], "i32"),
+        (["let t = 7", "let q = t / 2", "w[i] = v[i] * q"], "f64"),  # q may have a fraction
+        (["let t = 7", "w[i] = t / 2 * v[i]"], "f64"),
+        (["let t = 7", "w[i] = v[i] * t / 2"], "i32"),
+        (["let t = 7", "w[i] = v[i] * sqrt(t)"], "f64"),
+    ],
+)
+def test_plain_lets_have_the_type_of_their_operand(lines: list[str], type_name: str) -> None:
+    body = first("for i in range(n):", *(f"    {line}" for line in lines)).body
+    assert isinstance(body[0], Let) and body[0].type is TYPES[type_name]
+
+
 def test_lets_end_with_their_block() -> None:
     k = lowered(
         "for i in range(n):",
