@@ -255,11 +255,13 @@ ATTRIBUTES = (
         example="20 cycles", shown="{text} to refill a place",
     ),
     Attribute(
-        "predicted", _CORE, "count", "predicted", "the most iterations of an inner loop whose end is predicted",
+        "predicted", _CORE, "count", "predicted",
+        "the most iterations of an inner loop whose end is predicted; 32 if not stated",
         example="32", shown="loops of up to {number} predicted",
     ),
     Attribute(
-        "varied", _CORE, "count", "varied", "the same for a loop whose number of iterations varies",
+        "varied", _CORE, "count", "varied",
+        "the same for a loop whose number of iterations varies; none if not stated",
         example="32", shown="{number} where their number varies",
     ),
     Attribute(
