@@ -245,7 +245,10 @@ def every_access(forms: ClosedForms, convention: Traffic, unit_bytes: int | None
     except NoClosedForm:
         return None
     scalars = sum(scalar_bytes(forms.kernel))
-    return held(Cases(tuple(Case(c.alternatives, c.value + scalars) for c in found.cases), found.assumes))
+    cases = [Case(c.alternatives, c.value + scalars) for c in found.cases]
+    if scalars and all(c.alternatives for c in cases):
+        cases.append(Case((), Quasi.constant(scalars)))  # also where no array is accessed
+    return held(Cases(tuple(cases), found.assumes))
 
 
 # ---- work ----

@@ -113,6 +113,16 @@ def is_spread(kernel: Kernel) -> bool:
     return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call) and not steps[0].dims)
 
 
+def may_be_several(kernel: Kernel) -> bool:
+    """Whether one execution of the kernel can be several launches on a GPU with caches."""
+    from roofdsl.codegen.launch_grids import Call
+
+    if _is_one(kernel):
+        return False
+    steps = _steps(kernel)
+    return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call))
+
+
 def _is_one(kernel: Kernel) -> bool:
     """Whether the kernel is one launch of many threads, without a second one that joins sums."""
     from roofdsl.codegen.block_sums import sums_of

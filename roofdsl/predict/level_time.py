@@ -28,7 +28,9 @@ class LevelTime(Record):
     those of the lines of a cache whose first access is a store, if the machine states how stored and loaded lines share
     its bandwidth (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches;
     streamed_bytes_per_s: their bandwidth, if the machine states one. Such stores may be faster than loads: the bound
-    takes the faster of the two bandwidths for them.
+    takes the faster of the two bandwidths for them. summed_s: for several launches, the sum of their times if it does
+    not follow from the sums of their bytes, as on a duplex level where the convention of one of them does not
+    distinguish loads and stores.
     """
 
     name: str
@@ -44,13 +46,18 @@ class LevelTime(Record):
     begun_bytes: int = 0
     streamed_bytes: int = 0
     streamed_bytes_per_s: Fraction | None = None
+    summed_s: Fraction | None = None
 
     def at_bandwidth(self, bandwidth_bytes_per_s: Fraction) -> LevelTime:
         """The level at another bandwidth; stores that bypass the caches change by the same factor."""
-        past = self.streamed_bytes_per_s
-        if past is not None:
-            past *= bandwidth_bytes_per_s / self.bandwidth_bytes_per_s
-        return replace(self, bandwidth_bytes_per_s=bandwidth_bytes_per_s, streamed_bytes_per_s=past)
+        past, summed_s = self.streamed_bytes_per_s, self.summed_s
+        faster = bandwidth_bytes_per_s / self.bandwidth_bytes_per_s
+        return replace(
+            self,
+            bandwidth_bytes_per_s=bandwidth_bytes_per_s,
+            streamed_bytes_per_s=None if past is None else past * faster,
+            summed_s=None if summed_s is None else summed_s / faster,
+        )
 
     def with_allocated(self) -> LevelTime:
         """The level including the lines that ordinary stores load first."""
@@ -75,6 +82,8 @@ class LevelTime(Record):
 
     @property
     def time_s(self) -> Fraction:
+        if self.summed_s is not None:
+            return self.summed_s
         if self.streamed_bytes:
             return self._streamed_s()
         of = level_seconds(self.name, self.bandwidth_bytes_per_s, duplex=False)
@@ -91,8 +100,8 @@ class LevelTime(Record):
     @property
     def rate_bytes_per_s(self) -> Fraction:
         """Loads and stores together over their time: the bandwidth, up to twice that on a duplex level."""
-        if self.streamed_bytes:
-            return self.bytes / self._streamed_s()
+        if self.streamed_bytes or self.summed_s:
+            return self.bytes / self.time_s
         if not self.duplex_bytes:
             return self.bandwidth_bytes_per_s
         return self.bandwidth_bytes_per_s * self.bytes / self.duplex_bytes
@@ -102,6 +111,10 @@ class LevelTime(Record):
         return Fraction(work, self.bytes) if work and self.bytes else None
 
     def __add__(self, other: LevelTime) -> LevelTime:
+        both, time_s = self._bytes_of_both(other), self.time_s + other.time_s
+        return both if both.time_s == time_s else replace(both, summed_s=time_s)
+
+    def _bytes_of_both(self, other: LevelTime) -> LevelTime:
         return replace(
             self,
             bytes=self.bytes + other.bytes,
@@ -112,6 +125,7 @@ class LevelTime(Record):
             begun_bytes=self.begun_bytes + other.begun_bytes,
             streamed_bytes=self.streamed_bytes + other.streamed_bytes,
             streamed_bytes_per_s=self.streamed_bytes_per_s or other.streamed_bytes_per_s,  # one of them may have none
+            summed_s=None,
         )
 
     def __mul__(self, times: int) -> LevelTime:
@@ -124,6 +138,7 @@ class LevelTime(Record):
             allocated_bytes=self.allocated_bytes * times,
             begun_bytes=self.begun_bytes * times,
             streamed_bytes=self.streamed_bytes * times,
+            summed_s=None if self.summed_s is None else self.summed_s * times,
         )
 
     def divided(self, parts: int) -> LevelTime:
@@ -137,6 +152,7 @@ class LevelTime(Record):
             allocated_bytes=round(Fraction(self.allocated_bytes, parts)),
             begun_bytes=round(Fraction(self.begun_bytes, parts)),
             streamed_bytes=round(Fraction(self.streamed_bytes, parts)),
+            summed_s=None if self.summed_s is None else self.summed_s / parts,
         )
 
 

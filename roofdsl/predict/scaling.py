@@ -59,7 +59,8 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     what one core gets from the memory, and what `predict` raises.
     """
     _check(machine, cores, options)
-    several = predict(kernel, values, some_cores(machine, cores), replace(options, code=None))
+    their = some_cores(machine, cores)
+    several = predict(kernel, values, their, replace(options, code=None))
     even = () if cores == 1 else (f"the work is divided evenly among {cores} cores",)
     several = replace(several, assumptions=several.assumptions + even, cores=Cores(cores))
     if options.code is None:
@@ -76,7 +77,7 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
         assumptions=tuple(dict.fromkeys(several.assumptions + found.assumptions)),
         cores=Cores(cores, saturation, None if saturation is None else shared),
     )
-    return with_energy(timed, machine) if options.energy else timed
+    return with_energy(timed, their) if options.energy else timed
 
 
 def _check(machine: Machine, cores: int, options: Options) -> None:

@@ -220,11 +220,13 @@ def pipe_cost(part: ComputePart, machine: Machine) -> Fraction | None:
 
 
 def _has_peak(part: ComputePart, machine: Machine) -> bool:
-    """Whether the part's rate is stated by its own `peak` or, for a special function, by that of all of them."""
-    if machine.stated(part.type, part.cls) is not None:
-        return True
-    special = machine.stated(part.type, "special") if part.cls in SPECIAL_FUNCTIONS else None
-    return special is not None and special.rate_per_s == part.rate_per_s
+    """Whether the part's rate is that of its own `peak` or, for a special function, of all of them.
+
+    A `cost` of the kernel's file takes precedence over a peak, and gives another rate.
+    """
+    classes = (part.cls, "special") if part.cls in SPECIAL_FUNCTIONS else (part.cls,)
+    stated = [machine.stated(part.type, cls) for cls in classes]
+    return any(peak is not None and peak.rate_per_s == part.rate_per_s for peak in stated)
 
 
 def pipe_of(cls: str, machine: Machine) -> str:

@@ -19,7 +19,7 @@ from roofdsl.predict.compute import check_unit, statement_seconds
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.given_counts import no_ceiling
 from roofdsl.predict.kernel import DEFAULTS, Options
-from roofdsl.predict.kernel_launches import is_spread
+from roofdsl.predict.kernel_launches import is_spread, may_be_several
 from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.time_model import (
     LAUNCH,
@@ -200,6 +200,8 @@ class Plan:
         """As in `predict.level_traffic.nearer_levels` and `predict.kernel`."""
         kernel, machine = self.kernel, self.machine
         spread = machine.multiprocessor is not None and is_spread(kernel) and not self.options.warm
+        # the forms have one launch
+        self._counted_apart |= machine.multiprocessor is not None and bool(machine.caches) and may_be_several(kernel)
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
             self._point_by_point |= cache.takes_turns  # levels take turns then

@@ -185,6 +185,23 @@ def agrees(found: Mapping[str, Any], expected: Prediction, context: object) -> N
         assert not found["isOne"], context
 
 
+@pytest.mark.parametrize("text", [
+    "for i in range(n):\n        s = s * s + 1",
+    "for i in range(n), j in range(i):\n        s += A[i, j]",
+])  # fmt: skip
+def test_scalars_move_where_no_array_is_accessed(text: str) -> None:
+    """The most that moves is never below the least: 16 B for the load and the store of the scalar."""
+    declared = "in A: f64[n, n]\n    inout s: f64" if "A[" in text else "inout s: f64"
+    sums = kernels(load_file(Source("own.roof", f"kernel sums(n):\n    {declared}\n    {text}\n")))["sums"]
+    content, own = content_of(Asked("", ((sums, {}),), (machine("ridged"),), types=())), machine("ridged")
+    asked = [({"n": 1}, 1 << 16), ({"n": 1}, 128)]
+    shown = evaluate(content.functions, SHOWN, DATA=content.document, ASKED=asked)
+    for (values, size), found in zip(asked, shown, strict=True):
+        expected = predict(sums, values, with_cache(own, size), Options(levels="memory"))
+        assert expected.memory.bytes == 16
+        agrees(found, expected, (text, size, found))
+
+
 @pytest.mark.thorough
 def test_changes_of_what_is_the_longest_are_those_of_predict() -> None:
     """The sentence beside the sliders: each change lies where `predict` has it, and the intervals of Q enclose it."""

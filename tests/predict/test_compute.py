@@ -82,6 +82,20 @@ def test_a_divider_apart_is_a_third_pipe() -> None:
             assert of.at(at) == compute_time(counts, m).time_s
 
 
+@pytest.mark.parametrize("kinds", ["add mul", "add mul div"])
+def test_a_cost_of_the_file_takes_precedence_over_a_peak_on_a_pipe_too(kinds: str) -> None:
+    """4 unfused operations of a pipe with half of 8 GFLOP/s take 1 ns, whether or not the machine states a peak."""
+    for peaks in (("peak f64 8 GFLOP/s",), ("peak f64 8 GFLOP/s", "peak f64 div 5 GFLOP/s", "peak f64 exp 7 GFLOP/s")):
+        m = machine(*peaks, f"pipes separate {kinds}")
+        for counts, cost in (
+            (work(div=10), "div"),
+            (WorkAt({("f64", "special"): 10}, {}, functions={("f64", "exp"): 10}), "exp"),
+        ):
+            found = compute_time(counts, m, costs={cost: Fraction(4)})
+            assert found.time_s == Fraction(10, 10**9)
+            assert any(note.endswith("cost 4") for note in found.assumptions)
+
+
 def test_a_named_ceiling_caps_its_type_only() -> None:
     ceiling = ComputeCeiling("slow", "f64", Fraction(10**12))
     plain, capped = (compute_time(work(pairs=50), V100, ceilings=c).time_s for c in ((), (ceiling,)))

@@ -139,6 +139,24 @@ def test_the_expected_time_counts_where_there_is_one() -> None:
     assert one.energy == found.energy
 
 
+def test_an_operation_takes_the_same_energy_on_some_of_the_cores() -> None:
+    """A division has that of 8 operations, as in time: 80 pJ each, however many of 20 cores share the work."""
+    inverse = kernel_of(
+        "kernel v(n):\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = 1 / x[i]\n"
+    )
+    stated = load_machine("skylake_gold_6148")
+    peaks = tuple(replace(p, energy_j=Fraction(10, 10**12)) for p in stated.peaks)
+    memory = replace(stated.main_memory, energy_j_per_byte=Fraction(500, 10**12))
+    on = replace(stated, peaks=peaks, memories=(memory,), constant_power_w=Fraction(10))
+    for cores in (1, 5, 20):
+        found, bound = (
+            on_cores(inverse, {"n": 1000}, on, cores, replace(ENERGY, code=code)) for code in (Code("stated"), None)
+        )
+        assert found.expected is not None and found.energy is not None and bound.energy is not None
+        assert dict(found.energy.operations) == {"f64": Fraction(80_000, 10**12)}
+        assert found.energy.balances == bound.energy.balances
+
+
 PROGRAM = """\
 kernel scale(n):
     in x: f64[n]

@@ -212,3 +212,49 @@ def test_matrix_units_take_the_launches_they_can() -> None:
     none = predict_program(checked, "without", {"n": 64}, m, Options(unit="tensor"))
     assert none.warnings == ("no launch of without runs on tensor units",)
     assert none.bound_s == predict_program(checked, "without", {"n": 64}, m).bound_s
+
+
+MIXED = """
+kernel add(n):
+    in B, C: f64[n]
+    out A: f64[n]
+    for i in range(n):
+        A[i] = B[i] + C[i]
+
+kernel each_once(n):
+    traffic once
+    inout A: f64[n]
+    for i in range(n):
+        A[i] = 2 * A[i]
+
+kernel filled(n):
+    out A: f64[n]
+    for i in range(n):
+        stream A[i] = 1
+
+program mixed(n):
+    run add(n)
+    repeat 3:
+        run each_once(n)
+
+program past(n):
+    run add(n)
+    repeat 2:
+        run filled(n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "times"), [("mixed", (("add", 1), ("each_once", 3))), ("past", (("add", 1), ("filled", 2)))]
+)
+def test_the_time_of_a_duplex_level_is_the_sum_over_the_launches(name: str, times: tuple[tuple[str, int], ...]) -> None:
+    """Also where one convention does not distinguish loads and stores, or where other launches load than store."""
+    on = machine("peak f64 fma 1 TFLOP/s", "memory DRAM 1 GiB, 10 GB/s, duplex, streamed 20 GB/s")
+    checked = load_file(Source("p.roof", MIXED))
+    total = predict_launches(checked, name, {"n": 1000}, on, Options()).total
+    launches = [(predict(kernel_of(MIXED, k), {"n": 1000}, on), count) for k, count in times]
+    assert total.memory.time_s == sum(p.memory.time_s * count for p, count in launches)
+    assert total.no_overlap_s == sum(time for _, time in total.terms)
+    assert total.memory.rate_bytes_per_s == total.memory.bytes / total.memory.time_s
+    assert (total * 2).memory.time_s == 2 * total.memory.time_s
+    assert total.memory.at_bandwidth(Fraction(5 * 10**9)).time_s == 2 * total.memory.time_s

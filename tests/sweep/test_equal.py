@@ -13,7 +13,7 @@ import pytest
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.find import shipped_names
+from roofdsl.machine.find import load_machine, shipped_names
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.sweep.point_block import Variant
@@ -139,6 +139,16 @@ def test_some_points_beyond_the_cache_are_known() -> None:
     found = swept(k, machine("three"), {"n": tuple(range(8, 4001, 8))})
     assert found.counted == 0
     assert_equal(k, found.table, 499, machine("three"))
+
+
+@pytest.mark.parametrize("options", [Options(levels="memory"), Options(levels="memory", warm=True)])
+def test_every_launch_of_the_generated_code_counts(options: Options) -> None:
+    """On a GPU, a second launch of `dot` adds up the blocks' sums. The forms of a kernel have one launch."""
+    dot, v100 = written("dot"), load_machine("v100")
+    found = sweep([Variant(dot, {})], {"n": (64, 1000, 10**5)}, [v100], options).table
+    for place, n in enumerate((64, 1000, 10**5)):
+        assert predict(dot, {"n": n}, v100, options).launches == 2
+        assert_equal(dot, found, place, v100, options)
 
 
 def test_beyond_the_integers_of_floats() -> None:
