@@ -201,7 +201,7 @@ class Plan:
         kernel, machine = self.kernel, self.machine
         spread = machine.multiprocessor is not None and is_spread(kernel) and not self.options.warm
         # the forms have one launch
-        self._counted_apart |= machine.multiprocessor is not None and bool(machine.caches) and may_be_several(kernel)
+        self._point_by_point |= machine.multiprocessor is not None and bool(machine.caches) and may_be_several(kernel)
         found: list[Level] = []
         for place, cache in enumerate(machine.caches if self.options.levels == "all" else ()):
             self._point_by_point |= cache.takes_turns  # levels take turns then
