@@ -348,7 +348,7 @@ STOPPED: list[tuple[Callable[[], str], str]] = [
 
 
 def test_limits_of_time_memory_and_output() -> None:
-    limits = Limits(wall_s=2, cpu_s=20, memory_bytes=300 << 20, output_bytes=1 << 20)
+    limits = Limits(wall_s=5, cpu_s=20, memory_bytes=300 << 20, output_bytes=1 << 20)
     told: list[int] = []
     tasks = [lambda: "fine", *(task for task, _ in STOPPED), _forking, lambda: "fine too"]
     outcomes = run_all(tasks, 3, limits, lambda k, outcome: told.append(k))
