@@ -34,7 +34,8 @@ class Row(Record):
     """The results for one kernel; values that were not found are None, with the reasons in `notes`.
 
     compulsory_bytes: Q with unbounded fast memory, in the convention `traffic`. lower_bound_bytes: loads from memory
-    that every legal order of the kernel needs, with the last cache as fast memory (compulsory loads without caches).
+    that every legal order of the kernel needs, with the last cache as fast memory, one copy of it as for Q (compulsory
+    loads without caches).
     loads_bytes: loads from memory by the kernel as it is.
     """
 

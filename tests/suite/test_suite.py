@@ -145,6 +145,12 @@ def test_a_standard_size_goes_to_polybench_by_any_name_and_to_no_other_kernel(tm
             subjects_of(file, "mini", {})
 
 
+@pytest.mark.parametrize(("name", "where"), [("v100", "the L2"), ("mi300x", "one of 8 copies of the L2")])
+def test_the_legend_says_which_memory_the_lower_bound_takes(name: str, where: str) -> None:
+    machine = load_machine(name)
+    assert f"every legal order needs, with {where} as fast memory" in describe([], machine, "mini")
+
+
 PARTS = """
 kernel halves(n, c):
     in u: f32[n, c]
