@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from roofdsl.measure.measurement import Measurement
 from roofdsl.validate.compare import Comparison
 
 Key = tuple[str, tuple[tuple[str, int], ...]]
@@ -23,7 +22,7 @@ def fastest(runs: Sequence[Comparison], label: str, warn: Callable[[str], None])
     """The fastest of the results; `warn` is told which one it is, if there are others."""
     chosen = min(runs, key=lambda c: c.measured_s, default=None)
     if chosen is not None and len(runs) > 1:
-        warn(f"{label} was measured {len(runs)} times, and only the fastest is drawn: {how(chosen.measurement)}")
+        warn(f"{label} was measured {len(runs)} times, and only the fastest is drawn: {_how(chosen)}")
     return chosen
 
 
@@ -32,7 +31,8 @@ def with_state(runs: Sequence[Comparison], *, warm: bool) -> list[Comparison]:
     return [c for c in runs if (c.measurement.state == "warm") == warm] or list(runs)
 
 
-def how(m: Measurement) -> str:
+def _how(run: Comparison) -> str:
     """How it was measured: `parallel on 2 threads, warm caches`."""
+    m = run.measurement
     threads = f" on {m.threads} thread{'s' if m.threads > 1 else ''}" if m.backend == "cpu" else ""
     return f"{m.variant}{threads}, {m.state} caches"

@@ -12,7 +12,6 @@ from roofdsl.lang.record import replace as with_fields
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number, show_time
-from roofdsl.measure.measurement import Measurement
 from roofdsl.plot.chosen_measurements import by_size, fastest
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, styled
@@ -200,28 +199,28 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
         lines = lines_of_work(kernel, sizes)
         scale = 1e9 / lines if machine.clock_hz is None else float(machine.clock_hz) / lines
         measured = _drawn(times.get((p.kernel, p.parameters), []), asked, label, warm, code.math)
-        spread = () if measured is None else (measured.low_s, measured.median_s, measured.high_s)
+        m = None if measured is None else measured.measurement
+        spread = () if m is None else (m.low_s, m.median_s, m.high_s)
         panels.append(_panel_of(p, label, scale, tuple(scale * t for t in spread) or None))
     unit = "ns" if machine.clock_hz is None else "cycles"
     return draw_ecm(panels, _title(machine, found), f"{unit} for a cache line of work", look=asked.look)
 
 
-def _drawn(runs: Sequence[Comparison], asked: Asked, label: str, warm: bool, math: str) -> Measurement | None:
+def _drawn(runs: Sequence[Comparison], asked: Asked, label: str, warm: bool, math: str) -> Comparison | None:
     """The measurement on one core that ran most like what the bars assume; warnings say how it differs."""
     alone = [c for c in runs if c.measurement.threads == 1]
     if runs and not alone:
         asked.warn(f"{label} was measured on several cores, and the bars are for one: measure it with --cores 1")
-    unlike = [len(list(_unlike(c.measurement, warm, math))) for c in alone]
+    unlike = [len(list(_unlike(c, warm, math))) for c in alone]
     best = fastest([c for c, n in zip(alone, unlike, strict=True) if n == min(unlike)], label, asked.warn)
-    if best is None:
-        return None
-    for how in _unlike(best.measurement, warm, math):
+    for how in () if best is None else _unlike(best, warm, math):
         asked.warn(f"{label} was measured {how}")
-    return best.measurement
+    return best
 
 
-def _unlike(measured: Measurement, warm: bool, math: str) -> Iterator[str]:
+def _unlike(run: Comparison, warm: bool, math: str) -> Iterator[str]:
     """How the measured code ran differently from what the bars assume, and the option that makes them agree."""
+    measured = run.measurement
     if (measured.state == "warm") != warm:
         option = "leave out --warm" if warm else "give --warm"
         yield f"with {measured.state} caches, and the bars are for {'warm' if warm else 'cold'} ones: {option}"
