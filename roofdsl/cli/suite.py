@@ -22,7 +22,7 @@ from roofdsl.cli.text import show_blocks, terminal_width
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.load import kernel as load_kernel
 from roofdsl.loops.model import Kernel, Traffic
-from roofdsl.machine.find import GROUPS, SIZES, load_machine, shipped, standard_sizes
+from roofdsl.machine.find import GROUPS, SIZES, find_model, load_machine, shipped, standard_sizes
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
 from roofdsl.store.atomic import check_writable, write_whole
@@ -77,7 +77,7 @@ def command(
     seconds = limit or _budget_s()
     with progress_bar("suite") as tell:
         if symbolic:
-            closed = forms(subjects, machine, seconds, tell)
+            closed = forms(subjects, machine, traffic, seconds, tell)
         else:
             found = rows(subjects, machine, Options(traffic, code=Code()), seconds, tell)
     if symbolic:
@@ -107,16 +107,25 @@ def _names(kernel: Kernel | None) -> frozenset[str]:
 
 
 def subjects_of(file: str, size: str | None, settings: dict[str, int]) -> list[Subject]:
-    """The kernels of a group or file; those of PolyBench at its standard size `size`, if one is given."""
-    standard = standard_sizes() if size is not None else {}
-    if file not in GROUPS:
-        chosen = choose_kernels(file, "a suite compares kernels")
-        return _of(chosen, standard if file.startswith("polybench/") else {}, size, settings)
-    own = standard if file == "polybench" else {}
-    if size is not None and file != "polybench":
+    """The kernels of a group or file; those of PolyBench at its standard size `size`, if one is given.
+
+    Raises CommandError for a size of other kernels, which have no standard sizes.
+    """
+    if file in GROUPS:
+        files = [choose(str(path), whole=True) for path in shipped(file).values()]
+    else:
+        files = [choose_kernels(file, "a suite compares kernels")]
+    standard = standard_sizes() if size is not None and _is_polybench(file) else {}
+    if size is not None and not any(name in standard for chosen in files for name in chosen.kernels):
         raise CommandError(f"the kernels of `{file}` have no standard sizes", "give sizes with --set n=1024")
-    files = [choose(str(path), whole=True) for path in shipped(file).values()]
-    return [subject for chosen in files for subject in _of(chosen, own, size, settings)]
+    return [subject for chosen in files for subject in _of(chosen, standard, size, settings)]
+
+
+def _is_polybench(file: str) -> bool:
+    """Whether FILE is PolyBench or a file of it, however it is named."""
+    if file in GROUPS:
+        return file == "polybench"
+    return Path(find_model(file).path).resolve() in [path.resolve() for path in shipped("polybench").values()]
 
 
 def _of(

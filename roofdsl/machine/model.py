@@ -348,6 +348,10 @@ class Machine(Record):
         how = "at the unfused rate" if cost == 1 else f"at 1/{cost} of the unfused rate (the default cost)"
         return Rate(base.per_s / cost, (*base.assumptions, f"{type_name}: {cls} {how}"))
 
+    def computed_in(self, type_name: str) -> str:
+        """The type in which ordinary units compute: f32 for a type whose only rates are those of matrix units."""
+        return COMPUTED_IN if self._has_matrix_units_alone(type_name) else type_name
+
     def _has_matrix_units_alone(self, type_name: str) -> bool:
         """Whether the only rates of a type here are those of matrix units, and ordinary units compute in it nowhere."""
         own = {p.cls for p in self.peaks if p.type == type_name}
@@ -364,11 +368,12 @@ class Machine(Record):
     def has_own_rate(self, type_name: str, function: str, costs: Mapping[str, Fraction] | None = None) -> bool:
         """Whether a special function has another rate than the class "special": by the `cost` of a kernel's file, or by
         the machine's `peak` or `cost`. The `cost special` of a file applies to all functions without their own cost.
+        What runs beside matrix units has the peaks of the type in which it is computed.
         """
         given = costs or {}
         if function in given or "special" in given:
             return function in given
-        return self.stated(type_name, function) is not None or function in dict(self.costs)
+        return self.stated(self.computed_in(type_name), function) is not None or function in dict(self.costs)
 
     def _missing(self, type_name: str, unit: str | None) -> CommandError:
         matrix = [p.cls for p in self.peaks if p.type == type_name and p.cls in MATRIX_CLASSES]

@@ -35,6 +35,7 @@ from roofdsl.page.count_forms import (
 from roofdsl.page.expected_times import expected_times
 from roofdsl.page.forms_in_javascript import function, truth
 from roofdsl.page.line_forms import in_lines
+from roofdsl.page.measured_points import measured_points, sizes_of
 from roofdsl.page.retype import own_type, retyped
 from roofdsl.page.sums import sum_function
 from roofdsl.page.time_function import Key, rates_of, seconds_function
@@ -64,7 +65,7 @@ class Asked(Record):
     """The contents requested for a page.
 
     kernels: each with the initial sizes of its sliders. types: element types to offer besides the kernels' own; None:
-    those of the machines. unit: the matrix unit selected initially. measurements: points to draw.
+    those of the machines. unit: the matrix unit selected initially; None: each kernel's. measurements: points to draw.
     """
 
     title: str
@@ -107,6 +108,8 @@ class _Collector:
             with budget.part(len(asked.kernels) - k):
                 kernels.append(self.kernel(kernel, given))
         shown = list(dict.fromkeys(t for k in kernels for variant in k["variants"].values() for t in variant["types"]))
+        measured, left_out = measured_points([k for k, _ in asked.kernels], asked.measurements)
+        self.warnings += left_out
         document = {
             "title": asked.title,
             "unit": asked.unit or "",
@@ -114,7 +117,7 @@ class _Collector:
             "types": sorted({t for k in kernels for t in k["variants"]}),
             "machines": [self.machine(m, shown) for m in asked.machines],
             "kernels": kernels,
-            "measured": [row for m in asked.measurements for row in self.measured(m)],
+            "measured": measured,
         }
         return Content(document, tuple(self.functions), tuple(dict.fromkeys(self.warnings)))
 
@@ -194,6 +197,7 @@ class _Collector:
             "own": next(iter(variants)),
             "variants": variants,
             "contraction": is_contraction(kernel),
+            "unit": kernel.unit or "",
             "convention": first,
             "source": source_html(kernel),
             "article": article,
@@ -203,9 +207,8 @@ class _Collector:
 
     def expected(self, kernel: Kernel, values: Mapping[str, int], machine: Machine) -> Json:
         """The expected times at the initial sizes and at those of the measurements."""
-        names = [p.name for p in kernel.parameters]
-        measured = [dict(m.parameters) for m in self.asked.measurements if m.kernel == kernel.name]
-        sizes = [{n: at[n] for n in names} for at in (dict(values), *measured) if at.keys() >= set(names)]
+        own = [sizes_of(kernel, m) for m in self.asked.measurements if m.kernel == kernel.name]
+        sizes = [{p.name: values[p.name] for p in kernel.parameters}, *(at for at in own if at is not None)]
         if not without_in_core(machine):
             self.progress(f"{kernel.name}, expected times on {machine.name}")
         return expected_times(kernel, sizes, machine, self.asked.traffic)
@@ -278,11 +281,11 @@ class _Collector:
 
     def rates(self, kernel: Kernel, machine: Machine, keys: frozenset[Key], unit: str, convention: Traffic) -> Json:
         """The time of a launch with memory as the only level, as the number of its function; or why there is none."""
-        # If the unit does not apply to the kernel: {"same": ""}, since the time is that on ordinary units.
-        matrix = unit if unit and is_contraction(kernel) else None
-        found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
+        # Without a unit, the kernel's own. If no unit applies to it: {"same": ""}, the time on ordinary units.
+        matrix = (unit or kernel.unit) if is_contraction(kernel) else None
         if unit and matrix is None:
             return {"same": ""}
+        found = rates_of(machine, keys, matrix, {n: Fraction(v) for n, v in kernel.costs})
         if found.compute is None:
             return {"missing": found.missing}
         memory = machine.main_memory
@@ -335,35 +338,6 @@ class _Collector:
             "text": _typeset(neat_text(of.leading)),
             **({} if of.where is None else {"where": self.number(truth((of.where,)))}),
         }
-
-    # ---- measurements ----
-
-    def measured(self, m: Measurement) -> list[Json]:
-        kernel = next((k for k, _ in self.asked.kernels if k.name == m.kernel), None)
-        if kernel is None:
-            self.warnings.append(f"the measurement of {m.kernel} is left out: the page does not show that kernel")
-            return []
-        known = {p.name for p in kernel.parameters}
-        if not known <= dict(m.parameters).keys():
-            self.warnings.append(f"a measurement of {m.kernel} is left out: it does not say all of its parameters")
-            return []
-        if m.is_stale(kernel):
-            self.warnings.append(f"{m.kernel} has changed since it was measured")
-        threads = f", {m.threads} thread{'s' if m.threads > 1 else ''}"
-        device = m.device.get("name") or m.device.get("cpu") or m.backend
-        return [
-            {
-                "kernel": m.kernel,
-                "values": {n: v for n, v in m.parameters if n in known},
-                "label": m.variant + (threads if m.backend == "cpu" else ""),
-                "device": str(device),
-                "state": m.state,
-                "stale": m.is_stale(kernel),
-                "seconds": m.median_s,
-                "low": m.low_s,
-                "high": m.high_s,
-            }
-        ]
 
 
 def _is_launched(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> bool:

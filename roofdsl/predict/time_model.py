@@ -177,7 +177,7 @@ def _pipes(parts: Sequence[ComputePart], machine: Machine) -> list[Sum]:
     busy: dict[str, list[tuple[str, Fraction]]] = {pipe: [] for pipe in PIPES[: 3 if machine.divider_separate else 2]}
     for part in parts:
         cost = pipe_cost(part, machine)
-        each = 1 / part.rate_per_s if cost is None else cost / (machine.peak(part.type).per_s / 2)
+        each = 1 / part.rate_per_s if cost is None else cost / (machine.peak(machine.computed_in(part.type)).per_s / 2)
         busy[pipe_of(part.cls, machine)].append((part.count, each))
     return [tuple(own) for own in busy.values()]
 
@@ -225,7 +225,7 @@ def _has_peak(part: ComputePart, machine: Machine) -> bool:
     A `cost` of the kernel's file takes precedence over a peak, and gives another rate.
     """
     classes = (part.cls, "special") if part.cls in SPECIAL_FUNCTIONS else (part.cls,)
-    stated = [machine.stated(part.type, cls) for cls in classes]
+    stated = [machine.stated(machine.computed_in(part.type), cls) for cls in classes]
     return any(peak is not None and peak.rate_per_s == part.rate_per_s for peak in stated)
 
 

@@ -216,9 +216,13 @@ def _option(p: Parameter, value: object, text: str | None, root: Path | None) ->
     if p.values and word not in p.values:
         raise CommandError(f"`{p.name}` must be one of {', '.join(p.values)}")
     if p.kind == "machine":
-        of_text = text is not None and word.isidentifier() and f"machine {word}" in text
-        word = f"{GIVEN}:{word}" if of_text else _inside(word, root)
+        word = f"{GIVEN}:{word}" if _defines(text or "", word) else _inside(word, root)
     return [f"{p.option}={word}"]
+
+
+def _defines(text: str, machine: str) -> bool:
+    """Whether the text defines a machine of exactly this name."""
+    return machine.isidentifier() and bool(re.search(rf"^machine[ \t]+{machine}\b", text, re.MULTILINE))
 
 
 def _sizes(value: object) -> list[tuple[str, int]]:

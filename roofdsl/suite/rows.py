@@ -10,7 +10,7 @@ from roofdsl import budget
 from roofdsl.advise.workers import CAN_FORK, Task, Tell, run_all
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.predict.boundary import memory_boundary
@@ -34,7 +34,8 @@ class Row(Record):
     """The results for one kernel; values that were not found are None, with the reasons in `notes`.
 
     compulsory_bytes: Q with unbounded fast memory, in the convention `traffic`. lower_bound_bytes: loads from memory
-    that every legal order of the kernel needs, with the last cache as fast memory (compulsory loads without caches).
+    that every legal order of the kernel needs, with the last cache as fast memory, one copy of it as for Q (compulsory
+    loads without caches).
     loads_bytes: loads from memory by the kernel as it is.
     """
 
@@ -160,9 +161,11 @@ def _compulsory(found: Any, values: Mapping[str, int]) -> int:
     return int(found.compulsory.loads.subs({parameter(n): v for n, v in values.items()}))
 
 
-def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progress: Progress) -> list[Forms]:
+def forms(
+    subjects: Sequence[Subject], machine: Machine, traffic: Traffic | None, seconds: float, progress: Progress
+) -> list[Forms]:
     """Closed forms of every subject in its parameters; each gets `seconds` of processor time."""
-    tasks = [partial(_within, seconds, partial(_forms, s, machine)) for s in subjects]
+    tasks = [partial(_within, seconds, partial(_forms, s, machine, traffic)) for s in subjects]
     reports = run_all(tasks, seconds, lambda n: progress(n / max(1, len(subjects)), f"{n} of {len(subjects)}"))
     ended = []
     for subject, found in zip(subjects, reports, strict=True):
@@ -171,7 +174,7 @@ def forms(subjects: Sequence[Subject], machine: Machine, seconds: float, progres
     return ended
 
 
-def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
+def _forms(subject: Subject, machine: Machine, traffic: Traffic | None, tell: Tell) -> None:
     from roofdsl.bounds.bound import bound
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
@@ -184,7 +187,7 @@ def _forms(subject: Subject, machine: Machine, tell: Tell) -> None:
     try:
         require_legal(subject.kernel)
         closed = ClosedForms(subject.kernel, {})
-        convention = memory_boundary(subject.kernel, machine).convention
+        convention = memory_boundary(subject.kernel, machine, traffic).convention
         form = replace(form, work=str(expression(closed.work)), shown_work=_shown(closed.work))
         total = closed.compulsory(convention).total
         form = replace(form, compulsory=str(expression(total)), shown_compulsory=_shown(total))

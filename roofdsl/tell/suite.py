@@ -67,7 +67,10 @@ def _first(note: str) -> str:
 def _legend(machine: Machine, shown: Sequence[str]) -> list[str]:
     memory = machine.main_memory.name
     cache = machine.last_cache
-    where = f"with the {cache.name} as fast memory" if cache is not None else "each datum once"
+    where = "each datum once"
+    if cache is not None:
+        copy = f"one of {cache.copies} copies of the {cache.name}" if cache.copies > 1 else f"the {cache.name}"
+        where = f"with {copy} as fast memory"
     lines = []
     if shown:
         lines.append(f"{', '.join(shown)}: bytes that each exchanges with the nearer level")

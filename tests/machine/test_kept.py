@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal, localcontext
 
 import pytest
 
@@ -32,6 +33,18 @@ def passes(lines: int, slots: int, rounds: int) -> float:
 def test_passes_over_a_random_cache(part: float) -> None:
     slots = 400
     assert found_again(part * slots, slots) == pytest.approx(passes(int(part * slots), slots, 40), abs=0.03)
+
+
+@pytest.mark.parametrize("over", [1e-12, 1e-6, 1e-4, 1e-3, 1e-2, 0.1, 1, 30])
+def test_the_missed_share_solves_its_equation_just_above_the_capacity_too(over: float) -> None:
+    """By bisection in decimals; slightly above the capacity it is 2 (W/C - 1)."""
+    with localcontext() as digits:
+        digits.prec = 60
+        ratio, low, high = 1 + Decimal(over), Decimal(over) / 64, Decimal(1)
+        for _ in range(150):
+            middle = (low + high) / 2
+            low, high = (low, middle) if middle > 1 - (-middle * ratio).exp() else (middle, high)
+    assert 1 - found_again(1 + over, 1) == pytest.approx(float(low), rel=1e-3, abs=1e-9)
 
 
 def test_what_fits_is_found_and_the_capacity_follows_from_the_share() -> None:

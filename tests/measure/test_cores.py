@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -135,6 +137,64 @@ def test_the_figure_of_stored_results(
     asked = ["plot", "scaling", "triad.roof", "--set", f"n={N}", "--machine", "haswell_e5_2695v3", "-o", "o.svg"]
     assert run([*asked, "--results", "r.json"]) != 0, "haswell_e5_2695v3 has one core"
     assert "has a single core, not 2" in capsys.readouterr().err
+
+
+ONE_WARM, TWO_WARM, ONE_COLD, TWO_COLD = (
+    replace(made_up(cores, seconds), state=state)
+    for cores, seconds, state in ((1, 2e-3, "warm"), (2, 1e-3, "warm"), (1, 6e-3, "cold"), (2, 4e-3, "cold"))
+)
+
+
+def drawn(kind: str, measured: list[Measurement], monkeypatch: pytest.MonkeyPatch, *more: str) -> Any:
+    """The bars, panels or speedups that a figure of stored results draws."""
+    module = import_module(f"roofdsl.plot.kinds.{kind}")
+    draw, seen = getattr(module, f"draw_{kind}"), list[Any]()
+
+    def record(*args: Any, **given: Any) -> Any:
+        seen.append(args[3] if kind == "scaling" else args[0])
+        return draw(*args, **given)
+
+    monkeypatch.setattr(module, f"draw_{kind}", record)
+    Path("triad.roof").write_text(FILE, encoding="utf-8")
+    save(Path("r.json"), measured)
+    line = ["plot", kind, "triad.roof", "--set", f"n={N}", "--machine", "skylake_gold_6148", "--results", "r.json"]
+    assert run([*line, "-o", "o.svg", *more]) == 0
+    return seen[0][0]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("several", [[ONE_COLD, TWO_COLD, ONE_WARM], [TWO_WARM, ONE_WARM, ONE_COLD]])
+def test_the_parts_of_the_time_stand_beside_one_core_with_caches_alike(
+    several: list[Measurement], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = drawn("ecm", [ONE_COLD], monkeypatch, "--in-core", "stated")
+    assert alone.measured is not None
+    assert drawn("ecm", several, monkeypatch, "--in-core", "stated").measured == alone.measured
+    assert "was measured" not in capsys.readouterr().err
+    assert drawn("ecm", [TWO_COLD], monkeypatch, "--in-core", "stated").measured is None
+    assert "was measured on several cores, and the bars are for one" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_run_times_are_the_fastest_with_cold_caches_and_say_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for several in ([ONE_COLD, TWO_COLD, ONE_WARM], [TWO_COLD, TWO_WARM, ONE_COLD]):
+        assert drawn("runtime", several, monkeypatch).measured_s[1] == TWO_COLD.median_s
+        said = "was measured 2 times, and only the fastest is drawn: parallel on 2 threads, cold caches"
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("here")
+def test_speedups_are_between_runs_with_caches_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    every = [ONE_COLD, TWO_COLD, ONE_WARM, TWO_WARM]
+    assert drawn("scaling", every, monkeypatch) == {1: 1.0, 2: 1.5}
+    assert drawn("scaling", every[::-1], monkeypatch, "--warm") == {1: 1.0, 2: 2.0}
 
 
 @pytest.mark.parametrize(

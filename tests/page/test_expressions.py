@@ -371,3 +371,19 @@ def test_numbers_are_written_as_on_the_command_line() -> None:
         ]
         # JavaScript rounds a decimal half away from zero, Python to even: the last of four digits, rarely
         assert len(differing) <= len(shown) // 50, differing
+
+
+def test_a_kernel_that_states_matrix_units_runs_on_them() -> None:
+    loops = "    for i in range(n), j in range(n), k in range(n): C[i, j] += A[i, k] * B[k, j]\n"
+    arrays = "    in A, B: f32[n, n]\n    inout C: f32[n, n]\n"
+    kernel = kernel_in(f"kernel product(n):\n{arrays}    unit tensor\n{loops}")
+    machine = machine_of("matrix")
+    content = content_of(Asked("", ((kernel, {"n": 64}),), (machine,), types=()))
+    text = "predictionAt(DATA.kernels[0], 'f32', DATA.machines[0], '', { n: 64 }, null).compute"
+    page = evaluate(content.functions, text, DATA=content.document)
+    expected = predict(kernel, {"n": 64}, machine)
+    assert expected.unit == "tensor"
+    assert page == pytest.approx(float(expected.compute_s), rel=1e-12)
+    roofs = content.document["machines"][0]["roofs"]["f32"]
+    unit = evaluate(content.functions, "unitOf(DATA.kernels[0], '')", DATA=content.document)
+    assert roofs[unit] == roofs["tensor"] != roofs[""]

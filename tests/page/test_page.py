@@ -150,6 +150,16 @@ def test_measurements_that_do_not_belong_are_named_and_left_out() -> None:
     ]
 
 
+def test_a_measurement_with_another_constant_is_left_out() -> None:
+    text = "kernel k(n, const s = 2):\n    in x: f64[s * n]\n    inout y: f64[n]\n"
+    loops = "    for i in range(n): y[i] += x[s * i]\n"
+    (kernel,) = kernels(load_file(Source("k.roof", text + loops))).values()
+    every = measured("k", {"s": 8, "n": 64}) + measured("k", {"s": 2, "n": 32})
+    content = content_of(Asked("", ((kernel, {"n": 64}),), (machine_of("plain"),), measurements=every))
+    assert [row["values"] for row in content.document["measured"]] == [{"n": 32}]
+    assert "a measurement of k is left out: it was made with s = 8, and the page shows s = 2" in content.warnings
+
+
 # ---- formulas ----
 
 

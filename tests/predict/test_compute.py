@@ -136,6 +136,17 @@ def test_other_operations_in_8_bits_have_the_rates_of_f32() -> None:
         compute_time(WorkAt({("f8", "add"): 1}, {}), load_machine("v100"))
 
 
+@pytest.mark.parametrize("pipes", [(), ("pipes separate add mul",), ("pipes separate add mul div",)])
+def test_functions_in_8_bits_have_the_peaks_of_f32(pipes: tuple[str, ...]) -> None:
+    own = machine("peak f32 fma 10 TFLOP/s", "peak f32 exp 1 TFLOP/s", "peak f8 tensor 100 TFLOP/s", *pipes)
+    narrow, wide = (
+        compute_time(WorkAt({(t, "special"): 20, (t, "add"): 30}, {}, functions={(t, "exp"): 10}), own)
+        for t in ("f8", "f32")
+    )
+    assert narrow.time_s == wide.time_s
+    assert pipes or wide.time_s == Fraction(10, 10**12) + Fraction(10 * 8 + 30, 5 * 10**12)
+
+
 def test_matrix_units_are_for_contractions() -> None:
     check_unit(None, False, "k")
     check_unit("tensor", True, "k")

@@ -19,7 +19,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.server.answers import answer
 from roofdsl.server.isolation import Limits, Nursery
 from roofdsl.server.json_lines import serve
-from roofdsl.server.tools import BY_NAME, TOOLS, schema
+from roofdsl.server.tools import BY_NAME, TOOLS, question, schema
 from tests.server.calls import CALLS, KERNEL
 
 
@@ -87,6 +87,21 @@ def test_numbers_are_those_of_the_command(nursery: Nursery, root: Path) -> None:
     assert found["floor_s"] == pytest.approx(8 * (4000 * 4000 + 2 * 4000) / float(memory), rel=1e-3)
     claim = answer(nursery, root, "validate_claim", CALLS["validate_claim"])["claim"]
     assert claim["verdict"] == "impossible" and claim["violated"]
+
+
+@pytest.mark.parametrize(
+    ("line", "is_own"),
+    [
+        ("machine v100:", True),
+        ("machine  v100:", True),
+        ("machine v100_mine:", False),
+        ("# machine v100\nmachine m:", False),
+    ],
+)
+def test_a_machine_of_the_text_is_one_that_the_text_defines(line: str, is_own: bool) -> None:
+    text = f"{KERNEL}\n{line}\n    peak f32 fma 1 TFLOP/s\n    memory M 1 GB, 1 GB/s\n"
+    asked = question("predict", {"text": text, "machine": "v100"}, None)
+    assert ("--machine=given.roof:v100" if is_own else "--machine=v100") in asked.arguments
 
 
 def test_files_are_read_under_the_root_only(nursery: Nursery, root: Path) -> None:

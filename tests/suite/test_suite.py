@@ -12,6 +12,7 @@ import pytest
 from sympy import Symbol, sympify
 
 from roofdsl.cli.suite import subjects_of
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, shipped, standard_sizes
 from roofdsl.machine.model import Machine
@@ -112,9 +113,42 @@ def test_csv_has_every_number(table: list[Row]) -> None:
 
 
 def test_closed_forms() -> None:
-    found = forms(subjects()[:1], load_machine("skylake_gold_6148"), 60.0, lambda part, step: None)
+    found = forms(subjects()[:1], load_machine("skylake_gold_6148"), None, 60.0, lambda part, step: None)
     assert found[0].work is not None and "3*ni*nj*nk" in found[0].work.replace(" ", "")
     assert found[0].lower_bound is not None and "sqrt(S)" in found[0].lower_bound
+
+
+def test_closed_forms_count_as_asked(roofdsl: Run) -> None:
+    """The bytes of three arrays, of which one is also stored: 24 n**2 if each datum counts once."""
+    line = ("suite", "polybench/gemm", "--machine", "v100", "--symbolic", "--json")
+    as_usual, once = (
+        sympify(json.loads(roofdsl(*line, *more).stdout)["kernels"][0]["compulsory_bytes"]).subs(
+            dict.fromkeys(SIDES, 100)
+        )
+        for more in ((), ("--traffic", "once"))
+    )
+    assert (as_usual, once) == (4 * 8 * 100**2, 3 * 8 * 100**2)
+
+
+SIDES = ("ni", "nj", "nk")
+
+
+def test_a_standard_size_goes_to_polybench_by_any_name_and_to_no_other_kernel(tmp_path: Path) -> None:
+    (found,) = subjects_of("gemver", "mini", {})
+    assert dict(found.sizes) == standard_sizes()["gemver"]["mini"]
+    (found,) = subjects_of(str(shipped("polybench")["gemver"]), "mini", {})
+    assert dict(found.sizes) == standard_sizes()["gemver"]["mini"]
+    mine = tmp_path / "mine.roof"
+    mine.write_text(shipped("polybench")["gemver"].read_text(encoding="utf-8"), encoding="utf-8")
+    for file in (str(mine), "gemv"):
+        with pytest.raises(CommandError, match="have no standard sizes"):
+            subjects_of(file, "mini", {})
+
+
+@pytest.mark.parametrize(("name", "where"), [("v100", "the L2"), ("mi300x", "one of 8 copies of the L2")])
+def test_the_legend_says_which_memory_the_lower_bound_takes(name: str, where: str) -> None:
+    machine = load_machine(name)
+    assert f"every legal order needs, with {where} as fast memory" in describe([], machine, "mini")
 
 
 PARTS = """

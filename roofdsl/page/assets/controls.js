@@ -50,7 +50,11 @@ function choices(select, rows, change) {
   select.onchange = () => change(select.value);
 }
 
-const UNIT_NAMES = { "": "ordinary units", tensor: "matrix units, dense", tensor_sparse: "matrix units, sparse peak" };
+const UNIT_NAMES = {
+  "": DATA.kernels.some((kernel) => kernel.unit) ? "as written" : "ordinary units",
+  tensor: "matrix units, dense",
+  tensor_sparse: "matrix units, sparse peak",
+};
 
 /** The controls of the whole page. `change` takes a function that changes the state, and redraws. Returns `refresh`. */
 function controlsOf(state, change) {

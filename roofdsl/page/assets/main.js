@@ -149,7 +149,7 @@ function signOf({ moved, isOne }) {
 function notesOf(state) {
   const machine = machineOf(state);
   const out = [];
-  if (state.unit === "tensor_sparse") {
+  if (shownKernels(state).some((k) => unitOf(DATA.kernels[k], state.unit) === "tensor_sparse")) {
     out.push("the sparse peak of matrix units is that of the data sheet: only products with half-zero (2:4 sparse) matrices reach it");
   }
   if (machine.source) out.push(`${machine.title}: ${machine.source}`);

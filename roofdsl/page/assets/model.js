@@ -43,6 +43,11 @@ function countsAt(operations, memory, end, least) {
   return (name) => moved[name] ?? operations(name);
 }
 
+/** The units that a kernel runs on if `unit` is selected; "" selects those that the kernel states. */
+function unitOf(kernel, unit) {
+  return kernel.contraction ? unit || kernel.unit : "";
+}
+
 function ratesOf(entry, unit) {
   const found = entry.rates[unit];
   return found.same === undefined ? found : entry.rates[found.same];
@@ -89,7 +94,7 @@ function expectedAt(kernel, type, machine, unit, values, cache) {
   const found = kernel.expected[machine.name];
   if (found.missing) return found;
   const own = machine.cache === null ? null : BigInt(machine.cache.size);
-  const isAsked = type === kernel.own && (unit === "" || !kernel.contraction) && cache === own;
+  const isAsked = type === kernel.own && unitOf(kernel, unit) === unitOf(kernel, "") && cache === own;
   const here = (row) => Object.entries(row.values).every(([name, value]) => values[name] === value);
   return (isAsked && found.times.find(here)) || { known: found.times.filter((row) => !row.missing).map((row) => row.values) };
 }

@@ -17,7 +17,7 @@ function linesOf(state) {
   for (const k of kernels) {
     const { types } = DATA.kernels[k].variants[typeOf(state, k)];
     for (const type of types) {
-      const found = machine.roofs[type][DATA.kernels[k].contraction ? state.unit : ""];
+      const found = machine.roofs[type][unitOf(DATA.kernels[k], state.unit)];
       if (slopes.length === 0) slopes = found.slopes;
       for (const roof of found.roofs) {
         const known = roofs.get(roof.label);

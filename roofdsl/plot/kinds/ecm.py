@@ -12,6 +12,7 @@ from roofdsl.lang.record import replace as with_fields
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_number, show_time
+from roofdsl.plot.chosen_measurements import by_size, fastest
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, styled
 from roofdsl.plot.roofline_points import labels_of, sizes_of_all
@@ -19,6 +20,7 @@ from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.prediction import Prediction
+from roofdsl.validate.compare import Comparison
 
 WIDTH_IN, ROW_IN, PANEL_IN = 8.0, 0.27, 0.62
 CALL, CORE, LOADS = "call", "arithmetic", "loads, stores"
@@ -188,7 +190,7 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
     if len(kernels) < len(asked.subjects):
         asked.warn("programs are left out: the figure shows single launches")
     found = replace(asked, subjects=kernels).predicted(options)
-    times = {(c.measurement.kernel, c.measurement.parameters): c.measurement for c in asked.measured(options)}
+    times = by_size(asked.measured(options))
     panels = []
     for (kernel, sizes), p, label in zip(kernels, found, _labels(found), strict=True):
         if p.expected is None:
@@ -196,18 +198,29 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
             continue
         lines = lines_of_work(kernel, sizes)
         scale = 1e9 / lines if machine.clock_hz is None else float(machine.clock_hz) / lines
-        measured = times.get((p.kernel, p.parameters))
-        if measured is not None:
-            for unlike in _unlike(measured, warm, code.math):
-                asked.warn(f"{label} was measured {unlike}")
-        spread = () if measured is None else (measured.low_s, measured.median_s, measured.high_s)
+        measured = _drawn(times.get((p.kernel, p.parameters), []), asked, label, warm, code.math)
+        m = None if measured is None else measured.measurement
+        spread = () if m is None else (m.low_s, m.median_s, m.high_s)
         panels.append(_panel_of(p, label, scale, tuple(scale * t for t in spread) or None))
     unit = "ns" if machine.clock_hz is None else "cycles"
     return draw_ecm(panels, _title(machine, found), f"{unit} for a cache line of work", look=asked.look)
 
 
-def _unlike(measured: Any, warm: bool, math: str) -> Iterator[str]:
+def _drawn(runs: Sequence[Comparison], asked: Asked, label: str, warm: bool, math: str) -> Comparison | None:
+    """The measurement on one core that ran most like what the bars assume; warnings say how it differs."""
+    alone = [c for c in runs if c.measurement.threads == 1]
+    if runs and not alone:
+        asked.warn(f"{label} was measured on several cores, and the bars are for one: measure it with --cores 1")
+    unlike = [len(list(_unlike(c, warm, math))) for c in alone]
+    best = fastest([c for c, n in zip(alone, unlike, strict=True) if n == min(unlike)], label, asked.warn)
+    for how in () if best is None else _unlike(best, warm, math):
+        asked.warn(f"{label} was measured {how}")
+    return best
+
+
+def _unlike(run: Comparison, warm: bool, math: str) -> Iterator[str]:
     """How the measured code ran differently from what the bars assume, and the option that makes them agree."""
+    measured = run.measurement
     if (measured.state == "warm") != warm:
         option = "leave out --warm" if warm else "give --warm"
         yield f"with {measured.state} caches, and the bars are for {'warm' if warm else 'cold'} ones: {option}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.quantities import show_time
+from roofdsl.plot.chosen_measurements import by_size, fastest, with_state
 from roofdsl.plot.kind import Asked, Kind, at_option
 from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, named, no_y_limits, styled, text_width
 from roofdsl.plot.roofline_points import labels_of
@@ -206,13 +207,15 @@ def _handles(bars: Sequence[Bar], names: Sequence[str], colors: dict[str, str], 
 def _figure(asked: Asked) -> Any:
     found = asked.launched()
     predictions = [p for p, _ in found]
-    times = {(c.measurement.kernel, c.measurement.parameters): c for c in asked.measured(asked.options)}
+    times = by_size(asked.measured(asked.options))
     bars = []
     for (p, program), label in zip(found, labels_of(predictions), strict=True):
         rows = program.by_kernel if program is not None else ()
         parts = [(row.total.kernel, float(row.total.bound_s)) for row in rows] or [(p.kernel, float(p.bound_s))]
         bar = Bar(label, tuple(parts), float(p.launch_s))
-        measured = times.get((p.kernel, p.parameters))
+        named_label = label if p.kernel in label else f"{p.kernel} {label}"
+        runs = with_state(times.get((p.kernel, p.parameters), []), warm=False)
+        measured = fastest(runs, named_label, asked.warn)
         bars.append(bar if measured is None else _measured(bar, measured))
     return draw_runtime(bars, asked.title(predictions), look=asked.look)
 

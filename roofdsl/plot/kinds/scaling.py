@@ -10,6 +10,7 @@ from roofdsl.lang.record import replace as with_fields
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.quantities import show_number
 from roofdsl.plot.board import frame_of
+from roofdsl.plot.chosen_measurements import with_state
 from roofdsl.plot.kind import Asked, Kind, Option, at_option
 from roofdsl.plot.look import SIGNS, USUAL, Look, styled
 from roofdsl.plot.roofline_points import common_sizes, labels_of
@@ -126,14 +127,15 @@ def _measured_times(asked: Asked, options: Options) -> dict[tuple[str, Parameter
 
 def _speedups(runs: Sequence[Comparison], asked: Asked, *, warm: bool) -> dict[int, float]:
     """Measured speedups over one core, by the number of cores; none if one core was not measured."""
-    seconds = {c.cores: c.measured_s for c in runs if c.cores is not None}
     if not runs:
         return {}
+    runs = with_state(runs, warm=warm)
+    seconds = {c.cores: c.measured_s for c in runs if c.cores is not None}
     kernel = runs[0].prediction.kernel
     if 1 not in seconds:
         asked.warn(f"{kernel} was not measured on one core, so its speedups are left out")
         return {}
-    if any((c.measurement.state == "warm") != warm for c in runs):
+    if (runs[0].measurement.state == "warm") != warm:
         state, other, option = ("cold", "warm", "omit --warm") if warm else ("warm", "cold", "add --warm")
         asked.warn(f"{kernel} was measured with {state} caches, but the curve is for {other} ones: {option}")
     return {n: seconds[1] / s for n, s in sorted(seconds.items())}
