@@ -148,7 +148,7 @@ def test_buffers_begin_at_lines_and_are_restored() -> None:
     assert [a.ctypes.data % 64 for a in arrays.values()] == [0, 0, 0]
     assert len({a.ctypes.data % 4096 for a in arrays.values()}) == 3
     assert arrays["A"].flags.f_contiguous and all((arrays[k] == given[k]).all() for k in given)
-    restore = Restorer(found, arrays)
+    restore = Restorer((found, arrays))
     arrays["y"][:] = np.nan
     restore()
     assert (arrays["y"] == given["y"]).all()
