@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import cycle
+from math import ceil
 
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
@@ -56,8 +57,9 @@ def measure_program_gpu(
             next(turns[k])()
 
     launches = sum(int(parts[k].ran.details.get("launches", 1)) for k in order)
+    least = max(ceil(len(part.calls) / part.launched.times) for part in parts)
     say("timing")
-    whole = time_launches(device, [execute], options.plan, restore, launches).times
+    whole = time_launches(device, [execute], options.plan, restore, launches, least=least).times
     say("timing launch by launch")
     samples = []
     for _ in range(len(whole.seconds)):

@@ -118,6 +118,21 @@ def test_long_launches_are_not_replayed() -> None:
     assert timed.by == "stream" and timed.times.median_s == pytest.approx(1e-3 + RATES["launch"])
 
 
+def test_a_graph_goes_through_all_copies_equally_often() -> None:
+    """Otherwise the next replay would begin with arrays that are still in a cache."""
+    ran: list[int] = []
+    device = FakeGpu(lambda function, values: ran.append(values[0]))
+
+    def launch(copy: int) -> Callable[[], None]:
+        return lambda: device.launch("triad", (1, 1, 1), (1, 1, 1), 0, [copy])
+
+    timed = time_launches(device, [launch(k) for k in range(7)], BRIEF, lambda: None)
+    assert timed.by == "graph" and timed.times.calls == 7
+    timed = time_launches(device, [launch(k) for k in range(3)], BRIEF, lambda: None)
+    assert timed.times.calls == 6  # five fill the shortest sample
+    assert ran[-12:] == [0, 1, 2] * 4
+
+
 def test_what_was_verified_is_not_run_against_the_reference_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Mapping[str, int]] = []
 
