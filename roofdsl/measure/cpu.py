@@ -79,7 +79,9 @@ def measure_cpu(
     arrays = aligned(random_inputs(kernel, values, options.seed))
     restore = Restorer((kernel, arrays))
     cpu = describe_cpu()
-    flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
+    alone = runner.threads == 1
+    cores = usable_cores()[:1] if alone else usable_cores()
+    flush = CacheFlusher(cpu, cores) if options.cold else None
 
     def prepare() -> None:
         restore()
@@ -88,8 +90,7 @@ def measure_cpu(
 
     plan = Plan(options.plan.repeats, options.plan.budget_s, 0.0, 0.0) if options.cold else options.plan
     say("timing")
-    alone = runner.threads == 1
-    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, runner.on_threads():
+    with pinned(cores) if alone else nullcontext(False) as is_pinned, runner.on_threads():
         run = runner.bind(arrays, values)
         lasting = partial(restore.lasting, run)
         watching = watch(alone=alone, clock_hz=options.clock_hz)
@@ -105,7 +106,7 @@ def measure_cpu(
     return recorded(ran, setup, times)
 
 
-def energy_details(  # noqa: PLR0917
+def energy_details(
     run: Call, call_s: float, prepare: Call, say: Callable[[str], None], *, cold: bool, lasting: Callable[[int], int]
 ) -> dict[str, Any]:
     """What the record says about the energy of a call of `run`, which takes call_s seconds; `lasting` as in

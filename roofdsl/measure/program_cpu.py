@@ -58,10 +58,11 @@ def measure_program_cpu(
 
     restore = Restorer(*((part.launched.kernel, part.arrays[0]) for part in parts))
     lasting = partial(restore.lasting, execute)
-    flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
-    say("timing")
     alone = all(part.ran.threads == 1 for part in parts)
-    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, ExitStack() as threads:
+    cores = usable_cores()[:1] if alone else usable_cores()
+    flush = CacheFlusher(cpu, cores) if options.cold else None
+    say("timing")
+    with pinned(cores) if alone else nullcontext(False) as is_pinned, ExitStack() as threads:
         for runner, _ in built.values():
             threads.enter_context(runner.on_threads())
         watching = watch(alone=alone, clock_hz=options.clock_hz)

@@ -211,6 +211,7 @@ def test_measure_says_why_there_is_no_energy(
     assert "no energy: this computer shows no energy counter of its processor" in capsys.readouterr().out
 
 
+PROGRAM = "\nprogram whole(n):\n    run halves(n)\n"
 HALVES = "kernel halves(n):\n    inout y: f64[n]\n    for i in range(n):\n        y[i] = 0.5 * y[i]\n"
 
 
@@ -224,7 +225,7 @@ def test_no_energy_is_read_of_calls_on_denormal_numbers(
     (tmp_path / "k.roof").write_text(text)
     zone(tmp_path, "0", "package-0", 0)
     monkeypatch.setattr(energy_counter, "POWERCAP", tmp_path)
-    name = f"{tmp_path / 'k.roof'}:{'twice' if 'program' in text else 'halves'}"
+    name = f"{tmp_path / 'k.roof'}:{'whole' if 'program' in text else 'halves'}"
     stored = tmp_path / "r.json"
     assert run(["measure", name, "--set", "n=100", "--budget", "0.05", "--energy", "-o", str(stored)]) == 0
     assert "no energy: its arrays must be restored after" in capsys.readouterr().out
