@@ -215,9 +215,7 @@ PROGRAM = "\nprogram whole(n):\n    run halves(n)\n"
 HALVES = "kernel halves(n):\n    inout y: f64[n]\n    for i in range(n):\n        y[i] = 0.5 * y[i]\n"
 
 
-@pytest.mark.parametrize(
-    "text", [HALVES, HALVES + "\nprogram twice(n):\n    run halves(n)\n"], ids=["kernel", "program"]
-)
+@pytest.mark.parametrize("text", [HALVES, HALVES + PROGRAM], ids=["kernel", "program"])
 def test_no_energy_is_read_of_calls_on_denormal_numbers(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
