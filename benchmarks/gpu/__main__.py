@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.gpu import plan, profile
 from benchmarks.gpu.keep import LOST, Pack, watched
@@ -21,8 +21,10 @@ from benchmarks.gpu.results import Results, key_of, run_json
 from benchmarks.kernels import ROOT, fresh, shipped
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
-from roofdsl.measure.verified import Verified
 from roofdsl.store.atomic import write_whole
+
+if TYPE_CHECKING:
+    from roofdsl.measure.gpu import Known
 
 PARTS = ("smoke", "machine", "kernels", "traffic", "memcheck", "racecheck", "report")
 MOST_CHARACTERIZING = 300
@@ -123,7 +125,7 @@ class Work:
         self._late = late
         self._kernels: dict[str, Kernel] = {}
         self._files = shipped()
-        self._verified: dict[str, Verified] = {}
+        self._verified: Known = {}
 
     def late(self) -> bool:
         """Whether it is too late to start anything more, in this part or at all."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from roofdsl.measure.bandwidth_curve import COPY, LOAD, MANY, PATTERNS, Pattern, Point, Sweep
 from roofdsl.measure.device import Cpu
-from roofdsl.measure.levels_found import BEYOND, SMALLEST, Level, find_levels
+from roofdsl.measure.levels_found import BEYOND, SMALLEST, Level, find_levels, share
 from roofdsl.measure.microkernels import stream
 from roofdsl.measure.multicore_timing import FULL, PIECE, Effort, rate, rate_in_pieces
 from roofdsl.measure.timing import MOST_SPREAD
@@ -113,10 +113,10 @@ def measured_levels(
     for cores, sweep in zip(who, sweeps, strict=False):
         sizes = sorted({p.working_set_bytes for p in sweep.points})
         last = _last(cpu, sizes, cores)
-        far = [size for size in sizes if size >= BEYOND * last / len(cores)] or sizes[-1:]
+        far = [size for size in sizes if size >= BEYOND * last] or sizes[-1:]
         many = run_sweep(cores, far, buffers, effort, lambda part, what: None, patterns=MANY)
         found.append(again_in_doubt(sweep, cpu, cores, buffers, effort).merged(many))
-        ordinary.append(on_ordinary_pages(cores, [size for size in sizes if size <= last / len(cores)], effort))
+        ordinary.append(on_ordinary_pages(cores, [size for size in sizes if size <= last], effort))
         again.append(_around_the_end(cpu, cores, sizes, buffers, effort, times=2 if effort == FULL else 1))
     alone, together = found[0], found[-1]
     ends, typical = (again[0], again[-1]), (ordinary[0], ordinary[-1])
@@ -130,9 +130,9 @@ def on_ordinary_pages(team: Sequence[int], sizes: Sequence[int], effort: Effort)
     return run_sweep(team, sizes, buffers, effort, lambda part, what: None)
 
 
-def _last(cpu: Cpu, sizes: Sequence[int], team: Sequence[int]) -> int:
-    """The bytes of the last cache; of the largest working sets if it is not known."""
-    return cpu.last_cache_bytes or sizes[-1] * len(team)
+def _last(cpu: Cpu, sizes: Sequence[int], team: Sequence[int]) -> float:
+    """What a core of the team has of the largest cache, in bytes; the largest working set if no cache is known."""
+    return max((share(c.size_bytes, c.copies, len(team)) for c in cpu.caches), default=sizes[-1])
 
 
 def again_in_doubt(sweep: Sweep, cpu: Cpu, team: Sequence[int], buffers: Buffers, effort: Effort) -> Sweep:
@@ -152,7 +152,7 @@ def _around_the_end(
     """
     if len(cpu.caches) < 2:
         return []
-    nearer, last = (cache.size_bytes * min(cache.copies, len(team)) // len(team) for cache in cpu.caches[-2:])
+    nearer, last = (share(cache.size_bytes, cache.copies, len(team)) for cache in cpu.caches[-2:])
     knee = [size for size in sizes if 2 * nearer <= size <= 2 * last]
     return [run_sweep(team, knee, buffers, effort, lambda p, w: None, patterns=(LOAD, COPY)) for _ in range(times)]
 

@@ -77,9 +77,11 @@ def measure_cpu(
         verified = verify(kernel, runner.run, values, f"the variant `{options.variant}`")
     say("preparing")
     arrays = aligned(random_inputs(kernel, values, options.seed))
-    restore = Restorer(kernel, arrays)
+    restore = Restorer((kernel, arrays))
     cpu = describe_cpu()
-    flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
+    alone = runner.threads == 1
+    cores = usable_cores()[:1] if alone else usable_cores()
+    flush = CacheFlusher(cpu, cores) if options.cold else None
 
     def prepare() -> None:
         restore()
@@ -88,13 +90,14 @@ def measure_cpu(
 
     plan = Plan(options.plan.repeats, options.plan.budget_s, 0.0, 0.0) if options.cold else options.plan
     say("timing")
-    alone = runner.threads == 1
-    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, runner.on_threads():
+    with pinned(cores) if alone else nullcontext(False) as is_pinned, runner.on_threads():
         run = runner.bind(arrays, values)
         lasting = partial(restore.lasting, run)
         watching = watch(alone=alone, clock_hz=options.clock_hz)
         times = time_calls([run], plan, prepare, watch=watching, lasting=lasting)
-        energy = energy_details(run, times.median_s, prepare, say, cold=options.cold) if options.energy else {}
+        energy = {}
+        if options.energy:
+            energy = energy_details(run, times.median_s, prepare, say, cold=options.cold, lasting=lasting)
     ran = Ran(
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
         {**runner.details, "disturbed_s": list(times.disturbed), **energy, **_data(kernel)},
@@ -104,9 +107,11 @@ def measure_cpu(
 
 
 def energy_details(
-    run: Call, call_s: float, prepare: Call, say: Callable[[str], None], *, cold: bool
+    run: Call, call_s: float, prepare: Call, say: Callable[[str], None], *, cold: bool, lasting: Callable[[int], int]
 ) -> dict[str, Any]:
-    """What the record says about the energy of a call of `run`, which takes call_s seconds."""
+    """What the record says about the energy of a call of `run`, which takes call_s seconds; `lasting` as in
+    `time_calls`.
+    """
 
     def calls(count: int) -> int:
         for _ in range(count):
@@ -114,7 +119,7 @@ def energy_details(
         return count
 
     say("reading energy")
-    return details_of(lambda: read_energy(Rapl(), calls, call_s, prepare=prepare, single=cold))
+    return details_of(lambda: read_energy(Rapl(), calls, call_s, prepare=prepare, single=cold, lasting=lasting))
 
 
 def _data(kernel: Kernel) -> dict[str, list[str]]:

@@ -169,17 +169,26 @@ def read_energy(
     backend: str = "cpu",
     prepare: Callable[[], object] = lambda: None,
     single: bool = False,
+    lasting: Callable[[int], int] = lambda calls: calls,
     clock: Callable[[], float] = time.perf_counter,
 ) -> EnergyReading:
     """The energy of calls, in bursts between two readings of the counter. `call(n)` makes about n of them, and returns
     how many.
 
     call_s: the seconds of one. prepare: runs before each burst, and is not counted. single: every call must be prepared
-    for. Raises NoCounter if the counter fails or stands still, or if a single call is too short for it.
+    for. lasting: how many of the calls planned for a burst may follow each other before `prepare` has to run again.
+    Raises NoCounter if the counter fails or stands still, or if a single call, or those that may follow each other, are
+    too short for it.
     """
     if single and call_s < SHORTEST_S:
         raise NoCounter(f"a single call takes {1000 * call_s:.2g} ms, too short for an energy counter")
-    calls = 1 if single else max(1, ceil(BURST_S[backend] / call_s))
+    planned = 1 if single else max(1, ceil(BURST_S[backend] / call_s))
+    calls = lasting(planned) if planned > 1 else 1
+    if calls < planned and calls * call_s < SHORTEST_S:
+        raise NoCounter(
+            f"its arrays must be restored after {calls} calls, or {1000 * calls * call_s:.2g} ms, too short for an "
+            "energy counter"
+        )
     joules = seconds = 0.0
     made = 0
     while seconds < MEASURED_S[backend]:

@@ -22,7 +22,7 @@ from roofdsl.measure.gpu_code import GpuCode
 from roofdsl.measure.gpu_driver import MATH_MODES, Call, Driver, find_driver
 from roofdsl.measure.gpu_library import library_code
 from roofdsl.measure.gpu_timing import PER_LAUNCH_S, time_launches
-from roofdsl.measure.measurement import Measurement
+from roofdsl.measure.measurement import Measurement, source_hash
 from roofdsl.measure.measurement_record import Ran, Setup, recorded
 from roofdsl.measure.timing import DEFAULT, Plan
 from roofdsl.measure.verified import Verified
@@ -32,6 +32,9 @@ VARIANTS = ("naive", "tiled", "library")
 _COPIES = 64
 _IN_GRAPH = 100
 
+Known = dict[tuple[str, str, str, str], Verified]
+"""Verifications by the hash of the kernel's text, the variant, the math mode and the text of the code."""
+
 
 @dataclass(frozen=True)
 class GpuOptions:
@@ -39,7 +42,7 @@ class GpuOptions:
 
     rotate: use the arrays in turn, in as many copies as exceed twice the L2 cache. math_mode: the library's, one of
     MATH_MODES. verify_s: seconds for the reference. energy: whether to read the energy of an execution as well. known:
-    earlier verifications, by the text of the code; such code is not verified again at other sizes.
+    earlier verifications, which are completed; what is known is not verified again at other sizes.
     """
 
     variant: str = "naive"
@@ -49,7 +52,7 @@ class GpuOptions:
     seed: int = 0
     verify_s: float = BUDGET_S
     energy: bool = False
-    known: dict[str, Verified] | None = None
+    known: Known | None = None
 
 
 def measure_gpu(
@@ -82,11 +85,12 @@ def measure_gpu(
     say("verifying")
     compute = "tf32" if options.variant == "library" and options.math_mode == "tf32" else None
     what = f"the variant `{options.variant}` on the GPU"
-    verified = options.known.get(code.text) if options.known is not None else None
+    key = source_hash(kernel), options.variant, options.math_mode, code.text  # that of a library names no types
+    verified = options.known.get(key) if options.known is not None else None
     if verified is None:
         verified = verify(kernel, device_runner(device, code), values, what, compute, options.verify_s)
     if options.known is not None:
-        options.known[code.text] = verified
+        options.known[key] = verified
     say("preparing")
     sets = copies_on(device, kernel, values, options, int(about["l2_bytes"]))
     say("timing")

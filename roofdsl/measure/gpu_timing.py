@@ -38,19 +38,23 @@ class Timed:
         return {"launched_by": self.by, **alone}
 
 
-def time_launches(driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Call, launches: int = 1) -> Timed:
+def time_launches(
+    driver: Driver, runs: Sequence[Call], plan: Plan, prepare: Call, launches: int = 1, *, least: int | None = None
+) -> Timed:
     """Like timing.time_calls, with the device's own events: `runs` in turn, `prepare` before each sample.
 
-    launches: those of one run. Short ones are captured into a graph of several runs, and replayed; a few samples
-    without one show what the host's launches cost. Raises ClockFault if too few samples have a time.
+    launches: those of one run. least: the number of runs that use all copies of the arrays, if it is not that of
+    `runs`. Short runs are captured into a graph of whole multiples of so many, and replayed; a few samples without one
+    show what the host's launches cost. Raises ClockFault if too few samples have a time.
     """
     prepare()
     taken = _warm_up(driver, runs, plan)
     calls = max(1, min(_LONGEST_SAMPLE, ceil(plan.sample_s / max(taken, 1e-7))))
     turn = _Turn(runs)
-    launches = max(1, launches)
-    if taken < PER_LAUNCH_S * launches and launches * len(runs) <= _MOST_NODES:
-        calls = max(len(runs), min(calls, _MOST_NODES // launches))  # all buffers: no data wait in a cache
+    launches, least = max(1, launches), least or len(runs)
+    if taken < PER_LAUNCH_S * launches and launches * least <= _MOST_NODES:
+        # Whole turns through all copies: no data wait in a cache, not even for the first launches of the next replay.
+        calls = least * max(1, min(ceil(calls / least), _MOST_NODES // (launches * least)))
         replay = driver.captured(turn.next(calls))
         if replay is not None:
             alone = _samples(driver, plan, prepare, lambda: turn.next(calls), calls, LEAST_REPEATS)

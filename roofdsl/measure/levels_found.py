@@ -15,7 +15,12 @@ from roofdsl.measure.timing import median
 SMALLEST = 4 << 10
 
 BEYOND = 4
-"""Memory is measured with working sets of at least this many times the last cache."""
+"""Memory is measured with working sets of at least this many times what a core has of the caches."""
+
+
+def share(size_bytes: int, copies: int, cores: int) -> float:
+    """What each of `cores` cores has of the copies of a cache, in bytes."""
+    return size_bytes * min(copies, cores) / cores
 
 
 @dataclass(frozen=True)
@@ -85,16 +90,15 @@ def find_levels(
     levels: list[Level] = []
     below = below_share = 0.0  # the capacity of the level before, for one core and for all
     for c in caches:
-        share = c.capacity_bytes * min(c.copies, cores) / cores
-        ranges = (alone, below * 1.5, c.capacity_bytes * 0.75), (together, below_share * 1.5, share * 0.75)
+        own = share(c.capacity_bytes, c.copies, cores)
+        ranges = (alone, below * 1.5, c.capacity_bytes * 0.75), (together, below_share * 1.5, own * 0.75)
         widths = _bandwidths(*(_inside(*there) for there in ranges), first=not levels)
         usual = zip(ordinary or (alone, together), ranges, strict=True)
         typical = [_typical(_middle(sweep, *there[1:]), widths[0]) for sweep, there in usual] if levels else [None] * 2
         holds: tuple[int | None, int | None] = (None, None)
         if c is caches[-1] and levels and c.reported is not None:
-            far = BEYOND * c.capacity_bytes
-            one = held_bytes([alone, *again[0]], (below * 1.5, c.capacity_bytes * 0.75), far, c.capacity_bytes)
-            all_of_them = held_bytes([together, *again[1]], (below_share * 1.5, share * 0.75), far / cores, share)
+            one = held_bytes([alone, *again[0]], ranges[0][1:], BEYOND * c.capacity_bytes, c.capacity_bytes)
+            all_of_them = held_bytes([together, *again[1]], ranges[1][1:], BEYOND * own, own)
             holds = (None if all_of_them is None else all_of_them * cores // min(c.copies, cores), one)
             if one is not None:
                 whole = c.reported.size_bytes >> 10
@@ -102,10 +106,10 @@ def find_levels(
         levels.append(
             Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths, *holds, *reversed(typical))
         )
-        below, below_share = c.capacity_bytes, share
-    last = max((c.capacity_bytes for c in caches), default=0)
-    far_alone, far_together = (_inside(s, BEYOND * last / n, float("inf")) for s, n in ((alone, 1), (together, cores)))
-    widths = _bandwidths(far_alone, far_together, first=not levels)
+        below, below_share = c.capacity_bytes, own
+    lasts = (max((share(c.capacity_bytes, c.copies, n) for c in caches), default=0) for n in (1, cores))
+    far = (_inside(sweep, BEYOND * last, inf) for sweep, last in zip((alone, together), lasts, strict=True))
+    widths = _bandwidths(*far, first=not levels)
     levels.append(Level("DRAM", cpu.memory_bytes or 1 << 30, None, None, None, *widths))
     return tuple(levels), tuple(notes)
 
@@ -205,7 +209,9 @@ def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: boo
     team was disturbed. At the level nearest to the registers, accesses are counted, so nothing is loaded before a
     store.
     """
-    best = [max(a, b, key=lambda p: p.bytes_per_s) for a, b in zip(alone, together, strict=True)]
+    points = [*alone, *together]  # those of many streams may be in one of them only
+    patterns = dict.fromkeys(p.pattern for p in points)
+    best = [max((p for p in points if p.pattern == which), key=lambda p: p.bytes_per_s) for which in patterns]
     all_cores = bandwidth(best, "no_write_allocate" if first else None, with_updates=True)
     return all_cores, bandwidth(alone, all_cores.counts, with_updates=True, allocated=all_cores.allocated)
 

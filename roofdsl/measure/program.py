@@ -38,7 +38,6 @@ class Ready:
     ran: Ran
     calls: tuple[Call, ...]
     arrays: tuple[Mapping[str, Any], ...]
-    restore: Call
     note: str = ""
 
 

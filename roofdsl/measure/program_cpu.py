@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from roofdsl.codegen.inputs import random_inputs
 from roofdsl.lang.diagnostics import CommandError
@@ -51,23 +52,24 @@ def measure_program_cpu(
     calls = [part.calls[0] for part in parts]
     sequence = [calls[k] for k in order]
 
-    def restore() -> None:
-        for part in parts:
-            part.restore()
-
     def execute() -> None:
         for call in sequence:
             call()
 
-    flush = CacheFlusher(cpu.last_cache_bytes or 64 << 20) if options.cold else None
-    say("timing")
+    restore = Restorer(*((part.launched.kernel, part.arrays[0]) for part in parts))
+    lasting = partial(restore.lasting, execute)
     alone = all(part.ran.threads == 1 for part in parts)
-    with pinned(usable_cores()[:1]) if alone else nullcontext(False) as is_pinned, ExitStack() as threads:
+    cores = usable_cores()[:1] if alone else usable_cores()
+    flush = CacheFlusher(cpu, cores) if options.cold else None
+    say("timing")
+    with pinned(cores) if alone else nullcontext(False) as is_pinned, ExitStack() as threads:
         for runner, _ in built.values():
             threads.enter_context(runner.on_threads())
         watching = watch(alone=alone, clock_hz=options.clock_hz)
-        whole = None if flush else time_calls([execute], options.plan, restore, clock=clock, watch=watching)
-        if flush is not None:
+        whole = None
+        if flush is None:
+            whole = time_calls([execute], options.plan, restore, clock=clock, watch=watching, lasting=lasting)
+        else:
             execute()  # loading or compilation at the first call
         say("timing launch by launch")
         each = time_laps(
@@ -81,7 +83,9 @@ def measure_program_cpu(
             watch=watching,
         )
         total_s = whole.median_s if whole else sum(sum(sample) for sample in each) / len(each)
-        energy = energy_details(execute, total_s, restore, say, cold=options.cold) if options.energy else {}
+        energy = {}
+        if options.energy:
+            energy = energy_details(execute, total_s, restore, say, cold=options.cold, lasting=lasting)
     summed = Times(tuple(sum(sample) for sample in each), 1)
     setup = Setup("cpu", cpu.to_json(), software(), "cold" if options.cold else "warm", is_pinned)
     found = program_record(program, parts, whole or summed, each, setup, variant=options.variant)
@@ -102,4 +106,4 @@ def _ready(part: Launched, options: CpuOptions, built: dict[Kernel, tuple[Runner
         kernel, values, runner.variant, runner.compiler, runner.text, runner.threads, verified, total_bytes(arrays),
         runner.details,
     )  # fmt: skip
-    return Ready(part, ran, (runner.bind(arrays, values),), (arrays,), Restorer(kernel, arrays), note)
+    return Ready(part, ran, (runner.bind(arrays, values),), (arrays,), note)

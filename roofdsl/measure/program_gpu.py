@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import cycle
+from math import ceil
 
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
@@ -11,7 +12,7 @@ from roofdsl.loops.program_at_sizes import Launched, ProgramAt
 from roofdsl.measure.device import software
 from roofdsl.measure.gpu import VARIANTS, GpuOptions, build_gpu, copies_on, device_runner, energy_details
 from roofdsl.measure.gpu_code import GpuCode
-from roofdsl.measure.gpu_driver import Driver, find_driver
+from roofdsl.measure.gpu_driver import Call, Driver, find_driver
 from roofdsl.measure.gpu_timing import PER_LAUNCH_S, time_launches
 from roofdsl.measure.measurement import Measurement
 from roofdsl.measure.measurement_record import Ran, Setup
@@ -37,22 +38,28 @@ def measure_program_gpu(
     about = device.describe()
     built: Built = {}
     memory, l2_bytes = about.get("memory_bytes"), int(about["l2_bytes"])
-    parts = prepare(
-        program, say, lambda part: _ready(part, options, device, l2_bytes, built), int(memory) if memory else None
-    )
+    restores: list[Call] = []
+
+    def ready(part: Launched) -> Ready:
+        found, undo = _ready(part, options, device, l2_bytes, built)
+        restores.append(undo)
+        return found
+
+    parts = prepare(program, say, ready, int(memory) if memory else None)
     turns = [cycle(part.calls) for part in parts]
 
     def restore() -> None:
-        for part in parts:
-            part.restore()
+        for undo in restores:
+            undo()
 
     def execute() -> None:
         for k in order:
             next(turns[k])()
 
     launches = sum(int(parts[k].ran.details.get("launches", 1)) for k in order)
+    least = max(ceil(len(part.calls) / part.launched.times) for part in parts)
     say("timing")
-    whole = time_launches(device, [execute], options.plan, restore, launches).times
+    whole = time_launches(device, [execute], options.plan, restore, launches, least=least).times
     say("timing launch by launch")
     samples = []
     for _ in range(len(whole.seconds)):
@@ -70,8 +77,10 @@ def measure_program_gpu(
     return replace(record, details={**record.details, **energy})
 
 
-def _ready(part: Launched, options: GpuOptions, device: Driver, l2_bytes: int, built: Built) -> Ready:
-    """One kernel, built once for all its sizes, verified at this one, bound to copies of its arrays."""
+def _ready(part: Launched, options: GpuOptions, device: Driver, l2_bytes: int, built: Built) -> tuple[Ready, Call]:
+    """One kernel, built once for all its sizes, verified at this one, bound to copies of its arrays; and what restores
+    these.
+    """
 
     kernel = part.kernel
     values = numbers(kernel, dict(part.arguments))
@@ -89,4 +98,4 @@ def _ready(part: Launched, options: GpuOptions, device: Driver, l2_bytes: int, b
     calls = tuple(found.bind(arrays, values) for arrays in sets.arrays)
     details = {**found.details(values), "copies": len(sets.arrays)}
     ran = Ran(kernel, values, variant, found.compiler, found.text, 1, verified, sets.footprint_bytes, details)
-    return Ready(part, ran, calls, sets.arrays, sets.restore, note)
+    return Ready(part, ran, calls, sets.arrays, note), sets.restore

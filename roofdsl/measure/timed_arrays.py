@@ -33,12 +33,16 @@ class Restorer:
     """Restores what a kernel updates (`inout`), so that every sample starts from the same numbers.
 
     Otherwise repeated updates could lead to infinities or denormal numbers, which take different times. `lasting` says
-    how many calls in a row are safe from that.
+    how many calls in a row are safe from that. A program has several kernels, each with arrays of its own.
     """
 
-    def __init__(self, kernel: Kernel, arrays: Arrays) -> None:
-        updated = [a.name for a in kernel.arrays if a.intent == "inout"]
-        self.pairs = [(arrays[name], arrays[name].copy(order="K")) for name in updated if name in arrays]
+    def __init__(self, *updating: tuple[Kernel, Arrays]) -> None:
+        self.pairs = [
+            (arrays[a.name], arrays[a.name].copy(order="K"))
+            for kernel, arrays in updating
+            for a in kernel.arrays
+            if a.intent == "inout" and a.name in arrays
+        ]
 
     def __call__(self) -> None:
         for array, before in self.pairs:

@@ -171,12 +171,14 @@ def _utilized(level: float, seconds: float | None, missing: list[str]) -> tuple[
 
 
 def _tensor(metrics: Mapping[str, float], cc: str, tensor_flop: int | None, missing: list[str]) -> tuple[TypeWork, ...]:
-    operations = sum(v for n, v in metrics.items() if _TENSOR_OPS.fullmatch(n))
+    counted = {n.removesuffix(".sum"): v for n, v in metrics.items() if _TENSOR_OPS.fullmatch(n)}
+    # `..._sparsity_off` is a part of what the metric without that end counts.
+    operations = sum(v for n, v in counted.items() if not any(n.startswith(f"{whole}_") for whole in counted))
     if operations:
         return (TypeWork("tensor", other=operations),)
     kinds = {n: v for n, v in metrics.items() if _TENSOR_KINDS.fullmatch(n)}
     instructions = kinds.get(_TENSOR, sum(kinds.values()))
-    if not kinds:
+    if not kinds and not counted:
         missing.append(f"tensor: {_TENSOR}")
     if not instructions:
         return ()

@@ -12,7 +12,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.reading import read_limited
 from roofdsl.lang.source import Source
 from roofdsl.machine.quantities import show_percent, show_time
-from roofdsl.measure.measurement import OTHERS, Measurement, parse
+from roofdsl.measure.measurement import CORES, OTHERS, Measurement, parse
 from roofdsl.measure.other_load import BUSY, taken_by_others
 from roofdsl.predict.prediction import Prediction
 from roofdsl.validate.compare import Comparison
@@ -29,7 +29,9 @@ Verdict = Literal["slower than its baseline", "not slower", "inconclusive", "not
 
 @dataclass(frozen=True)
 class Baseline:
-    """The measurements of a file; if it is a document of `validate --json`, with the predictions in it."""
+    """The measurements of a file; if it is a document of `validate --json`, with the prediction of each (empty where
+    the document has none).
+    """
 
     path: str
     measurements: tuple[Measurement, ...]
@@ -84,7 +86,7 @@ def load_baseline(path: Path) -> Baseline:
         raise CommandError(f"the baseline `{path}` holds no measurement", again)
     held = json.dumps([row.get("measurement") for row in rows], indent=1)
     found = parse(Source(f"{path} (its measurements)", held))
-    predictions = tuple(row["prediction"] for row in rows if isinstance(row.get("prediction"), dict))
+    predictions = tuple(p if isinstance(p := row.get("prediction"), dict) else {} for row in rows)
     return Baseline(str(path), found, predictions)
 
 
@@ -172,39 +174,42 @@ def _require_same(baseline: Baseline, comparisons: Sequence[Comparison]) -> None
     """Raise CommandError if times cannot be compared: another processor or GPU, another machine file."""
     require_device(baseline, {str(c.measurement.device.get("name")) for c in comparisons})
     names = {c.prediction.machine for c in comparisons}
-    other = next((str(p.get("machine")) for p in baseline.predictions if p.get("machine") not in names), None)
+    other = next((str(p.get("machine")) for p in baseline.predictions if p and p.get("machine") not in names), None)
     if other is not None:
         raise CommandError(
             f"the baseline `{baseline.path}` was compared with machine {other}, and this is "
             f"{' and '.join(sorted(names))}",
             "give the same --machine, or write the baseline again with this one",
         )
-    rates: dict[tuple[str, str, str], float] = {}
-    for c in comparisons:
-        rates |= _rates(c.prediction)
-    for p in baseline.predictions:
-        for key, rate in _stored_rates(p).items():
-            if rates.get(key, rate) != rate:
+    here = {(c.prediction.machine, *_run_on_cores(c.measurement)): _rates(c.prediction) for c in comparisons}
+    for m, p in zip(baseline.measurements, baseline.predictions, strict=False):
+        rates = here.get((str(p.get("machine")), *_run_on_cores(m)), {})
+        for what, rate in _stored_rates(p).items():
+            if rates.get(what, rate) != rate:
                 raise CommandError(
-                    f"the baseline `{baseline.path}` was compared with another file of machine {key[0]}: its "
-                    f"{key[2]} is {rate:.4g} per second there, and {rates[key]:.4g} here",
+                    f"the baseline `{baseline.path}` was compared with another file of machine {p.get('machine')}: its "
+                    f"{what} is {rate:.4g} per second there, and {rates[what]:.4g} here",
                     "give the same machine file, or write the baseline again with this one",
                 )
 
 
-def _rates(p: Prediction) -> dict[tuple[str, str, str], float]:
+def _run_on_cores(m: Measurement) -> tuple[object, ...]:
+    """A run, and on how many cores of the machine it was predicted; None for all of them."""
+    return *_run(m), m.details.get(CORES)
+
+
+def _rates(p: Prediction) -> dict[str, float]:
     """Peak and bandwidths of the machine, as a kernel sees them."""
-    found = {(p.machine, p.kernel, f"bandwidth of {v.name}"): float(v.bandwidth_bytes_per_s) for v in p.levels}
+    found = {f"bandwidth of {v.name}": float(v.bandwidth_bytes_per_s) for v in p.levels}
     if p.machine_peak_per_s is not None:
-        found[p.machine, p.kernel, "peak"] = float(p.machine_peak_per_s)
+        found["peak"] = float(p.machine_peak_per_s)
     return found
 
 
-def _stored_rates(p: dict[str, Any]) -> dict[tuple[str, str, str], float]:
+def _stored_rates(p: dict[str, Any]) -> dict[str, float]:
     """The same of a stored prediction; what is not as `predict --json` writes it is left out."""
     levels = p.get("levels")
     rows = [v for v in levels if isinstance(v, dict)] if isinstance(levels, list) else []
     named = {f"bandwidth of {v.get('name')}": v.get("bandwidth_bytes_per_s") for v in rows}
     named["peak"] = p.get("machine_peak_flops")
-    whose = str(p.get("machine")), str(p.get("kernel"))
-    return {(*whose, what): float(rate) for what, rate in named.items() if isinstance(rate, int | float)}
+    return {what: float(rate) for what, rate in named.items() if isinstance(rate, int | float)}

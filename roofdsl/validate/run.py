@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import replace
 from roofdsl.lang.types import TYPES
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.program_at_sizes import ProgramOf
+from roofdsl.loops.program_at_sizes import ProgramAt, ProgramOf
 from roofdsl.machine.model import Machine
 from roofdsl.machine.processor import processor_name
 from roofdsl.machine.quantities import group
@@ -180,12 +180,11 @@ def compare_all(
         asked = replace(options or Options(), warm=m.state == "warm" if warm is None else warm)
         asked = replace(asked, accesses=accesses or _accesses(m, machine), code=_code(m))
         if isinstance(kernel, ProgramOf):
-            predicted = predict_at(kernel.at(at), machine, asked)
+            predicted = predict_at(_launches_as_ran(m, kernel.at(at), machine), machine, asked)
             found.append(compare_program(predicted, m, machine, limits))
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
         ran = _as_ran(m, kernel, own, machine)
-        asked = replace(asked, unit=asked.unit or _unit(m, ran, own, machine))
         found.append(compare(_predicted(ran, own, machine, asked, m.details.get(CORES)), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
@@ -218,34 +217,37 @@ def _code(measured: Measurement) -> Code:
 
 
 def _as_ran(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> Kernel:
-    """The kernel with `compute tf32` if cuBLAS multiplied matrices of f32 in the math mode tf32 on a GPU that states a
-    rate of its matrix units for that; otherwise as it is.
+    """The kernel with `unit tensor` if cuBLAS multiplied its matrices on a GPU that states the rate of its matrix units
+    for them, and with `compute tf32` if they are of f32 and the math mode was tf32; otherwise as it is.
+
+    cuBLAS uses these units for all its types but f32, and for f32 in that mode.
     """
     from roofdsl.counts.work_at import work_at
 
-    if measured.details.get("math_mode") != "tf32" or not _multiplied(measured, kernel):
+    if not _multiplied(measured, kernel):
         return kernel
-    is_faster = machine.stated("tf32", "tensor") and set(work_at(kernel, sizes).by_type) == {"f32"}
-    return replace(kernel, compute_type=TYPES["tf32"]) if is_faster else kernel
+    types = set(work_at(kernel, sizes).by_type)
+    if measured.details.get("math_mode") == "tf32" and types == {"f32"} and machine.stated("tf32", "tensor"):
+        return replace(kernel, compute_type=TYPES["tf32"], unit="tensor")
+    on_units = types and all(machine.stated(name, "tensor") for name in types)
+    return replace(kernel, unit="tensor") if on_units else kernel
+
+
+def _launches_as_ran(measured: Measurement, program: ProgramAt, machine: Machine) -> ProgramAt:
+    """The program with each of its kernels as it ran."""
+    ran = {(part.of.kernel, part.of.parameters): part.of for part in measured.by_launch}
+    launched = []
+    for part in program.launched:
+        own = ran.get((part.kernel.name, part.parameters))
+        kernel = part.kernel if own is None else _as_ran(own, part.kernel, dict(part.arguments), machine)
+        launched.append(replace(part, kernel=kernel))
+    return replace(program, launched=tuple(launched))
 
 
 def _multiplied(measured: Measurement, kernel: Kernel) -> bool:
     """Whether a library multiplied matrices on a GPU."""
     by_library = measured.backend == "gpu" and measured.variant == "library"
     return by_library and measured.details.get("operation") in ("gemm", "batched gemm") and is_contraction(kernel)
-
-
-def _unit(measured: Measurement, kernel: Kernel, sizes: Mapping[str, int], machine: Machine) -> str | None:
-    """Matrix units if a library multiplied matrices on a GPU that states their rate for the kernel's types; else None.
-
-    cuBLAS uses them for all its types but f32, and for f32 as `_as_ran` says.
-    """
-    from roofdsl.counts.work_at import work_at
-
-    if not _multiplied(measured, kernel):
-        return None
-    types = work_at(kernel, sizes).by_type
-    return "tensor" if types and all(machine.stated(name, "tensor") for name in types) else None
 
 
 def _accesses(measured: Measurement, machine: Machine) -> Accesses:

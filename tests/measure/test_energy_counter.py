@@ -114,6 +114,20 @@ def test_calls_that_are_too_short_and_counters_that_stand_still() -> None:
         read_energy(steady, steady.call(1e-3), 1e-3, clock=steady.clock)
 
 
+def test_bursts_are_no_longer_than_arrays_last() -> None:
+    steady = Steady(80.0)
+    bursts: list[int] = []
+
+    def call(count: int) -> int:
+        bursts.append(count)
+        return steady.call(1e-3)(count)
+
+    found = read_energy(steady, call, 1e-3, lasting=lambda calls: min(calls, 12), clock=steady.clock)
+    assert set(bursts) == {12} and found.watts == pytest.approx(80)
+    with pytest.raises(NoCounter, match="its arrays must be restored after 3 calls, or 3 ms, too short for an energy"):
+        read_energy(steady, call, 1e-3, lasting=lambda calls: 3, clock=steady.clock)
+
+
 # ---- NVML ----
 
 
@@ -195,6 +209,26 @@ def test_measure_says_why_there_is_no_energy(
     monkeypatch.setattr(energy_counter, "POWERCAP", tmp_path / "none")
     assert run(["measure", kernel_file, "--set", "n=100", "--budget", "0.02", "--energy"]) == 0
     assert "no energy: this computer shows no energy counter of its processor" in capsys.readouterr().out
+
+
+PROGRAM = "\nprogram whole(n):\n    run halves(n)\n"
+HALVES = "kernel halves(n):\n    inout y: f64[n]\n    for i in range(n):\n        y[i] = 0.5 * y[i]\n"
+
+
+@pytest.mark.parametrize("text", [HALVES, HALVES + PROGRAM], ids=["kernel", "program"])
+def test_no_energy_is_read_of_calls_on_denormal_numbers(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a thousand halvings, numbers are denormal; they last a few milliseconds at most."""
+    (tmp_path / "k.roof").write_text(text)
+    zone(tmp_path, "0", "package-0", 0)
+    monkeypatch.setattr(energy_counter, "POWERCAP", tmp_path)
+    name = f"{tmp_path / 'k.roof'}:{'whole' if 'program' in text else 'halves'}"
+    stored = tmp_path / "r.json"
+    assert run(["measure", name, "--set", "n=100", "--budget", "0.05", "--energy", "-o", str(stored)]) == 0
+    assert "no energy: its arrays must be restored after" in capsys.readouterr().out
+    document = json.loads(stored.read_text())
+    assert 1 < document["calls_per_repeat"] <= 1022
 
 
 def test_measured_and_predicted_energies(

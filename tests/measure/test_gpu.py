@@ -23,7 +23,7 @@ from roofdsl.measure import gpu_driver
 from roofdsl.measure.bandwidth_curve import PATTERNS
 from roofdsl.measure.characterize_gpu import characterize_gpu
 from roofdsl.measure.cpu import CpuOptions, build
-from roofdsl.measure.gpu import GpuOptions, measure_gpu
+from roofdsl.measure.gpu import GpuOptions, Known, measure_gpu
 from roofdsl.measure.gpu_machine import gpu_machine_text
 from roofdsl.measure.gpu_microkernels import ARITHMETIC, arithmetic_source, stream_source
 from roofdsl.measure.gpu_probes import SOURCE
@@ -118,6 +118,21 @@ def test_long_launches_are_not_replayed() -> None:
     assert timed.by == "stream" and timed.times.median_s == pytest.approx(1e-3 + RATES["launch"])
 
 
+def test_a_graph_goes_through_all_copies_equally_often() -> None:
+    """Otherwise the next replay would begin with arrays that are still in a cache."""
+    ran: list[int] = []
+    device = FakeGpu(lambda function, values: ran.append(values[0]))
+
+    def launch(copy: int) -> Callable[[], None]:
+        return lambda: device.launch("triad", (1, 1, 1), (1, 1, 1), 0, [copy])
+
+    timed = time_launches(device, [launch(k) for k in range(7)], BRIEF, lambda: None)
+    assert timed.by == "graph" and timed.times.calls == 7
+    timed = time_launches(device, [launch(k) for k in range(4)], BRIEF, lambda: None)
+    assert timed.times.calls == 8  # five or six fill the shortest sample
+    assert ran[-16:] == [0, 1, 2, 3] * 4
+
+
 def test_what_was_verified_is_not_run_against_the_reference_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Mapping[str, int]] = []
 
@@ -131,6 +146,26 @@ def test_what_was_verified_is_not_run_against_the_reference_again(monkeypatch: p
     first = measure_gpu(found, {"n": 1000}, options, driver=FakeGpu(by_loops(found)))
     again = measure_gpu(found, {"n": 3000}, options, driver=FakeGpu(by_loops(found)))
     assert asked == [{"n": 1000}] and again.verified == first.verified
+
+
+def test_a_library_is_verified_for_every_kernel_and_math_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of a library's code is the same for products of all types."""
+    asked: list[tuple[str, str]] = []
+
+    def spied(kernel_: Kernel, run: Any, values: Mapping[str, int], *rest: Any) -> Any:
+        asked.append((kernel_.arrays[0].type.name, rest[1] or "as written"))
+        return verify(kernel_, run, values, *rest)
+
+    monkeypatch.setattr("roofdsl.measure.gpu.verify", spied)
+    known: Known = {}
+    for type_name, mode in (("f32", "default"), ("f64", "default"), ("f32", "tf32"), ("f32", "default")):
+        found = kernel_of(
+            f"kernel product(n):\n    in A, B: {type_name}[n, n]\n    inout C: {type_name}[n, n]\n"
+            "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n"
+        )
+        options = GpuOptions("library", BRIEF, math_mode=mode, known=known)
+        measure_gpu(found, {"n": 8}, options, driver=FakeGpu(by_loops(found)))
+    assert asked == [("f32", "as written"), ("f64", "as written"), ("f32", "tf32")]
 
 
 def test_arrays_are_filled_on_the_device_with_numbers_that_do_not_repeat_by_rows() -> None:

@@ -242,6 +242,27 @@ def test_on_a_gpu_launches_rotate_and_cost_what_the_device_takes() -> None:
     assert len(set(again)) == 14  # no launch of two executions on the arrays of another
 
 
+def test_a_graph_of_a_program_goes_through_all_copies_of_its_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph keeps the arrays of its launches; planned samples are shorter than a turn through all of them."""
+    at = steps(n=6, t=2)
+    device = gpu(at)
+    touched: list[int] = device.touched  # type: ignore[attr-defined]
+    graphs: list[list[int]] = []
+
+    def captured(calls: Sequence[Any]) -> Any:
+        before = len(touched)
+        for call in calls:
+            call()
+        graphs.append(touched[before:])
+        return lambda: setattr(device, "clock", device.clock + 1e-6)
+
+    monkeypatch.setattr(device, "captured", captured)
+    measured = measure_program_gpu(at, GpuOptions(plan=BRIEF), driver=device)
+    (graph,) = graphs
+    copies = [p.of.details["copies"] for p in measured.by_launch]
+    assert len(graph) == 7 * measured.calls_per_repeat and len(set(graph)) == sum(copies) == 3 * 64
+
+
 def test_the_library_takes_the_products_and_wrong_ones_are_errors() -> None:
     at = steps(n=6, t=1)
     device = gpu(at)

@@ -37,7 +37,7 @@ def test_arrays_begin_where_the_model_assumes() -> None:
 )
 def test_calls_last_as_long_as_numbers_are_ordinary(step: Callable[[np.ndarray], object], most: int) -> None:
     arrays = {"x": np.ones(3), "y": np.array([1.0, 0.0, -1.0])}
-    restore = Restorer(HALVES, arrays)
+    restore = Restorer((HALVES, arrays))
     with np.errstate(all="ignore"):
         assert restore.lasting(lambda: step(arrays["y"]), 4096) == most
     assert arrays["y"].tolist() == [1.0, 0.0, -1.0]
@@ -45,7 +45,7 @@ def test_calls_last_as_long_as_numbers_are_ordinary(step: Callable[[np.ndarray],
 
 def test_denormal_numbers_at_first_do_not_count() -> None:
     arrays = {"x": np.ones(1), "y": np.array([5e-324, np.inf, 1.0])}
-    assert Restorer(HALVES, arrays).lasting(lambda: None, 64) == 64
+    assert Restorer((HALVES, arrays)).lasting(lambda: None, 64) == 64
 
 
 def test_a_sample_makes_no_more_calls_than_last() -> None:

@@ -145,6 +145,20 @@ def test_operations_that_the_profiler_counts_itself() -> None:
     assert points_of([launch], "").points[0].work_flops == 64
 
 
+def test_operations_of_a_part_are_not_added_to_those_of_the_whole() -> None:
+    """Without the whole, its parts are added; a device may count several kinds of operations."""
+    counts = {"src_fp16_dst_fp32": 96.0, "src_fp16_dst_fp32_sparsity_off": 64.0, "src_fp16_dst_fp32_sparsity_on": 32.0}
+    for kinds, expected in ((counts, 96), ({**counts, "src_fp64": 8.0}, 104), (dict([*counts.items()][1:]), 96)):
+        metrics = {f"sm__ops_path_tensor_{kind}.sum": value for kind, value in kinds.items()}
+        assert points_of([Launches("k", 1, metrics)], "").points[0].work_flops == expected
+
+
+def test_no_tensor_operations_are_a_measurement_too() -> None:
+    launch = Launches("k", 1, {"sm__ops_path_tensor_src_fp16_dst_fp32.sum": 0.0})
+    (point,) = points_of([launch], "").points
+    assert point.work_flops is None and not any("tensor" in missing for missing in point.missing)
+
+
 @pytest.mark.parametrize(
     ("kernel", "label"),
     [

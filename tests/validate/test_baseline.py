@@ -11,11 +11,14 @@ import numpy as np
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError, InputError
-from roofdsl.measure.measurement import OTHERS, Measurement, save
+from roofdsl.machine.find import load_machine
+from roofdsl.machine.kernel_sources import kernel as shipped_kernel
+from roofdsl.measure.measurement import CORES, OTHERS, Measurement, save
 from roofdsl.tell.validation import to_json
 from roofdsl.validate.baseline import LEVEL, Baseline, Regressions, against, load_baseline
 from roofdsl.validate.compare import compare
 from roofdsl.validate.rank_test import larger_p, least_p
+from roofdsl.validate.run import compare_all
 from tests.validate.test_compare import MACHINE, measured, predicted
 
 P = predicted("gemv", 4096)
@@ -158,6 +161,25 @@ def test_another_processor_and_another_machine_are_refused(tmp_path: Path) -> No
     assert f"another file of machine {MACHINE.name}" in refusal()
     document["comparisons"][0]["prediction"]["machine"] = "other"
     assert "was compared with machine other" in refusal()
+
+
+def test_each_run_has_rates_of_its_own(tmp_path: Path) -> None:
+    """On one core, a kernel sees other rates of the same machine than on two."""
+    kernel, machine = shipped_kernel("gemv"), load_machine("skylake_gold_6148")
+    runs = [run(noise(k), parameters=(("n", 4096),), threads=k, details={CORES: k}) for k in (1, 2)]
+    both = compare_all([kernel], runs, machine)
+    assert both[0].prediction.machine_peak_per_s != both[1].prediction.machine_peak_per_s
+    document = to_json(both)
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps(document))
+    for now in (both, both[::-1], both[:1], both[1:]):
+        assert {c.verdict for c in against(load_baseline(path), now, 0.05).changes} == {"not slower"}
+    for row in (0, 1):
+        changed = json.loads(json.dumps(document))
+        changed["comparisons"][row]["prediction"]["machine_peak_flops"] *= 2
+        path.write_text(json.dumps(changed))
+        with pytest.raises(CommandError, match=f"another file of machine {machine.name}: its peak is"):
+            against(load_baseline(path), both, 0.05)
 
 
 @pytest.mark.parametrize(

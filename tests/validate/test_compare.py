@@ -13,12 +13,14 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Traffic
+from roofdsl.loops.program_at_sizes import ProgramOf
 from roofdsl.machine.find import load_machine, machine_of, shipped_names
 from roofdsl.machine.model import Machine
-from roofdsl.measure.measurement import OTHERS, Measurement
+from roofdsl.measure.measurement import OTHERS, Launches, Measurement
 from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.kernel import Accesses, Options, predict
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.program import predict_at
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import Comparison, Limits, compare, distribution, on_doubtful_machine
@@ -137,6 +139,33 @@ def test_products_of_f32_in_the_mode_tf32_are_compared_with_the_rate_of_tf32() -
     assert (fast.prediction.type, fast.verdict) == ("tf32", "as predicted") and fast.ratio == pytest.approx(6 / 8)
     for other in (found(units, "default"), found(units, "tf32", "gemv"), found(plain, "tf32")):
         assert (other.prediction.type, other.verdict) == ("f32", "above the roof")
+
+
+def test_launches_that_a_library_ran_on_matrix_units_are_compared_with_their_rates() -> None:
+    """The other launches of the program are not: `sums` ran as `naive`, and its products would have a unit."""
+    product = "    for i in range(n), j in range(n), k in range(n):\n        C[i, j] += A[i, k] * B[k, j]\n\n"
+    text = (
+        f"kernel product(n):\n    in A, B: f16[n, n]\n    inout C: f16[n, n]\n{product}"
+        f"kernel sums(n):\n    in A, B: f16[n, n]\n    inout C: f16[n, n]\n{product}"
+        f"kernel single(n):\n    in A, B: f32[n, n]\n    inout C: f32[n, n]\n{product}"
+        "program all(n):\n    run product(n)\n    run sums(n)\n    run single(n)\n\n"
+        "machine units:\n    peak f16 fma 10 TFLOP/s\n    peak f32 fma 5 TFLOP/s\n"
+        "    peak f16 tensor 80 TFLOP/s\n    peak tf32 tensor 40 TFLOP/s\n    memory RAM 1 GiB, 90 TB/s\n"
+    )
+    checked = load_file(Source("<test>", text))
+    machine, whole = machine_of(checked, "units"), ProgramOf(checked, "all")
+    p = predict_at(whole.at({"n": 64}), machine)
+    library = {"variant": "library", "details": {"math_mode": "tf32", "operation": "gemm"}}
+    runs: list[dict[str, object]] = [library, {"variant": "naive"}, library]
+    of = [measured(part, 1, backend="gpu", **run) for part, run in zip(p.parts, runs, strict=True)]
+    launches = tuple(Launches(1, one) for one in of)
+    ran = replace(measured(p.total, 1, backend="gpu", variant="library"), by_launch=launches)
+    (found,) = compare_all([whole], [ran], machine)
+    predictions = [part.prediction for part in found.by_launch]
+    assert [(one.type, one.unit) for one in predictions] == [("f16", "tensor"), ("f16", None), ("tf32", "tensor")]
+    work = 2 * 64**3
+    assert [float(one.bound_s) for one in predictions] == pytest.approx([work / 80e12, work / 10e12, work / 40e12])
+    assert found.bound_s == pytest.approx(work / 80e12 + work / 10e12 + work / 40e12)
 
 
 def test_lines_stored_beside_those_loaded_are_named() -> None:
