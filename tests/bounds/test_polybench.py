@@ -94,9 +94,8 @@ def row(path: Path) -> str:
     whose = [name for (name, _), value in zip(found.arguments, found.leading(), strict=True) if value.equals(expected)]
     published = PUBLISHED[path.stem]
     columns = [f"`{v}`" if (v := published[f"Q_lower_{c}"]) else "" for c in ("iolb", "soap")]
-    word = {"best": "best", "above": "above best", "iolb": "above IOLB", "below": "below IOLB, which is too high if sums may be reordered"}[
-        stands
-    ]
+    below = "below IOLB, which is too high if sums may be reordered"
+    word = {"best": "best", "above": "above best", "iolb": "above IOLB", "below": below}[stands]
     if published.get("disputed"):
         word += "; SOAP is too high"
     if path.stem == "durbin":
