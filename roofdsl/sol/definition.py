@@ -10,6 +10,7 @@ from roofdsl.frontends.tensors.program import tensor_program
 from roofdsl.frontends.tensors.reference import graph_of_reference
 from roofdsl.loops.program_at_sizes import program_at
 from roofdsl.machine.model import Machine
+from roofdsl.sol.fused import Known
 from roofdsl.sol.program import ProgramLight, program_light
 
 
@@ -23,4 +24,9 @@ def definition_light(
     """
     graph = graph_of_reference(read_definition(path, settings))
     program = tensor_program(graph, fused=fused)
-    return program_light(program_at(program.checked, program.name, {}), machine, measured_s, graph.moved_once)
+    known = Known(*graph.moved_once, program.first, tuple(map(_note, graph.partly_used)))
+    return program_light(program_at(program.checked, program.name, {}), machine, measured_s, known)
+
+
+def _note(called: str) -> str:
+    return f"not all results of `{called}` are sure to be used, but all are counted, so the floor may be too high"

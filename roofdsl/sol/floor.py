@@ -56,7 +56,7 @@ class Floor(Record):
     """All terms, the longest first.
 
     kernel: the name of the kernel or program. unit: the matrix unit that does the whole compute term, or None; partly:
-    the unit that does a part of it alongside the ordinary pipes. notes: why a bound may be lower than the actual need.
+    the unit that does a part of it alongside the ordinary pipes. notes: why a bound may differ from the actual need.
     """
 
     kernel: str

@@ -44,6 +44,19 @@ class Passed(Record):
     bytes: int
 
 
+class Known(Record):
+    """What is known of a program from its graph of tensors.
+
+    loads, stores: the bytes of its inputs and of its results. first: the kernels that read only inputs, each element
+    under one name. notes: of its floor.
+    """
+
+    loads: int
+    stores: int
+    first: frozenset[str]
+    notes: tuple[str, ...] = ()
+
+
 class Fused(Record):
     """The floor of the program as one launch, and what then need not move."""
 
@@ -51,31 +64,32 @@ class Fused(Record):
     passed: tuple[Passed, ...]
 
 
-def fused(at: ProgramAt, machine: Machine, once: tuple[int, int] | None = None) -> Fused:
+def fused(at: ProgramAt, machine: Machine, known: Known | None = None) -> Fused:
     """The floor of a program whose launches are all fused into one.
 
-    once: the bytes of the inputs and of the results, if they are known. Raises what counting raises, and CommandError
-    for a type that the machine lacks.
+    With `known`, only launches that read nothing but inputs may need more loads than these: what one computes, a later
+    one may compute again instead of loading it. Raises what counting raises, and CommandError for a type that the
+    machine lacks.
     """
     arrays = [arrays_of(part) for part in at.launched]
     given = list(_given(at.launched, arrays))
     operations = together(
         [(operations_of(executed(part.kernel, dict(part.arguments)), machine), part.times) for part in at.launched]
     )
-    moved = once or (_loaded(at, arrays, given), _stored(at, arrays))
+    moved = (known.loads, known.stores) if known else (_loaded(at, arrays, given), _stored(at, arrays))
 
     def needed(front: Front) -> tuple[int, str]:
         best = 0, COMPULSORY
         for part, own, passed in zip(at.launched, arrays, given, strict=True):
-            bound = lower_bound(part.kernel)
+            bound = lower_bound(part.kernel) if known is None or part.kernel.name in known.first else None
             if bound is not None:
                 sizes = numbers(part.kernel, dict(part.arguments))
                 least, why = bound.bytes_at(sizes, front.bytes, front.memories)
-                best = max(best, (least - sum(a.loads for a in own if a.name in passed), why))
+                best = max(best, (least - sum(a.loads for a in own if known is None and a.name in passed), why))
         return best
 
     terms = in_order([compute_term(operations, machine), *level_terms(machine, moved, needed), launch_term(machine)])
-    notes = (*((NOTE,) if once is None else ()), *(("collectives are not counted",) if at.exchanges else ()))
+    notes = (*((NOTE,) if known is None else known.notes), *(("collectives are not counted",) if at.exchanges else ()))
     floor = Floor(
         at.name, machine.name, at.parameters, operations.work, terms, operations.unit, notes, operations.partly
     )
@@ -83,7 +97,7 @@ def fused(at: ProgramAt, machine: Machine, once: tuple[int, int] | None = None) 
         Passed(a.name, part.kernel.name, a.loads)
         for part, own, passed in zip(at.launched, arrays, given, strict=True)
         for a in own
-        if once is None and a.name in passed and a.loads
+        if known is None and a.name in passed and a.loads
     ]
     return Fused(floor, tuple(dict.fromkeys(found)))
 

@@ -10,7 +10,7 @@ from roofdsl.loops.program_at_sizes import ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.sol.answer import SpeedOfLight, speed_of_light
 from roofdsl.sol.claim import Claim, judge
-from roofdsl.sol.fused import Fused, arrays_of, fused
+from roofdsl.sol.fused import Fused, Known, arrays_of, fused
 from roofdsl.sol.fusing import FusedLaunches, fusions
 
 
@@ -72,12 +72,12 @@ class ProgramLight(Record):
 
 
 def program_light(
-    at: ProgramAt, machine: Machine, measured_s: Fraction | None = None, once: tuple[int, int] | None = None
+    at: ProgramAt, machine: Machine, measured_s: Fraction | None = None, known: Known | None = None
 ) -> ProgramLight:
     """The answer for one execution of the program. A claim is judged by the floor of the program as one launch, since
-    code may fuse its launches. once: see `fused`. Raises what `fused` and `speed_of_light` raise.
+    code may fuse its launches. known: see `fused`. Raises what `fused` and `speed_of_light` raise.
     """
-    whole = fused(at, machine, once)
+    whole = fused(at, machine, known)
     parts = tuple(Part(p.times, speed_of_light(p.kernel, dict(p.arguments), machine)) for p in at.launched)
     claim = None if measured_s is None else judge(measured_s, whole.floor)
     kept = tuple(_kept(at, parts, machine))

@@ -536,3 +536,7 @@ def numbers_chosen_by_elements(a: f64["n"], b: f64["n"], k: int):
     for i in range(k):
         b += np.where(np.where(a > b, i, 2.0) > 1.0, a, 0.5)
     return np.sqrt(np.where(a > 0, 4.0, 9.0))
+
+
+def in_double_precision(x: f64["n"]):
+    return np.float_power(x, 3) + np.mean(x, dtype=np.float64)

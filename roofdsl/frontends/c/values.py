@@ -220,13 +220,20 @@ class Values:
         if node.op in ("<<", ">>", "&", "|", "^"):
             a, b = self.value(node.left), self.value(node.right)
             if node.op == "<<" and a.poly is not None and b.poly is not None and b.poly.value is not None:
-                return self._checked(Value(promoted(a.type), None, None, a.poly * 2 ** min(b.poly.value, 62)), node)
+                return self._shifted(promoted(a.type), a.poly, b.poly.value, node)
             is_data = a.poly is None or b.poly is None
             help = "integer data may be added, subtracted and multiplied" if is_data else "write `*`, `/` and `%`"
             raise Refused("c-integer", "bit operations are not supported", node, help)
         if self.pointers.is_pointer(node.left) or self.pointers.is_pointer(node.right):
             raise Refused("c-pointer", "arithmetic with pointers does not give a number", node)
         return self.operate(node.op, self.value(node.left), self.value(node.right), node)
+
+    def _shifted(self, type_: str, value: Poly, by: int, node: Any) -> Value:
+        most = max(k for k in range(63) if fits(2**k, type_))
+        if not 0 <= by <= most:
+            help = f"shift by 0 to {most}" + ("" if most == 62 else ", or use a wider type, such as `1L` for `1`")
+            raise Refused("c-integer", f"a shift of {word(type_)} by {by} is not supported", node, help)
+        return self._checked(Value(type_, None, None, value * 2**by), node)
 
     def operate(self, op: str, a: Value, b: Value, node: Any) -> Value:
         """`a op b` in the type in which C computes it. Raises Refused if the language would use another type."""

@@ -156,9 +156,13 @@ class Library(Arrangements):
     def reduction(self, op: str, call: Call) -> Any:
         given = call.bound(self.context, ["a", "axis", "dtype", "out", "keepdims"], 1)
         value = self.arithmetic.shaped(given["a"], call.node)
-        if "dtype" in given and self.type(given["dtype"], call.node) != value.type:
-            self.context.refuse("py-type", "a sum in another type is not supported", call.node, "convert with `astype`")
+        self.in_own_type(value, given, "sum", call.node)
         return self.reduced(value, given, op, call.node)
+
+    def in_own_type(self, value: Value, given: Mapping[str, Any], what: str, node: Any) -> None:
+        """Refuses a `dtype` other than that of the data."""
+        if "dtype" in given and self.type(given["dtype"], node) != value.type:
+            self.context.refuse("py-type", f"a {what} in another type is not supported", node, "convert with `astype`")
 
     def reduced(self, value: Value, given: dict[str, Any], op: str, node: Any) -> Value:
         """A reduction over `axis`, with `keepdims`."""
@@ -180,6 +184,7 @@ class Library(Arrangements):
     def mean(self, call: Call) -> Any:
         given = call.bound(self.context, ["a", "axis", "dtype", "out", "keepdims"], 1)
         value = self.floating(given["a"], call.node)
+        self.in_own_type(value, given, "mean", call.node)
         total = self.reduced(value, {**given, "keepdims": None}, "+=", call.node)
         found = self.divided(total, Whole(self.counted(value, given.get("axis"), call.node)), call.node)
         if not self.flag(given.get("keepdims"), call.node):
@@ -198,6 +203,7 @@ class Library(Arrangements):
         given = call.bound(self.context, names, 1)
         node = call.node
         value = self.floating(given["a"], node)
+        self.in_own_type(value, given, "variance", node)
         if kind(value.type) == "complex":
             self.context.refuse("py-type", "a variance of complex values is not supported", node)
         if not value.simple:
@@ -287,6 +293,14 @@ class Library(Arrangements):
         value = self.simple(call)
         return self.arithmetic.operate("*", value, value, call.node)
 
+    def float_power(self, call: Call) -> Any:
+        """A power that numpy computes in double precision whatever the operands are."""
+        found = self.arithmetic.value(self.binary("**", call), call.node)
+        if found.number is None and found.type not in ("f64", "c128"):
+            message = f"`np.float_power` of {found.type} is computed in double precision"
+            self.context.refuse("py-type", message, call.node, "write `np.power`, or convert with `astype`")
+        return found
+
     def power(self, call: Call) -> Any:
         given = call.bound(self.context, ["x", "y"], 2)
         return self.arithmetic.operate("**", given["x"], given["y"], call.node)
@@ -329,6 +343,7 @@ ROWS: dict[str, Row] = {
     ),
     **_each("{}", _own("min", "max"), lambda lib, word, call: lib.sized_extremum(word, call)),
     "math.pow": Library.power,
+    "numpy.float_power": Library.float_power,
     "numpy.square": Library.square,
     "numpy.negative": lambda lib, call: lib.arithmetic.negative(lib.one(call, "x"), call.node),
     "numpy.reciprocal": lambda lib, call: lib.arithmetic.operate("/", Whole(ONE), lib.one(call, "x"), call.node),

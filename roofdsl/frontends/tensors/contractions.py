@@ -30,7 +30,8 @@ def matmul(node: Node) -> KernelText:
     o = 1 if vector else right.shape[-1]
     names = [f"b{d}" for d in range(len(batch))]
     writer = Writer()
-    dims = {"X": (*batch, m, k), "W": (*right.shape[: 0 if vector else -2], k, o), "Y": (*batch, m, o)}
+    stored = (*left.stored[:-1], *[1] * (2 - len(left.shape)), left.stored[-1])
+    dims = {"X": stored, "W": (*right.stored, *[1] * vector), "Y": (*batch, m, o)}
     for name, tensor in (("X", left), ("W", right)):
         writer.array("in", name, tensor.type, dims[name])
     start = _bias(writer, bias, [*names, "m", "o"], out) if isinstance(bias, Tensor) else "0"

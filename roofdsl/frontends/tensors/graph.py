@@ -31,31 +31,59 @@ class Tensor(Record):
         """The number of elements in memory."""
         return prod(self.stored)
 
+    @property
+    def bytes(self) -> int:
+        """Of its elements in memory."""
+        return self.size * TYPES[self.type].bytes
+
     def viewed(self, shape: tuple[int, ...], *, in_order: bool) -> Tensor:
         """Another shape of the same data. in_order: elements keep their order, and none is left out."""
-        stored = self.stored if shape == self.shape else _stored(self, shape)
+        stored = self.stored if shape == self.shape else _stored(self, shape) or shape
         return replace(self, shape=shape, stored=stored, whole=self.whole and in_order)
 
-    def parted(self, shape: tuple[int, ...], part: str) -> Tensor:
-        """A view that leaves elements out, unless it has all of them. part: which ones it has."""
+    def is_copied(self, shape: tuple[int, ...]) -> bool:
+        """Whether only a copy has this shape: it joins a dimension of repeated elements with one of others."""
+        return shape != self.shape and _stored(self, shape) is None
+
+    def parted(self, shape: tuple[int, ...], part: str, stored: tuple[int, ...] | None = None) -> Tensor:
+        """A view that leaves elements out, unless it has all of them. part: which ones it has.
+
+        stored: as that of a tensor; without it, each dimension is taken to be a part of the same one here, if the
+        number of dimensions is the same.
+        """
         own = self.part if shape == self.shape else f"{self.part}[{part}]"
-        return replace(self.viewed(shape, in_order=False), part=own)
+        if stored is None and len(shape) == len(self.shape):
+            stored = tuple(min(n, s) for n, s in zip(shape, self.stored, strict=True))
+        return replace(self, shape=shape, stored=shape if stored is None else stored, whole=False, part=own)
 
     def of_complex(self, part: str) -> Tensor:
         """`real` or `imag` of each element, without copying."""
         return replace(self, type=REAL[self.type], whole=False, part=f"{self.part}[{part}]")
 
 
-def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The stored shape of a reshaped tensor: expanded dimensions stay expanded if they still exist."""
+def _stored(of: Tensor, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The stored shape of a reshaped tensor: expanded dimensions stay expanded. None where they are joined with others.
+
+    Both shapes are taken apart into the shortest runs of dimensions with the same number of elements.
+    """
     if of.stored == of.shape:
         return shape
-    places = {k: (n, s) for k, (n, s) in enumerate(zip(of.shape, of.stored, strict=True)) if n != 1}
-    kept = [pair for _, pair in sorted(places.items())]
-    if [n for n, _ in kept] != [n for n in shape if n != 1]:
-        return shape  # dimensions were joined: counted as if it were stored whole
-    stored = iter(s for _, s in kept)
-    return tuple(1 if n == 1 else next(stored) for n in shape)
+    found: list[int] = []
+    old, new = list(zip(of.shape, of.stored, strict=True)), list(shape)
+    while old or new:
+        run, own = [old.pop(0)] if old else [], [new.pop(0)] if new else []
+        while (have := prod(n for n, _ in run)) != (want := prod(own)):
+            if not (old if have < want else new):
+                return None
+            if have < want:
+                run.append(old.pop(0))
+            else:
+                own.append(new.pop(0))
+        wide = [(n, s) for n, s in run if n != 1]
+        if any(n == s for n, s in wide) and any(n != s for n, s in wide):
+            return None
+        found += own if all(n == s for n, s in wide) else [1] * len(own)
+    return tuple(found)
 
 
 Operand = Tensor | int | float | None
@@ -77,29 +105,45 @@ class Node(Record):
 
 
 class Graph(Record):
-    """Operators in an executable order. `results`: the ids of the values that the program returns; `views`: the number
-    of views.
-    """
+    """Operators in an executable order. returned: the values that the program returns. views: their number."""
 
     name: str
     nodes: tuple[Node, ...]
-    results: frozenset[int]
+    returned: tuple[Tensor, ...]
     views: int
 
     @property
+    def results(self) -> frozenset[int]:
+        """The ids of the values that the program returns."""
+        return frozenset(t.id for t in self.returned)
+
+    @property
     def moved_once(self) -> tuple[int, int]:
-        """Bytes that any code for the graph loads and stores: its inputs, as far as one operator reads them, and its
-        results. Of a tensor whose rows are picked by indices, none is sure to be read.
+        """Bytes that any code for the graph loads and stores: its inputs, as far as one operator reads them, and as
+        much of its results as it returns. Of a tensor whose rows are picked by indices, none is sure to be read.
         """
         made = {t.id: t for node in self.nodes for t in node.outputs}
         read: dict[int, int] = {}
         for node in self.nodes:
             for k, tensor in enumerate(node.tensors):
                 if tensor.id not in made and not (k == 0 and node.op in PICKING):
-                    size = tensor.size * TYPES[tensor.type].bytes
-                    read[tensor.id] = max(size, read.get(tensor.id, 0))
-        stored = [prod(made[i].shape) * TYPES[made[i].type].bytes for i in self.results if i in made]
-        return sum(read.values()), sum(stored)
+                    read[tensor.id] = max(tensor.bytes, read.get(tensor.id, 0))
+        stored: dict[int, int] = {}
+        for tensor in dict.fromkeys(self.returned):
+            if tensor.id in made:
+                stored[tensor.id] = min(stored.get(tensor.id, 0) + tensor.bytes, made[tensor.id].bytes)
+        return sum(read.values()), sum(stored.values())
+
+    @property
+    def partly_used(self) -> tuple[str, ...]:
+        """The framework's names of operators of whose results not all elements are sure to be used."""
+        used: dict[int, dict[str, int]] = {}
+        reads = [(t, k == 0 and n.op in PICKING) for n in self.nodes for k, t in enumerate(n.tensors)]
+        for tensor, picked in [*reads, *((t, False) for t in self.returned)]:
+            parts = used.setdefault(tensor.id, {})
+            parts[tensor.part] = max(parts.get(tensor.part, 0), 0 if picked else tensor.bytes)
+        found = [(n.called, t) for n in self.nodes for t in n.outputs if t.id in used]
+        return tuple(dict.fromkeys(called for called, t in found if sum(used[t.id].values()) < t.bytes))
 
 
 PICKING = ("embedding", "index_select", "gather")

@@ -53,14 +53,14 @@ class _Reader:
     def graph(self, closed: Any, name: str) -> Graph:
         inputs = [self._new(v.aval) for v in closed.jaxpr.invars]
         results = self._body(closed.jaxpr, closed.consts, inputs)
-        ids = frozenset(r.id for r in results if isinstance(r, Tensor))
-        wanted = set(ids)
+        returned = tuple(r for r in results if isinstance(r, Tensor))
+        wanted = {t.id for t in returned}
         kept: list[Node] = []
         for node in reversed(self.nodes):  # operators with unused results are left out, as by jit
             if any(t.id in wanted for t in node.outputs):
                 kept.insert(0, node)
                 wanted |= {t.id for t in node.tensors}
-        return Graph(name, tuple(kept), ids, self.views)
+        return Graph(name, tuple(kept), returned, self.views)
 
     def _new(self, aval: Any) -> Tensor:
         self.fresh += 1

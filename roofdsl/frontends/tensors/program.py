@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Sequence
 
 from roofdsl.frontends.tensors.fusion import groups
-from roofdsl.frontends.tensors.graph import Graph
+from roofdsl.frontends.tensors.graph import PICKING, Graph, Node
 from roofdsl.frontends.tensors.kernels import is_known, kernel_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.format import format_source
@@ -19,13 +20,15 @@ class TensorProgram(Program):
     """A program of kernels, to be predicted like any other. `launches`: the kernel of each launch, in order.
 
     unknown: the framework's names of the unknown operators, in the order of their launches; the bytes of their
-    arguments and results are counted. operators, views: their numbers in the graph; views cost nothing.
+    arguments and results are counted. operators, views: their numbers in the graph; views cost nothing. first: the
+    kernels of launches that read only inputs, of which no two arrays have an element in common.
     """
 
     launches: tuple[str, ...]
     unknown: tuple[str, ...]
     operators: int
     views: int
+    first: frozenset[str]
 
     @property
     def text(self) -> str:
@@ -59,9 +62,9 @@ def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> Ten
     launches: list[str] = []
     taken = {graph.name}
     for k, nodes in enumerate(chosen):
-        made = [t.id for node in nodes for t in node.outputs]
-        kept = frozenset(i for i in made if i in graph.results or readers.get(i, set()) - {k})
-        written = kernel_of(nodes, kept or frozenset(made[-1:]))
+        own = [t.id for node in nodes for t in node.outputs]
+        kept = frozenset(i for i in own if i in graph.results or readers.get(i, set()) - {k})
+        written = kernel_of(nodes, kept or frozenset(own[-1:]))
         key = (written.wish, *written.lines, written.comment)
         if key not in texts:
             texts[key] = _name(written.wish, taken)
@@ -76,7 +79,17 @@ def tensor_program(graph: Graph, *, fused: bool = False, about: str = "") -> Ten
     text = head + "\n\n".join([*blocks, launched]) + "\n"
     formatted = format_source(Source(f"{graph.name}.roof", text))
     checked = load_file(Source(f"{graph.name}.roof", formatted))
-    return TensorProgram(graph.name, checked, tuple(launches), unknown, len(graph.nodes), graph.views)
+    made = frozenset(t.id for node in graph.nodes for t in node.outputs)
+    first = frozenset(name for nodes, name in zip(chosen, launches, strict=True) if _reads_inputs(nodes, made))
+    return TensorProgram(graph.name, checked, tuple(launches), unknown, len(graph.nodes), graph.views, first)
+
+
+def _reads_inputs(nodes: Sequence[Node], made: Container[int]) -> bool:
+    """Whether a launch reads only inputs of the graph, none of them by two views or repeatedly."""
+    read = dict.fromkeys(t for node in nodes for t in node.tensors)
+    ids = {t.id for t in read}
+    plain = all(t.id not in made and t.stored == t.shape for t in read)
+    return plain and len(ids) == len(read) and not any(node.op in PICKING for node in nodes)
 
 
 def _folded(launches: list[str]) -> list[str]:

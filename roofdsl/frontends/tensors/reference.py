@@ -74,12 +74,11 @@ def graph_of_reference(definition: Definition) -> Graph:
         ) from None
     except RecursionError:
         raise CommandError(f"the reference of {definition.name} is nested too deeply") from None
-    results = _results(definition, found)
-    return reader.builder.graph(program_name(definition.name), results)
+    return reader.builder.graph(program_name(definition.name), _returned(definition, found))
 
 
-def _results(definition: Definition, found: Any) -> frozenset[int]:
-    """The ids of the tensors that `run` returns. Raises CommandError where they do not fit the outputs."""
+def _returned(definition: Definition, found: Any) -> tuple[Tensor, ...]:
+    """The tensors that `run` returns. Raises CommandError where they do not fit the outputs."""
     values = (
         list(found.values()) if isinstance(found, dict) else list(found) if isinstance(found, tuple | list) else [found]
     )
@@ -93,7 +92,7 @@ def _results(definition: Definition, found: Any) -> frozenset[int]:
         raise CommandError(
             f"the reference of {definition.name} returns {len(tensors)} tensors, and has {len(specs)} outputs"
         )
-    return frozenset(t.id for t in tensors)
+    return tuple(tensors)
 
 
 class _Reader:

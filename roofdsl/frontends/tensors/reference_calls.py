@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -216,17 +217,23 @@ def _convolution(spatial: int) -> Call:
     return read
 
 
+def _grouped_product(b: Builder, left: Tensor, right: Tensor, called: str) -> Tensor:
+    """A product in which several heads of the left factor share one of the right factor."""
+    shared = right.shape[-3]
+    heads = b.reshape(left, (*left.shape[:-3], shared, left.shape[-3] // shared, *left.shape[-2:]))
+    made = b.matmul(heads, _unsqueeze(b, right, -3), called)
+    return b.view(made, (*left.shape[:-1], right.shape[-1]), in_order=True)
+
+
 def _attention(b: Builder, q: Tensor, k: Tensor, v: Tensor, *rest: Any, **more: Any) -> Tensor:
     """`scaled_dot_product_attention`: scores, a mask, the softmax, and the values. All keys count, as torch counts."""
     mask = more.get("attn_mask", rest[0] if rest else None)
-    if more.get("enable_gqa"):
-        heads = q.shape[-3] // k.shape[-3]
-        k, v = (_repeated(b, x, heads, -3) for x in (k, v))
-    scores = b.matmul(q, _transpose(b, k, -2, -1), "attention scores")
+    product = partial(_grouped_product, b) if more.get("enable_gqa") else b.matmul
+    scores = product(q, _transpose(b, k, -2, -1), "attention scores")
     scores = b.elementwise("mul", [scores, float(more.get("scale") or q.shape[-1] ** -0.5)])
     if isinstance(mask, Tensor):
         scores = b.elementwise("add", [scores, mask], scores.type)
-    return b.matmul(_softmax("softmax")(b, scores), v, "attention values")
+    return product(_softmax("softmax")(b, scores), v, "attention values")
 
 
 # ---- movement ----

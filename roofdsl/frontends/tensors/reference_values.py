@@ -63,15 +63,15 @@ class Builder:
         self.nodes.append(Node(op, called, tuple(inputs), (out,), options))
         return out
 
-    def graph(self, name: str, results: frozenset[int]) -> Graph:
-        """The operators that the results need."""
-        wanted = set(results)
+    def graph(self, name: str, returned: tuple[Tensor, ...]) -> Graph:
+        """The operators that the returned tensors need."""
+        wanted = {t.id for t in returned}
         kept: list[Node] = []
         for node in reversed(self.nodes):
             if any(t.id in wanted for t in node.outputs):
                 kept.insert(0, node)
                 wanted |= {t.id for t in node.tensors}
-        return Graph(name, tuple(kept), results, self.views)
+        return Graph(name, tuple(kept), returned, self.views)
 
     # ---- element by element ----
 
@@ -90,14 +90,16 @@ class Builder:
     # ---- views ----
 
     def view(self, data: Tensor, shape: Sequence[int], *, in_order: bool) -> Tensor:
-        """Other shape, same data."""
+        """Other shape, same data; a copy where repeated elements must be stored for it, as torch copies."""
+        if data.is_copied(tuple(shape)):
+            data = self.add("copy", "reshape", [data], data.shape, data.type)
         self.views += 1
         return data.viewed(tuple(shape), in_order=in_order)
 
-    def part(self, data: Tensor, shape: Sequence[int], ranges: Sequence[range]) -> Tensor:
+    def part(self, data: Tensor, shape: Sequence[int], stored: Sequence[int], ranges: Sequence[range]) -> Tensor:
         """A view that leaves elements out. ranges: the places in each dimension of the data."""
         self.views += 1
-        return data.parted(tuple(shape), ", ".join(f"{r.start}:{r.stop}:{r.step}" for r in ranges))
+        return data.parted(tuple(shape), ", ".join(f"{r.start}:{r.stop}:{r.step}" for r in ranges), tuple(stored))
 
     def reshape(self, data: Tensor, wanted: Sequence[int]) -> Tensor:
         """With one -1 for what is left. Raises NotRead for another number of elements."""
@@ -136,14 +138,16 @@ class Builder:
         at = next((k for k, i in enumerate(index) if i is Ellipsis), None)
         full = [*index[:at], *rest, *index[at + 1 :]] if at is not None else [*index, *rest]
         shape: list[int] = []
+        stored: list[int] = []
         ranges: list[range] = []
-        places = iter(data.shape)
+        places = iter(zip(data.shape, data.stored, strict=True))
         changed = False
         for one in full:
             if one is None:
                 shape.append(1)
+                stored.append(1)
                 continue
-            extent = next(places, None)
+            extent, own = next(places, (None, 1))
             if extent is None or isinstance(one, bool) or not isinstance(one, int | slice):
                 raise NotRead("an index that is no number or slice")
             if isinstance(one, int):
@@ -156,10 +160,11 @@ class Builder:
                 raise NotRead("a slice of this form")
             ranges.append(range(*one.indices(extent)))
             shape.append(len(ranges[-1]))
+            stored.append(min(shape[-1], own))
             changed = changed or shape[-1] != extent
         if 0 in shape:
             raise NotRead("a tensor without elements")
-        return self.part(data, shape, ranges) if changed else self.view(data, shape, in_order=True)
+        return self.part(data, shape, stored, ranges) if changed else self.view(data, shape, in_order=True)
 
     # ---- products ----
 
@@ -182,8 +187,7 @@ class Builder:
             return made if made.shape == shape else self.view(made, shape, in_order=True)
         batch = broadcast([a.shape[:-2], right.shape[:-2]])
         whole = self.expanded(a, (*batch, *a.shape[-2:])) if a.shape[:-2] != batch else a
-        same = (*[1] * (len(batch) - len(right.shape) + 2), *right.stored[:-2], *right.shape[-2:])
-        other = replace(right, shape=same, stored=same)
+        other = self.expanded(right, (*batch, *right.shape[-2:])) if right.shape[:-2] != batch else right
         made = self.add("matmul", called, [whole, other], (*batch, a.shape[-2], *columns), type_name, bias=False)
         return made if wide[0] else self.view(made, (*batch, *columns), in_order=True)
 

@@ -68,16 +68,17 @@ class _Reader:
         self.fresh = 0
 
     def graph(self, name: str) -> Graph:
-        results: set[int] = set()
+        returned: list[Tensor] = []
         for node in self.exported.graph.nodes:
             if node.op == "placeholder":
                 value = node.meta.get("val")
                 self.values[node.name] = self._new(value) if hasattr(value, "shape") else value
             elif node.op == "output":
-                results = {t.id for t in self._tensors(node.args)}
+                returned = self._tensors(node.args)
             elif node.op == "call_function":
                 self.values[node.name] = self._called(node)
-        return Graph(name, tuple(self._needed(results)), frozenset(results), self.views)
+        needed = self._needed({t.id for t in returned})
+        return Graph(name, tuple(needed), tuple(returned), self.views)
 
     def _needed(self, results: set[int]) -> list[Node]:
         """The operators without those whose results are unused, such as unused statistics."""
@@ -162,7 +163,9 @@ class _Reader:
         if not isinstance(data, Tensor):
             return data
         if isinstance(result, list | tuple):
-            return tuple(data.parted(tuple(map(int, v.shape)), f"{base} {args[1:]} {k}") for k, v in enumerate(result))
+            stored = _without(data.stored, args[1] if len(args) > 1 else 0) if base == "unbind" else None
+            shapes = [tuple(map(int, v.shape)) for v in result]
+            return tuple(data.parted(own, f"{base} {args[1:]} {k}", stored) for k, own in enumerate(shapes))
         shape = tuple(int(n) for n in result.shape)
         if base == "expand":
             own = (*[1] * (len(shape) - len(data.stored)), *data.stored)
@@ -173,7 +176,8 @@ class _Reader:
         if base in ("real", "imag"):
             return data.of_complex(base) if data.type in REAL else data
         if base in _PARTS:
-            return data.parted(shape, f"{base} {args[1:]}")
+            stored = shape if base == "as_strided" else _without(data.stored, args[1]) if base == "select" else None
+            return data.parted(shape, f"{base} {args[1:]}", stored)
         moved = data.viewed(shape, in_order=base in _VIEWS_IN_ORDER)
         complex_ = {"view_as_real": REAL, "view_as_complex": {real: whole for whole, real in REAL.items()}}
         return replace(moved, type=complex_.get(base, {}).get(data.type, data.type))
@@ -221,6 +225,11 @@ def _bounds(base: str, args: list[Any]) -> dict[str, str]:
 
 def _whole(operand: Any) -> Any:
     return int(operand) if isinstance(operand, bool) else operand
+
+
+def _without(dims: tuple[int, ...], dim: int) -> tuple[int, ...]:
+    at = dim % len(dims)
+    return (*dims[:at], *dims[at + 1 :])
 
 
 def _swapped(rank: int, dims: Sequence[int]) -> list[int]:
