@@ -13,13 +13,12 @@ from typing import Any
 
 from roofdsl.classroom.answer_language import Node, parse
 from roofdsl.classroom.forms_as_formulas import formula_of, number, ratio
+from roofdsl.classroom.query import Query, kernel_of
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record, replace
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.units import UnitError, parse_size
-from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.load import load_file
-from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, shipped_model
@@ -32,30 +31,6 @@ from roofdsl.simulate.cache_levels import CacheLevel
 MOST_ACCESSES = 20_000_000
 
 
-class Query(Record):
-    """A question to the engine, with all templates filled in. `source` is the kernel's text or `shipped NAME`."""
-
-    ask: str
-    source: str = ""
-    machine: str = ""
-    settings: tuple[tuple[str, int], ...] = ()
-    traffic: str = ""
-    cache: int | None = None
-    line: int | None = None
-    ways: int | None = None
-    number: int = 0
-    which: str = ""
-    more: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def at(self) -> dict[str, int]:
-        return dict(self.settings)
-
-    def option(self, name: str, default: Any = None) -> Any:
-        """The value of an additional key of the query."""
-        return dict(self.more).get(name, default)
-
-
 @cache
 def answer(query: Query) -> Node:
     """The engine's answer. Raises CommandError or KeyError for a query that makes no sense, InputError for a wrong
@@ -65,21 +40,6 @@ def answer(query: Query) -> Node:
     if asked is None:
         raise CommandError(f"there is no quantity `{query.ask}`", f"`ask` is one of {', '.join(_ASKS)}")
     return asked(query)
-
-
-def kernel_of(text: str, settings: Mapping[str, int] | None = None, name: str = "exercise") -> Kernel:
-    """The kernel of a text, or of `shipped NAME`. Raises CommandError, InputError."""
-    return _kernel(text, tuple((settings or {}).items()), name)
-
-
-@cache
-def _kernel(text: str, settings: tuple[tuple[str, int], ...], name: str) -> Kernel:
-    if text.startswith("shipped "):
-        target = shipped_model(text.removeprefix("shipped ").strip())
-        if target is None:
-            raise CommandError(f"there is no shipped kernel `{text.removeprefix('shipped ')}`")
-        return lowered(load_file(target.path), target.name, dict(settings))
-    return lowered(load_file(Source(f"{name}.roof", text)), None, dict(settings))
 
 
 def size(text: str | int) -> int:
@@ -95,11 +55,15 @@ def size(text: str | int) -> int:
 # ---- counts ----
 
 
+def _forms(query: Query, line: int | None) -> Any:
+    return _closed_forms(query.source, line, query.kernel.constants)
+
+
 @cache
-def _forms(source: str, line: int | None) -> Any:
+def _closed_forms(source: str, line: int | None, constants: tuple[tuple[str, int], ...]) -> Any:
     from roofdsl.counts.closed_forms import ClosedForms
 
-    return ClosedForms(kernel_of(source), {}, line)
+    return ClosedForms(kernel_of(source, dict(constants)), {}, line)
 
 
 def _single(form: Any, query: Query) -> Quasi:
@@ -107,19 +71,19 @@ def _single(form: Any, query: Query) -> Quasi:
     from roofdsl.counts.growth import growth_of, large_case
 
     single = form.single
-    found: Quasi = large_case(form, growth_of(kernel_of(query.source))).value if single is None else single
+    found: Quasi = large_case(form, growth_of(query.kernel)).value if single is None else single
     return found
 
 
 def _work(query: Query) -> Node:
     """W, or its operations of one class (add, mul, div, min, special)."""
     cls = query.which
-    if query.settings:
+    if query.sizes:
         from roofdsl.counts.work_at import work_at
 
-        found = work_at(kernel_of(query.source, query.at), query.at)
+        found = work_at(query.kernel, query.at)
         return number(sum(n for (_, c), n in found.operations.items() if not cls or c == cls))
-    forms = _forms(query.source, None)
+    forms = _forms(query, None)
 
     def weight(s: Any) -> int:
         return sum(n for (_, c), n in s.operations.items() if not cls or c == cls)
@@ -129,29 +93,29 @@ def _work(query: Query) -> Node:
 
 def _pairs(query: Query) -> Node:
     """Fused pairs."""
-    if query.settings:
+    if query.sizes:
         from roofdsl.counts.work_at import work_at
 
-        return number(sum(work_at(kernel_of(query.source, query.at), query.at).fused_pairs.values()))
-    forms = _forms(query.source, None)
+        return number(sum(work_at(query.kernel, query.at).fused_pairs.values()))
+    forms = _forms(query, None)
     weights = (sum(s.fused_pairs.values()) for s in forms.operations)
     return formula_of(_single(forms.weighted(weights), query))
 
 
 def _convention(query: Query) -> Any:
-    return query.traffic or kernel_of(query.source, query.at).traffic or "load_store"
+    return query.traffic or query.kernel.traffic or "load_store"
 
 
 def _traffic(query: Query) -> Node:
     """Q, its loads or its stores: compulsory, or of a cache."""
     which = {"Q": "bytes", "loads": "loads_bytes", "stores": "stores_bytes"}[query.ask]
-    if query.settings:
+    if query.sizes:
         from roofdsl.counts.traffic_at import traffic_at
 
-        kernel = kernel_of(query.source, query.at)
+        kernel = query.kernel
         found = traffic_at(kernel, query.at, query.cache, query.line, _convention(query))
         return number(getattr(found, which))
-    forms = _forms(query.source, query.line)
+    forms = _forms(query, query.line)
     convention = _convention(query)
     made = forms.compulsory(convention) if query.cache is None else forms.at_cache(query.cache, convention)
     form = {"Q": made.total, "loads": made.loads, "stores": made.stores}[query.ask]
@@ -160,13 +124,13 @@ def _traffic(query: Query) -> Node:
 
 def _intensity(query: Query) -> Node:
     """W/Q in lowest terms, where Q is the compulsory traffic."""
-    forms = _forms(query.source, query.line)
+    forms = _forms(query, query.line)
     return ratio(_single(forms.work, query), _single(forms.compulsory(_convention(query)).total, query))
 
 
 def _array(query: Query) -> Node:
     """The bytes of one array that are touched, each counted once."""
-    return formula_of(_single(_forms(query.source, query.line).by_array()[query.which], query))
+    return formula_of(_single(_forms(query, query.line).by_array()[query.which], query))
 
 
 def _limit(query: Query) -> Node:
@@ -175,20 +139,20 @@ def _limit(query: Query) -> Node:
     from roofdsl.counts.growth import growth_of
     from roofdsl.counts.readable_forms import limit_of
 
-    forms = _forms(query.source, query.line)
+    forms = _forms(query, query.line)
     intensity = Ratio(Quantity(forms.work), Quantity(forms.compulsory(_convention(query)).total), of_work=True)
-    found = limit_of(intensity, growth_of(kernel_of(query.source)))
+    found = limit_of(intensity, growth_of(query.kernel))
     if found is None:
         raise CommandError("the intensity of this kernel has no limit")
     return ratio(found.top, found.bottom)
 
 
 @cache
-def _plateaus(source: str, line: int | None, convention: Any, settings: tuple[tuple[str, int], ...]) -> tuple[Any, ...]:
+def _plateaus(query: Query) -> tuple[Any, ...]:
     """The plateaus at the sizes that are set. Raises CommandError if they depend on the remainders of sizes that are
     not set.
     """
-    found: tuple[Any, ...] = _forms(source, line).plateau_forms(convention, dict(settings))
+    found: tuple[Any, ...] = _forms(query, query.line).plateau_forms(_convention(query), query.sizes)
     if len({r.where for r in found}) > 1:
         classes = ", ".join(dict.fromkeys(str(r.where) for r in found))
         raise CommandError(
@@ -202,17 +166,17 @@ def _plateau(query: Query) -> Node:
     """The cache at which plateau `number` (from 1) of Q(Z) begins, its traffic, or its intensity (leading terms)."""
     from roofdsl.counts.growth import growth_of, leading_of
 
-    rows = _plateaus(query.source, query.line, _convention(query), query.settings)
+    rows = _plateaus(replace(query, ask="plateau", number=0))
     if not 1 <= query.number <= len(rows):
         raise CommandError(f"there is no plateau {query.number}: Q(Z) has {len(rows)}")
     row = rows[query.number - 1]
     if query.ask == "plateau_from":
         return _at_sizes(row.from_bytes, None, query)
-    order = growth_of(kernel_of(query.source))
+    order = growth_of(query.kernel)
     moved = order.leading(row.bytes)
     if query.ask == "plateau_bytes":
         return _at_sizes(moved, None, query)
-    work = leading_of(_forms(query.source, None).work, order, query.at, row.where)
+    work = leading_of(_forms(query, None).work, order, query.sizes, row.where)
     if work is None:
         raise CommandError("the leading term of W differs by remainders of the sizes", "give the sizes with `set`")
     return _at_sizes(work, moved, query)
@@ -220,15 +184,16 @@ def _plateau(query: Query) -> Node:
 
 def _at_sizes(top: Quasi, bottom: Quasi | None, query: Query) -> Node:
     """top, or top / bottom: a formula, or a number if sizes are set."""
-    if not query.settings:
+    sizes = query.sizes
+    if not sizes:
         return formula_of(top) if bottom is None else ratio(top, bottom)
-    missing = (top.names() | (frozenset() if bottom is None else bottom.names())) - query.at.keys()
+    missing = (top.names() | (frozenset() if bottom is None else bottom.names())) - sizes.keys()
     if missing:
         raise CommandError(f"{', '.join(sorted(missing))} has no value in `set`, although others have")
-    below = Fraction(1) if bottom is None else bottom.evaluate(query.at)
+    below = Fraction(1) if bottom is None else bottom.evaluate(sizes)
     if not below:
         raise CommandError("a ratio of an exercise divides by zero")
-    return number(top.evaluate(query.at) / below)
+    return number(top.evaluate(sizes) / below)
 
 
 def _bound(query: Query) -> Node:
@@ -239,7 +204,7 @@ def _bound(query: Query) -> Node:
     """
     from roofdsl.bounds.bound import bound
 
-    found = bound(kernel_of(query.source, query.at))
+    found = bound(query.kernel)
     if query.number:
         return number(found.at(query.at, query.number)[0])
     terms = dict(zip((name for name, _ in found.arguments), found.leading(), strict=True))
@@ -256,7 +221,7 @@ def _simulated(query: Query) -> Node:
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.simulate.hierarchy import simulate
 
-    at = Sized(apply(kernel_of(query.source, query.at)), query.at)
+    at = Sized(apply(query.kernel), query.at)
     if query.cache is None or query.line is None or access_count(at) > MOST_ACCESSES:
         raise CommandError("a simulation needs a cache and a line, and sizes that are not too large")
     miss: Any = "allocate" if _convention(query) == "write_allocate" else "claim"
@@ -270,7 +235,7 @@ def _accesses(query: Query) -> Node:
     """The number of array accesses of one execution."""
     from roofdsl.counts.traffic_at import access_count
 
-    return number(access_count(Sized(apply(kernel_of(query.source, query.at)), query.at)))
+    return number(access_count(Sized(apply(query.kernel), query.at)))
 
 
 # ---- machines ----
@@ -360,7 +325,7 @@ def _prediction(query: Query) -> Any:
             checked = load_file(target.path)
             if target.name in checked.programs:
                 return predict_program(checked, target.name, query.at, machine, options)
-    return predict(kernel_of(query.source, query.at), query.at, machine, options)
+    return predict(query.kernel, query.at, machine, options)
 
 
 def _predicted(query: Query) -> Node:

@@ -2,7 +2,8 @@
 
 Different rational formulas agree at POINTS random points with a probability below (degree / 192)**POINTS (the lemma
 of Schwartz and Zippel; sizes in tiles take 192 values for each size of the tile, others 4000), so nothing is left to
-prove. If floors occur, only whole sizes are compared.
+prove. If floors occur, only whole sizes are compared. A right formula with floors, minima or maxima is also compared at
+sizes from 1 on; one without them may be meant for large sizes only.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from itertools import chain
 from typing import Any, Literal
 
 from roofdsl.classroom.answer_language import (
@@ -28,10 +30,12 @@ from roofdsl.classroom.exact import evaluate, quotient, real, same
 from roofdsl.lang.record import Record
 
 POINTS = 16
+SMALL_POINTS = 32
 SECONDS = 2.0
 """The processor time in seconds that the symbolic comparison may take."""
 
 _STEPPED = frozenset(("floor", "ceil", "//"))
+_BY_SIZE = _STEPPED | {"min", "max"}
 _SEED = 20261121
 
 
@@ -43,16 +47,18 @@ class Symbol(Record):
     multiple_of: str = ""
 
 
-Relation = Literal["equal", "proportional", "leading", "different"]
+Relation = Literal["proportional", "large", "leading", "different"]
 
 
 def equal(answer: Node, right: Node, symbols: Mapping[str, Symbol], *, seconds: float = SECONDS) -> bool:
-    """Whether two formulas have the same value for all sizes.
+    """Whether two formulas have the same value for all sizes, or for large ones if `right` has no floors, minima or
+    maxima.
 
     Raises FormulaError if `answer` has no value at a point at which `right` has one.
     """
     whole = bool(_STEPPED & (functions_in(answer) | functions_in(right)))
-    for env in points(symbols, whole=whole):
+    small = _small_points(symbols) if _BY_SIZE & functions_in(right) else ()
+    for env in chain(points(symbols, whole=whole), small):
         try:
             expected = evaluate(right, env)
         except FormulaError:
@@ -65,7 +71,8 @@ def equal(answer: Node, right: Node, symbols: Mapping[str, Symbol], *, seconds: 
 
 
 def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relation:
-    """How a wrong answer is related to the right one: as a constant multiple, or as equal for large sizes.
+    """How a wrong answer is related to the right one: as a constant multiple, as equal for large sizes, or as equal in
+    the leading term.
 
     Raises FormulaError if `answer` has no value.
     """
@@ -78,7 +85,7 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
             return "different"
         ratios.append(quotient(evaluate(answer, env), expected))
     if ratios[0] and all(same(r, ratios[0]) for r in ratios):
-        return "proportional"
+        return "large" if same(ratios[0], Fraction(1)) else "proportional"
     return "leading" if leading_equal(answer, right, symbols) else "different"
 
 
@@ -115,6 +122,17 @@ def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, 
         for name, symbol in symbols.items():
             if symbol.multiple_of:
                 env[name] = env[symbol.multiple_of] * rng.randrange(8, 200)
+        yield env
+
+
+def _small_points(symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
+    """Whole sizes from 1 on that respect the multiples: as many small ones as large ones, also side by side."""
+    rng = random.Random(_SEED)
+    for _ in range(SMALL_POINTS if symbols else 0):
+        env: dict[str, Any] = {n: Fraction(int(2 ** rng.uniform(0, 12))) for n in symbols}
+        for name, symbol in symbols.items():
+            if symbol.multiple_of:
+                env[name] = env[symbol.multiple_of] * rng.randrange(1, 9)
         yield env
 
 

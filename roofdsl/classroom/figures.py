@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from roofdsl.classroom.engine import kernel_of
+from roofdsl.classroom.query import kernel_of
 from roofdsl.classroom.student_version import StudentVersion
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.traffic_content import traffic_content

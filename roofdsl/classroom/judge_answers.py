@@ -168,6 +168,8 @@ def _compared(part: VersionPart, found: Node) -> Verdict:
     match relation(found, right, part.symbols):
         case "proportional":
             return Verdict(False, "Not quite: it grows correctly, but a constant factor is wrong.")
+        case "large":
+            return Verdict(False, "Not quite: it is right for large sizes, but not for small ones.")
         case "leading":
             return Verdict(False, "Not quite: it is right for large sizes, but terms of lower order are missing.")
     return Verdict(False, "Not right. The hints lead to the answer step by step.")

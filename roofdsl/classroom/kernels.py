@@ -11,10 +11,11 @@ from functools import cache
 from typing import Any
 
 from roofdsl.classroom.answer_language import Node, names_in
-from roofdsl.classroom.engine import MOST_ACCESSES, kernel_of
+from roofdsl.classroom.engine import MOST_ACCESSES
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.kernel_equality import Differs, decides, expected, same_results
+from roofdsl.classroom.query import kernel_of
 from roofdsl.classroom.student_version import StudentVersion, VersionPart
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.check import check

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from roofdsl.classroom.answer_language import Node
 from roofdsl.classroom.answer_units import value_of
-from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
+from roofdsl.classroom.query import kernel_of
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.diagnostics import CommandError, InputError

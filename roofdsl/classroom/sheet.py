@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from roofdsl.classroom.engine import kernel_of
 from roofdsl.classroom.exercise_file import COURSE, Exercise, Part
 from roofdsl.classroom.judge_answers import Result
+from roofdsl.classroom.query import kernel_of
 from roofdsl.classroom.student_version import StudentVersion, VersionPart, shown
 from roofdsl.lang.record import Record
 from roofdsl.tell.blocks import Block, Gap, Title, line

@@ -22,12 +22,13 @@ from roofdsl.classroom.answer_language import (
     show,
 )
 from roofdsl.classroom.answer_units import Dimension, value_of
-from roofdsl.classroom.engine import Query, answer, machine_of, size
+from roofdsl.classroom.engine import answer, machine_of, size
 from roofdsl.classroom.equality import Symbol, points
 from roofdsl.classroom.exact import evaluate, folded, holds, same
 from roofdsl.classroom.exercise_file import Exercise, Part
 from roofdsl.classroom.forms_as_formulas import number
 from roofdsl.classroom.formula_units import kind_of
+from roofdsl.classroom.query import Query
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
 from roofdsl.lang.types import TYPES

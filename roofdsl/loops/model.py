@@ -59,10 +59,22 @@ class Array(Record):
 
 
 class Number(Record):
-    """A literal. It has no type of its own, but takes that of the value it is combined with."""
+    """A literal. It has no type of its own, but takes that of the value it is combined with; 2.0 makes an operation on
+    integers one of f64 (rule 7), 2 does not, so these two are not equal.
+    """
 
     value: float | int
     span: Span = field(compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Number) and self._exact == other._exact
+
+    def __hash__(self) -> int:
+        return hash(self._exact)
+
+    @property
+    def _exact(self) -> tuple[bool, float | int]:
+        return isinstance(self.value, int), self.value
 
 
 class IntValue(Record):

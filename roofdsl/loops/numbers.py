@@ -39,8 +39,8 @@ def _changed(part: Any, numbers: Mapping[str, IntExpr]) -> Any:
 def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True) -> dict[str, int]:
     """The values of the kernel's parameters: given, or else (if `complete`) the file's defaults.
 
-    Raises CommandError for an unknown parameter, one that is not positive, a missing one (if `complete`), and sizes
-    that violate an assumption of the kernel.
+    Raises CommandError for an unknown parameter, one that is not positive, another number for a `const` parameter than
+    the kernel has, a missing one (if `complete`), and sizes that violate an assumption of the kernel.
     """
     names = [p.name for p in kernel.parameters]
     whose = f"kernel {kernel.name}"
@@ -48,6 +48,7 @@ def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True)
     for name, value in params.items():
         if value < 1:
             raise CommandError(f"parameter {name} of kernel {kernel.name} is {value}", "parameters must be positive")
+    check_constants(kernel, params)
     values = {n: params[n] for n in names if n in params}
     if complete:
         values |= {p.name: p.default for p in kernel.parameters if p.name not in values and p.default is not None}
@@ -57,6 +58,16 @@ def numbers(kernel: Kernel, params: Mapping[str, int], *, complete: bool = True)
             given = ", ".join(f"{n} = {values[n]}" for n in names if n in condition.symbols())
             raise CommandError(f"{whose} assumes {condition}, but {given} is given")
     return values
+
+
+def check_constants(kernel: Kernel, given: Mapping[str, int]) -> None:
+    """Raises CommandError if a `const` parameter, whose number is already in the kernel, is given another one."""
+    for name, value in kernel.constants:
+        if given.get(name, value) != value:
+            raise CommandError(
+                f"the kernel {kernel.name} was made with {name} = {value}, but {name} = {given[name]} is given",
+                f"make the kernel with {name} = {given[name]}, or leave {name} out",
+            )
 
 
 def check_names(whose: str, given: Iterable[str], known: Sequence[str]) -> None:

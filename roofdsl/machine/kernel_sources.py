@@ -12,6 +12,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.numbers import check_constants
 from roofdsl.machine.find import checked_file, find_model
 
 Sizes = Mapping[str, int]
@@ -71,9 +72,13 @@ def is_program(source: str | Path) -> bool:
 
 
 def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tuple[Kernel, dict[str, int]]:
-    """The kernel with its constants set, and all other sizes. Unknown ones are rejected when they are used."""
+    """The kernel with its constants set, and all other sizes. Unknown ones are rejected when they are used.
+
+    Raises CommandError if a Kernel has other constants than are given.
+    """
     given = {**(sizes or {}), **more}
     own = source if isinstance(source, Kernel) else kernel(source, sizes=given)
+    check_constants(own, given)
     constants = {name for name, _ in own.constants}
     return own, {name: value for name, value in given.items() if name not in constants}
 
@@ -81,11 +86,13 @@ def kernel_and_sizes(source: KernelLike, sizes: Sizes | None, more: Sizes) -> tu
 def several(sources: Sequence[KernelLike], given: Sizes) -> list[tuple[Kernel, dict[str, int]]]:
     """Kernels, each with those sizes that are its parameters; a file without a name gives all its kernels.
 
-    Raises CommandError for a size that is a parameter of none, and if there is no kernel.
+    Raises CommandError for a size that is a parameter of none, if a Kernel has other constants than are given, and if
+    there is no kernel.
     """
     found: list[Kernel] = []
     for source in sources:
         if isinstance(source, Kernel):
+            check_constants(source, given)
             found.append(source)
             continue
         checked, name = checked_source(source)

@@ -322,9 +322,8 @@ class _Collector:
             "plateaus": [self.plateau(p) for p in of.plateaus],
             "large": self.number(truth(of.large)),
             "note": of.note,
-            "rows": None
-            if of.rows is None
-            else {"aligned": self.number(truth(of.rows.aligned)), "steps": dict(of.rows.steps)},
+            "rows": of.rows
+            and {"aligned": self.number(truth(of.rows.aligned)), "steps": of.rows.steps and dict(of.rows.steps)},
             "every": None if of.every is None else self.held(of.every),
             "moved": of.moved_bytes,
             "smallest": of.smallest_bytes,

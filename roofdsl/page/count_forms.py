@@ -49,11 +49,11 @@ class PlateauForm(Record):
 
 class Rows(Record):
     """What the forms assume: rows of arrays start on line boundaries. aligned: the conditions for this. steps: by how
-    much a parameter must grow for each row to take at least one more line.
+    much parameters must grow for each row to be longer by whole lines; None if that is not known.
     """
 
     aligned: tuple[Condition, ...]
-    steps: tuple[tuple[str, int], ...]
+    steps: tuple[tuple[str, int], ...] | None
 
 
 class TrafficForms(Record):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 
 from roofdsl import budget
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm, PlateauBytes
@@ -13,7 +15,11 @@ from roofdsl.loops.model import Array, Kernel, Traffic
 from roofdsl.page.count_forms import Held, PlateauForm, Rows, TrafficForms, every_access, held, large_sizes, on_plateau
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.child_process import Raised, Stopped, in_child
+from roofdsl.sets.facts import Row
 from roofdsl.sets.quasi import Quasi, floor
+
+MOST_LINES = 32
+"""The most lines by which a parameter is made longer to find rows that are longer by whole lines."""
 
 LONGEST_S, LEAST_S = 4.0, 0.25
 """The processor time in seconds after which plateaus in lines are given up, and the least that they get if the budget
@@ -136,11 +142,36 @@ def _rows(forms: ClosedForms) -> Rows | None:
         rows = forms.rows_aligned
     except NoClosedForm:
         return None
+    return Rows(tuple(row.whole_lines for row in rows), _steps(rows)) if rows else None
+
+
+def _steps(rows: Sequence[Row]) -> tuple[tuple[str, int], ...] | None:
+    """By how much the parameters must grow for each row to be whole lines longer; None if no steps are found."""
+    try:
+        lengths = [(quasi_of(row.length), row.per_line) for row in rows]
+    except ValueError:  # a length with a minimum, for example
+        return None
     steps: dict[str, int] = {}
-    for row in rows:
-        for name in row.length.symbols():
-            steps[name] = max(steps.get(name, 1), row.per_line)
-    return Rows(tuple(row.whole_lines for row in rows), tuple(sorted(steps.items()))) if rows else None
+    for length, per_line in lengths:
+        for name in length.names():
+            lines = range(per_line, MOST_LINES * per_line + 1, per_line)
+            own = next((step for step in lines if _are_lines(_growth(length, {name: step}), per_line)), None)
+            if own is not None:
+                steps[name] = lcm(steps.get(name, 1), own)
+    if not all(_are_lines(_growth(length, steps), per_line) for length, per_line in lengths):
+        return None
+    return tuple(sorted(steps.items()))
+
+
+def _growth(length: Quasi, steps: Mapping[str, int]) -> Quasi:
+    return length.substitute({name: Quasi.symbol(name) + step for name, step in steps.items()}) - length
+
+
+def _are_lines(elements: Quasi, per_line: int) -> bool:
+    """Whether this is visibly a whole number of lines, and at least one, at all sizes."""
+    counts = [(monomial, Fraction(count) / per_line) for monomial, count in elements]
+    parts = [isinstance(name, str) and power > 0 for monomial, _ in counts for name, power in monomial]
+    return bool(counts) and all(parts) and all(n > 0 and n.denominator == 1 for _, n in counts)
 
 
 def _plateau_forms(forms: ClosedForms, convention: Traffic) -> tuple[PlateauBytes, ...]:

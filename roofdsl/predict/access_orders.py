@@ -63,7 +63,7 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
     if machine.multiprocessor is None or not machine.caches:
         return Orders(kernel)  # without caches, the order does not matter
     from roofdsl.loops.thread_blocks import launch_of
-    from roofdsl.predict.loops_as_launched import as_launched
+    from roofdsl.predict.loops_as_launched import as_launched, declares_threads
 
     if is_indirect(kernel):
         return in_loop_order(kernel, "data choose the accesses")
@@ -88,7 +88,7 @@ def orders_of(kernel: Kernel, values: Mapping[str, int], machine: Machine, block
         f"blocks of {threads:,} threads, {blocks} at a time on each of {min(units, in_grid)} multiprocessors; "
         "the threads of a block and the blocks of a wave advance together"
     )
-    return Orders(kernel, launch, blocks, at_a_time, (note,), is_declared=planned is kernel)
+    return Orders(kernel, launch, blocks, at_a_time, (note,), is_declared=declares_threads(kernel))
 
 
 def in_loop_order(kernel: Kernel, why: str) -> Orders:

@@ -130,7 +130,7 @@ def _is_one(kernel: Kernel) -> bool:
     planned = as_launched(kernel)
     if isinstance(planned, str):
         return False
-    root = planned.body[0] if planned is not kernel else apply(kernel).body[0]
+    root = apply(planned).body[0]
     return not (isinstance(root, For) and sums_of(root))
 
 

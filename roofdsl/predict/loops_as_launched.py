@@ -21,9 +21,9 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     by proof, for all sizes. A nest that only adds up scalars has independent iterations except for its sums.
     """
     plain = apply(kernel)
-    if len(plain.body) != 1 or not isinstance(plain.body[0], For):
+    root = _only_nest(plain)
+    if root is None:
         return "more than one loop nest, so more than one launch"
-    root = plain.body[0]
     if root.parallel:
         return kernel
 
@@ -38,3 +38,14 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     if nest is None:
         return "no loop of the nest has independent iterations, so one thread runs it"
     return replace(plain, body=(loops_of_threads(nest),))
+
+
+def declares_threads(kernel: Kernel) -> bool:
+    """Whether `kernel` begins with `parallel for`, so that its loops are launched as written."""
+    root = _only_nest(apply(kernel))
+    return root is not None and root.parallel
+
+
+def _only_nest(plain: Kernel) -> For | None:
+    """The loop that is the whole body; None for any other body."""
+    return plain.body[0] if len(plain.body) == 1 and isinstance(plain.body[0], For) else None

@@ -28,6 +28,7 @@ from roofdsl.api import (
 )
 from roofdsl.cli.main import run
 from roofdsl.predict.kernel import Options
+from roofdsl.predict.kernel import predict as predicted
 from roofdsl.validate.compare import DEFAULTS
 
 AXPY = """
@@ -178,6 +179,33 @@ def test_sizes_by_mapping_and_parameters_called_like_options() -> None:
     assert predict("gemv", "v100_deck", sizes={"n": 64}) == predict("gemv", "v100_deck", sizes={"n": 1}, n=64)
     assert kernel("conv2d", sizes={"s": 3}).constants == kernel("conv2d", s=3).constants == (("s", 3),)
     assert measure("vector_add", sizes={"n": 10_000}).work == 10_000
+
+
+STRIDED = """
+kernel strided(n, const s = 2):
+    in x: f64[n * s]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = x[s * i]
+"""
+
+
+def test_a_kernel_object_takes_no_other_constants() -> None:
+    two = kernel(STRIDED, s=2)
+    assert traffic_at(two, 1024, line=64, n=1000, s=2).bytes == traffic_at(two, 1024, line=64, n=1000).bytes == 24000
+    assert traffic_at(STRIDED, 1024, line=64, n=1000, s=4).bytes == 40000
+    for asked in (
+        lambda: derive(two, n=1000, s=4),
+        lambda: traffic_at(two, 1024, sizes={"n": 1000, "s": 4}),
+        lambda: simulate(two, n=1000, s=4),
+        lambda: predict(two, LAPTOP, n=1000, s=4),
+        lambda: measure(two, n=1000, s=4),
+        lambda: traffic_figure(two, n=1000, s=4),
+        lambda: explore(two, on=LAPTOP, n=1000, s=4),
+        lambda: predicted(two, {"n": 1000, "s": 4}, machine(LAPTOP), Options()),
+    ):
+        with pytest.raises(CommandError, match="made with s = 2, but s = 4 is given"):
+            asked()
 
 
 def test_simulate_is_the_command_s(capsys: pytest.CaptureFixture[str]) -> None:

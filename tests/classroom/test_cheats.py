@@ -187,8 +187,8 @@ def test_honest_kernels_get_their_points(how: str) -> None:
 
 def test_constants_are_right_for_one_seed_at_most() -> None:
     """Sums read off one draw of the data do not pass another; nobody knows beforehand which is drawn."""
-    from roofdsl.classroom.engine import kernel_of
     from roofdsl.classroom.kernel_equality import expected
+    from roofdsl.classroom.query import kernel_of
 
     exercise = EXERCISES["fuse"]
     values = {name: choices[0] for name, choices in exercise.vary.items()}
@@ -245,8 +245,8 @@ def test_what_the_reference_leaves_alone_stays(tmp_path: Path) -> None:
 
 def test_what_may_differ_follows_from_the_reference_alone() -> None:
     """The student's rounding widens nothing, and a reference that decides nothing is an error of the exercise."""
-    from roofdsl.classroom.engine import kernel_of
     from roofdsl.classroom.kernel_equality import expected
+    from roofdsl.classroom.query import kernel_of
     from roofdsl.lang.diagnostics import CommandError
 
     text = "kernel k(n):\n    in x: f64[n]\n    out y: f64[n]\n" + I1 + "y[i] = x[i] + 1e300 - 1e300\n"

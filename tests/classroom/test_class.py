@@ -257,7 +257,7 @@ def test_answers_in_utf_16_and_kernels_named_with_a_dot(tmp_path: Path) -> None:
 
 
 def _forged(**changed: Any) -> str:
-    from roofdsl.classroom.engine import kernel_of
+    from roofdsl.classroom.query import kernel_of
     from roofdsl.measure.measurement import Measurement, Verified, source_hash
 
     version = student_version(EXERCISES["measure-triad"], "ada")

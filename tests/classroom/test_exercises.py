@@ -169,7 +169,8 @@ def test_why_a_loop_is_below_the_roof(name: str, part: str, values: dict[str, ob
 
 
 def test_an_expected_time_needs_a_machine_that_states_instructions() -> None:
-    from roofdsl.classroom.engine import Query, answer
+    from roofdsl.classroom.engine import answer
+    from roofdsl.classroom.query import Query
     from roofdsl.lang.diagnostics import CommandError
 
     def ask(machine: str, which: str, **more: object) -> object:
@@ -192,7 +193,7 @@ def test_predict_measure_explain() -> None:
     """A measurement of the exercise's kernel is accepted, and judges the explanation; a different kernel's is not."""
     import json
 
-    from roofdsl.classroom.engine import kernel_of
+    from roofdsl.classroom.query import kernel_of
     from roofdsl.measure.measurement import Measurement, Verified, source_hash
 
     version = student_version(EXERCISES["measure-triad"], "ada")

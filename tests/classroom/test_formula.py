@@ -121,6 +121,14 @@ DIFFERENT = [
     ("0", "n"),
     ("n*m", "m"),
 ]
+SMALL = [
+    ("16", "min(n, 16)"),
+    ("n", "max(n, 8)"),
+    ("n - 3", "max(n - 3, 0)"),
+    ("0", "floor(1/n)"),
+    ("m", "min(8*n*n, m)"),
+    ("n", "n//min(n, m)*min(n, m)"),
+]
 
 
 @pytest.mark.parametrize(("a", "b"), EQUAL)
@@ -133,8 +141,18 @@ def test_different(a: str, b: str) -> None:
     assert not equal(parse(a, N), parse(b, N), N) and not equal(parse(b, N), parse(a, N), N)
 
 
+@pytest.mark.parametrize(("answer", "right"), SMALL)
+def test_different_for_some_sizes(answer: str, right: str) -> None:
+    assert not equal(parse(answer, N), parse(right, N), N) and equal(parse(right, N), parse(right, N), N)
+
+
+def test_a_right_formula_without_minima_may_be_for_large_sizes_only() -> None:
+    assert equal(parse("max(n - 3, 0)", N), parse("n - 3", N), N)
+
+
 def test_multiples_are_kept() -> None:
     assert equal(parse("floor(n/b)", TILED), parse("n/b", TILED), TILED)
+    assert equal(parse("n/b", TILED), parse("floor(n/b)", TILED), TILED)
     assert not equal(parse("floor(n/(2*b))", TILED), parse("n/(2*b)", TILED), TILED)
 
 
@@ -143,6 +161,7 @@ def test_how_wrong_answers_are_related() -> None:
     assert relation(parse("4*n**2 + 8*n", N), right, N) == "proportional"
     assert relation(parse("8*n**2", N), right, N) == "leading"
     assert relation(parse("8*n**3", N), right, N) == "different"
+    assert relation(parse("16", N), parse("min(n, 16)", N), N) == "large"
     assert relation(parse("n**8", N), parse("1/n**4", N), N) == "different"
     assert relation(parse("n**9", N), right, N) == "different"
     assert relation(parse("floor(0.5)", N), parse("sqrt(n)", N), N) == "different"

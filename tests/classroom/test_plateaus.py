@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
-from roofdsl.classroom.engine import Query, answer, kernel_of
+from roofdsl.classroom.engine import answer
+from roofdsl.classroom.exact import evaluate
 from roofdsl.classroom.forms_as_formulas import number
+from roofdsl.classroom.query import Query, kernel_of
 from roofdsl.counts.derive import derive
 from roofdsl.lang.diagnostics import CommandError
 
@@ -53,3 +56,29 @@ def test_sizes_make_numbers_of_formulas_too() -> None:
     assert asked("plateau_bytes", 2, 100, "shipped matmul") == number(16 * 100**3)
     with pytest.raises(CommandError, match="has no value in `set`"):
         answer(Query("plateau_bytes", "shipped gemv", number=1, settings=(("x", 3),)))
+
+
+SHIFTED = """
+kernel shifted(n, const s = 2):
+    assume n >= 100
+    in x: f64[n + s]
+    out y: f64[n]
+    for i in range(n):
+        y[i] = x[i] + x[i + s]
+"""
+
+
+@pytest.mark.parametrize("sizes", [(), (("n", 1000),)])
+def test_const_parameters_are_those_that_are_set(sizes: tuple[tuple[str, int], ...]) -> None:
+    def found(ask: str, s: int, **more: Any) -> Any:
+        return answer(Query(ask, SHIFTED, settings=(*sizes, ("s", s)), **more))
+
+    for s in (2, 4):
+        row = derive(kernel_of(SHIFTED, {"s": s}), {"n": 1000}).plateaus[1]
+        assert row.from_bytes.value is not None
+        assert found("plateau_from", s, number=2) == number(Fraction(row.from_bytes.value))
+        assert evaluate(found("array", s, which="x"), {"n": Fraction(1000)}) == 8 * (1000 + s)
+        assert evaluate(found("Q", s), {"n": Fraction(1000)}) == 8 * (2000 + s)
+        assert evaluate(found("intensity", s), {"n": Fraction(1000)}) == Fraction(1000, 8 * (2000 + s))
+        assert evaluate(found("W", s), {"n": Fraction(1000)}) == 1000
+    assert found("plateau_from", 2, number=2) != found("plateau_from", 4, number=2)

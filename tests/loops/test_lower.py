@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 
+from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
@@ -86,6 +87,16 @@ i, n, m = Sym("i"), Sym("n"), Sym("m")
 )
 def test_integers_in_values(text: str, expected: Expr) -> None:
     assert value(text) == expected
+
+
+def test_a_whole_number_is_no_number_with_a_fraction() -> None:
+    """v[i] * 2 is of i32, v[i] * 2.0 of f64 (rule 7): what is kept of one kernel is not that of the other."""
+    assert number(2) != number(2.0) and len({number(2), number(2.0)}) == 2
+    whole, fraction = lowered("u[0] = v[0] * 2"), lowered("u[0] = v[0] * 2.0")
+    assert whole != fraction and whole == lowered("u[0] = v[0] * 2")
+    assert set(work_at(whole, {"n": 1, "m": 1}).by_type) == {"i32"} and set(
+        work_at(fraction, {"n": 1, "m": 1}).by_type
+    ) == {"f64"}
 
 
 def test_integer_parts_of_products_stay_together() -> None:

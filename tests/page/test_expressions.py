@@ -316,30 +316,6 @@ def test_plateaus_at_a_number_hold_at_that_number_alone(monkeypatch: pytest.Monk
         assert fixed("r", 3) in plateau.whole.needs
 
 
-FOLDED = (
-    "kernel folded(n, m):\n    inout A: f64[n, m, 3]\n    for i in range(n), j in range(m), k in range(3):\n"
-    "        A[i, j, k] += 1\n"
-)
-
-
-@pytest.mark.thorough
-def test_rows_shorter_than_a_line_are_one_with_the_next_extent() -> None:
-    """3*m elements lie in a row: Q is known where they fill lines, and bracketed where they do not."""
-    kernel, machine = kernel_in(FOLDED), load_machine("skylake_gold_6148")
-    content = content_of(Asked("", ((kernel, {}),), (machine,)))
-    asked = [{"n": n, "m": m} for n in (15, 20) for m in (15, 16, 19, 24)]
-    text = (
-        "ASKED.map((values) => { const p = predictionAt(DATA.kernels[0], 'f64', DATA.machines[0], '', values, 128n); "
-        "return [isExact(p.moved), p.low.bytes, p.high.bytes]; })"
-    )
-    for values, (exact, low, high) in zip(
-        asked, evaluate(content.functions, text, DATA=content.document, ASKED=asked), strict=True
-    ):
-        seen = traffic_at(kernel, values, 128, 64, content.document["kernels"][0]["convention"]).bytes
-        assert exact == (values["m"] % 8 == 0), values
-        assert (low == seen == high) if exact else (low <= seen <= high and low < high), values
-
-
 def kernel_in(text: str) -> Kernel:
     (found,) = kernels(load_file(Source("text.roof", text))).values()
     return found

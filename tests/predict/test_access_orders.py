@@ -120,6 +120,18 @@ def test_the_launch_is_that_of_the_generated_code() -> None:
         assert "blocks of 64 threads" in p.assumptions[-1]
 
 
+@pytest.mark.parametrize("tiles", ["", "    tile i, j by 4\n"])
+def test_a_kernel_predicted_again_is_predicted_alike(tiles: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launch of an equal kernel is kept, also if that is another object: here, read again from the same text."""
+    monkeypatch.setattr("roofdsl.predict.thread_block_traffic.FEW_ACCESSES", 1000)
+    text = NAIVE.format(tiles)
+    once, again = kernel_of(text), kernel_of(text)
+    block = Options(block=Block(64))
+    assert once is not again and predict(once, {"n": 24}, SMALL, block) == predict(again, {"n": 24}, SMALL, block)
+    assert all(orders_of(k, {"n": 24}, SMALL, block.block).is_declared for k in (once, again))
+    assert not orders_of(kernel_of(text.replace("parallel ", "")), {"n": 24}, SMALL, block.block).is_declared
+
+
 def test_what_is_no_launch_of_many_threads_is_counted_in_loop_order() -> None:
     loops, why = "for i in range(1, n):\n        A[i] = A[i - 1]\n", "no loop of the nest has independent iterations"
     kernel = kernel_of(f"kernel k(n):\n    assume n >= 2\n    inout A: f64[n]\n    {loops}")

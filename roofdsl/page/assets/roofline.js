@@ -256,7 +256,7 @@ function drawKey(state, place) {
 /** The step of a parameter with which rows keep beginning on line boundaries, so that the traffic is one number. */
 function rowStep(state, k, name) {
   const { rows } = entryOf(state, k).forms[0];
-  return rows?.steps[name] ?? 1;
+  return rows?.steps?.[name] ?? 1;
 }
 
 function sizesText(kernel, values) {

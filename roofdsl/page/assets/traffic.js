@@ -81,13 +81,15 @@ function inSectors(forms, found) {
 
 /**
  * Q at `values` by the function `by`, for rows as they are in memory. If some rows begin within a line, for which no
- * form holds, Q is assumed to be between that of rows a line shorter and that of rows a line longer.
+ * form holds, Q is assumed to be between that of rows whole lines shorter and that of rows whole lines longer, where the
+ * sizes that make them so are known.
  */
 function inRows(forms, values, by) {
   const found = by(values);
   if (!found || !forms.rows || !found.form.aligned) return found;
   if (FUNCTIONS[forms.rows.aligned](sizesOf(values))) return { ...found, wholeRows: true };
   const at = (sign) => {
+    if (!forms.rows.steps) return null;
     const other = { ...values };
     for (const [name, step] of Object.entries(forms.rows.steps)) other[name] += sign * step;
     return Object.values(other).every((v) => v > 0) ? by(other) : null;
