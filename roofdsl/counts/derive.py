@@ -278,7 +278,9 @@ def _told(
     """Plateaus with their values. compulsory: the number of bytes that the last one moves at these sizes."""
     every = dict.fromkeys(fact for r in found if r.all_bytes is not None for fact in r.all_bytes.assumes)
     assumes = tuple(every)
-    return tuple(_plateau(r, work, given, order, assumes, compulsory if r.exact else None) for r in found)
+    return tuple(
+        _plateau(r, work, given, order, assumes=assumes, compulsory=compulsory if r.exact else None) for r in found
+    )
 
 
 def _plateau(
@@ -286,6 +288,7 @@ def _plateau(
     work: Quantity,
     given: Mapping[str, int],
     order: Growth,
+    *,
     assumes: Sequence[Fact],
     compulsory: Fraction | None,
 ) -> Plateau:
