@@ -314,9 +314,9 @@ def _chains(constraints: tuple[Constraint, ...]) -> list[Chain]:
         if bound is None:
             rest.append((sides(value), ("=" if zero else ">=",)))
         elif bound[1]:
-            low[bound[0]] = bound[2]
+            low[bound[0]] = max(low.get(bound[0], bound[2]), bound[2])
         else:
-            high[bound[0]] = bound[2]
+            high[bound[0]] = min(high.get(bound[0], bound[2]), bound[2])
     out: list[Chain] = []
     for name in sorted({*low, *high}):
         middle = Quasi.symbol(name)
