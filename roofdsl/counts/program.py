@@ -60,7 +60,8 @@ class ProgramDerivation(Record):
     """The results of `derive` for a program: sums over its launches, in the program's parameters.
 
     values: the parameters that were given numbers. settled: those that are numbers in the forms, because something is
-    divided by them. convention: None if its kernels state different ones.
+    divided by them. convention: None if its kernels state different ones. notes: on the forms of its kernels, such as
+    that they are for b = 16.
     """
 
     name: str
@@ -77,6 +78,7 @@ class ProgramDerivation(Record):
     once: Quantity
     parts: tuple[ProgramPart, ...]
     exchanges: tuple[ExchangePart, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def intensity(self) -> Ratio:
@@ -138,6 +140,7 @@ def derive_program(
         _sum([(times, d.once) for _, times, d in groups]),
         parts,
         tuple(sums.exchange(e) for e in lowered.exchanges),
+        tuple(f"Kernel of {label}: {note}" for label, _, d in groups for note in d.notes),
     )
 
 

@@ -188,6 +188,18 @@ kernel gemv(m, n):
 
 program narrow(m):
     run gemv(m, 3)
+
+kernel product(n, b):
+    assume n % b == 0
+    in A: f64[n, n], B: f64[n, n]
+    inout C: f64[n, n]
+    tile i, j, k by b
+    for i in range(n), j in range(n), k in range(n):
+        C[i, j] += A[i, k] * B[k, j]
+
+program tiled(n, b):
+    run product(n, b)
+    run product(2 * n, 32)
 """
 
 
@@ -208,3 +220,14 @@ def test_there_is_no_form_where_the_arguments_violate_what_it_assumes() -> None:
     assert found.form is None and found.note == "the form assumes `n >= 4`, which its arguments violate"
     own = {"m": 50, "n": 3}
     assert found.value == traffic_at(kernel(checked, "gemv", {}), own, 1024, None, "load_store").bytes
+
+
+def test_forms_at_numbers_of_tile_sizes_say_so() -> None:
+    """Lines of 64 B need numbers for the tiles; the forms are for these numbers only."""
+    checked = load_file(Source("<test>", STENCIL))
+    found = derive_program(checked, "tiled", {"n": 64, "b": 16}, line_bytes=64)
+    assert len(found.notes) == 2
+    assert found.notes[0].startswith("Kernel of product(n, b): ") and found.notes[0].endswith(": at b = 16")
+    assert found.notes[1].startswith("Kernel of product(2*n, 32): ") and found.notes[1].endswith(": at b = 32")
+    text = " ".join(to_text(found).split())
+    assert all(note in text for note in found.notes)
