@@ -245,7 +245,8 @@ def _plateaus(
     """(plateaus, the reason if there are none, the parameters that are numbers in them)."""
     closed = forms.closed
     try:
-        return _told(forms.plateau_forms(convention), work, compulsory, given, closed.order), "", {}
+        rows, numbers = forms.plateau_forms(convention)
+        return _told(rows, work, compulsory, given, closed.order), "", dict(numbers)
     except NoClosedForm:
         pass  # the method for all kernels
     try:

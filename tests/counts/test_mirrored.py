@@ -61,3 +61,17 @@ def test_plateaus_have_no_values_at_other_remainders() -> None:
     assert [row.bytes.value for row in rows] == [None, 2 * 126 * 64]
     assert all(row.from_bytes.value is None and row.all_bytes.value is None for row in rows)
     assert rows[-1].intensity.value == Fraction(1003, 2 * 126 * 64)
+
+
+TILED = """kernel tiles(n, b):
+    assume n % b == 0
+    in A: f64[n]
+    out B: f64[n]
+    for i in range(0, n, b), j in range(b):
+        B[i + j] = A[n - 1 - i - j] + A[i + j]
+"""
+
+
+def test_plateaus_state_the_numbers_in_them() -> None:
+    found = derive(kernel_of(TILED), {"n": 512, "b": 16}, line_bytes=64)
+    assert found.plateaus and found.plateaus_at == {"b": 16}
