@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 
@@ -27,7 +27,7 @@ from roofdsl.loops.indirect import is_indirect, require_affine
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.sets.cases import Case, Cases
-from roofdsl.sets.facts import Remainders
+from roofdsl.sets.facts import Fact, Remainders
 from roofdsl.sets.library import MAX_OPERATIONS, TooHard
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
@@ -108,7 +108,7 @@ def _derive(
         once = _traffics(forms, at, "once", cache_bytes).bytes
         at_cache = compulsory if cache_bytes is None else _traffics(forms, at, convention, cache_bytes)
     with budget.part(2 if wanted.steps or wanted.any_cache else 1):
-        found = _plateaus(forms, work.total, given, convention) if wanted.plateaus else None
+        found = _plateaus(forms, work.total, compulsory.bytes.value, given, convention) if wanted.plateaus else None
         rows, why, fixed = found or ((), "not asked for", {})
     return Derivation(
         kernel,
@@ -240,12 +240,13 @@ def _small(forms: Forms) -> dict[str, int]:
 
 
 def _plateaus(
-    forms: Forms, work: Quantity, given: Mapping[str, int], convention: Traffic
+    forms: Forms, work: Quantity, compulsory: Fraction | None, given: Mapping[str, int], convention: Traffic
 ) -> tuple[tuple[Plateau, ...], str, Mapping[str, int]]:
     """(plateaus, the reason if there are none, the parameters that are numbers in them)."""
     closed = forms.closed
     try:
-        return tuple(_plateau(r, work, given, closed.order) for r in forms.plateau_forms(convention)), "", {}
+        rows, numbers = forms.plateau_forms(convention)
+        return _told(rows, work, compulsory, given, closed.order), "", dict(numbers)
     except NoClosedForm:
         pass  # the method for all kernels
     try:
@@ -265,27 +266,56 @@ def _plateaus(
             f"plateaus at {', '.join(f'{n} = {v}' for n, v in few.items())}, not in all parameters: {error}",
         )
         work = quantity(lambda: closed.work, given, work.value)
-    return tuple(_plateau(r, work, given, closed.order) for r in found), "", dict(closed.given)
+    return _told(found, work, compulsory, given, closed.order), "", dict(closed.given)
 
 
-def _plateau(r: PlateauBytes, work: Quantity, given: Mapping[str, int], order: Growth) -> Plateau:
-    def told(value: Quasi) -> Quantity:
-        assumes = () if r.where is None else (Remainders(r.where),)
-        form = Cases((Case((), value),) if value else (), assumes)
-        return Quantity(form, form.evaluate(given) if value.names() <= given.keys() else None)
+def _told(
+    found: Sequence[PlateauBytes],
+    work: Quantity,
+    compulsory: Fraction | None,
+    given: Mapping[str, int],
+    order: Growth,
+) -> tuple[Plateau, ...]:
+    """Plateaus with their values. compulsory: the number of bytes that the last one moves at these sizes."""
+    every = dict.fromkeys(fact for r in found if r.all_bytes is not None for fact in r.all_bytes.assumes)
+    assumes = tuple(every)
+    return tuple(
+        _plateau(r, work, given, order, assumes=assumes, compulsory=compulsory if r.exact else None) for r in found
+    )
+
+
+def _plateau(
+    r: PlateauBytes,
+    work: Quantity,
+    given: Mapping[str, int],
+    order: Growth,
+    *,
+    assumes: Sequence[Fact],
+    compulsory: Fraction | None,
+) -> Plateau:
+    """A plateau with values, as far as the sizes meet what its forms assume: `assumes`, and its own remainders."""
+    remainders = () if r.where is None else (Remainders(r.where),)
+
+    def told(value: Quasi, needs: Sequence[Fact] = (*remainders, *assumes)) -> Quantity:
+        form = Cases((Case((), value),) if value else (), remainders)
+        known = value.names() <= given.keys() and not any(_fails(fact, given) for fact in needs)
+        return Quantity(form, form.evaluate(given) if known else None)
 
     top = work
     if not r.exact and work.form is not None and work.form.cases:
         lead = leading_of(work.form, order, given, r.where)
-        top = Quantity(None, work.value, REMAINDERS) if lead is None else told(lead)
+        top = Quantity(None, work.value, REMAINDERS) if lead is None else told(lead, remainders)
     elif r.where is not None and work.form is not None and work.form.single is not None:
         whole_top = value_of(work.form, order, given, r.where)
-        top = work if whole_top is None else told(whole_top)
+        top = work if whole_top is None else replace(told(whole_top, remainders), value=work.value)
     moved = told(r.bytes)
+    if compulsory is not None:
+        moved = replace(moved, value=compulsory)
     note = "terms of lower order change along the plateau"
     whole = Quantity(None, None, note) if r.all_bytes is None else at_values(r.all_bytes, given)
     if r.where is not None and whole.form is not None:
-        whole = replace(whole, form=Cases(whole.form.cases, (Remainders(r.where), *whole.form.assumes)))
+        value = None if any(_fails(fact, given) for fact in remainders) else whole.value
+        whole = Quantity(Cases(whole.form.cases, (*remainders, *whole.form.assumes)), value)
     return Plateau(
         told(r.from_bytes),
         moved,
@@ -296,6 +326,14 @@ def _plateau(r: PlateauBytes, work: Quantity, given: Mapping[str, int], order: G
         r.where,
         None if r.end_bytes is None else told(r.end_bytes),
     )
+
+
+def _fails(fact: Fact, given: Mapping[str, int]) -> bool:
+    """Whether these sizes violate a fact, or do not decide it although all that it mentions have numbers."""
+    try:
+        return not fact.holds(given)
+    except KeyError:
+        return False
 
 
 REMAINDERS = "remainders of the sizes decide the leading terms"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from roofdsl.loops.accesses import statements
-from roofdsl.loops.integers import Condition, Const, Mod, Sym
+from roofdsl.loops.integers import Condition, Const, FloorDiv, Mod, Sym
 from roofdsl.loops.model import Kernel, Tile
 from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.plateaus import Growth
-from roofdsl.sets.quasi import Quasi
+from roofdsl.sets.quasi import Quasi, floors_of
 from roofdsl.sets.residues import Class, classes, how_many, joined, periods, resolved
 
 FAR = 720720 << 24
@@ -57,40 +57,78 @@ def large_case(form: Cases, order: Growth, rests: Class = ()) -> Case:
 def value_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
     """The polynomial of a form for large sizes that have the remainders of the sizes `at` and meet `where`.
 
-    None if the polynomial depends on remainders that `at` and `where` do not fix.
+    None if the polynomial depends on remainders that `at` and `where` do not fix, or if the classes are too many.
     """
-    found = _values(form, order, at, where)
+    every = classes_of(form, at, where)
+    found = {_value(form, order, rests) for rests in every or ()}
     return found.pop() if len(found) == 1 else None
 
 
 def leading_of(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> Quasi | None:
     """The leading terms of `value_of`; these may agree even if `value_of` depends on open remainders."""
-    found = {order.leading(value) for value in _values(form, order, at, where)}
+    every = classes_of(form, at, where)
+    if every is None:
+        return None if remainders_decide(form) else leading_anywhere(large_case(form, order).value, order)
+    found = {order.leading(_value(form, order, rests)) for rests in every}
     return found.pop() if len(found) == 1 else None
 
 
-def _values(form: Cases, order: Growth, at: Mapping[str, int], where: Condition | None) -> set[Quasi]:
-    return {
-        resolved(large_case(form, order, rests).value, far_sizes(form, order, rests))
-        for rests in classes_of(form, at, where)
-    }
+def _value(form: Cases, order: Growth, rests: Class) -> Quasi:
+    return resolved(large_case(form, order, rests).value, far_sizes(form, order, rests))
+
+
+def remainders_decide(form: Cases) -> bool:
+    """Whether conditions of the cases contain floors."""
+    return any(floors_of(v) for c in form.cases for a in c.alternatives for v, _ in a)
+
+
+def leading_anywhere(value: Quasi, order: Growth) -> Quasi | None:
+    """The leading terms of a polynomial with floors, whatever the remainders; None if these may decide them.
+
+    Each floor is its argument less a rest between 0 and 1: terms with rests have to be of lower order.
+    """
+    rests: list[str] = []
+
+    def opened(of: Quasi) -> Quasi:
+        total = Quasi.constant(0)
+        for monomial, c in of:
+            part = Quasi.constant(c)
+            for atom, power in monomial:
+                if isinstance(atom, str):
+                    part = part * Quasi.symbol(atom, power)
+                else:
+                    if power < 0:
+                        raise ValueError(of)
+                    rests.append(str(atom))
+                    part = part * (opened(atom.of) - Quasi.symbol(rests[-1])) ** power
+            total = total + part
+        return total
+
+    try:
+        whole = opened(value)
+    except ValueError:  # a division by a floor
+        return None
+    without = {m: tuple((a, p) for a, p in m if a not in rests) for m, _ in whole}
+    lead = order.leading(Quasi.of({m: c for m, c in whole if without[m] == m}))
+    below = [order.weight(without[m]) for m, _ in whole if without[m] != m]
+    return None if below and (not lead or max(below) >= order.leading_weight(lead)) else lead
 
 
 MOST_CLASSES = 4096
 """The maximum number of residue classes in which the leading terms of a form are compared."""
 
 
-def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = None) -> list[Class]:
+def classes_of(form: Cases, at: Mapping[str, int], where: Condition | None = None) -> list[Class] | None:
     """The residue classes in which each case of `form` is a polynomial, for sizes with the remainders of `at` that meet
-    `where`.
-
-    If there are very many, only one: sizes that `at` does not give are taken as multiples of their periods.
+    `where`; None if there are very many, or if `where` is about a number of tiles, n // b.
     """
+    if where is not None and any(isinstance(e, FloorDiv) and e.divisor.symbols() for e in where.walk()):
+        return None
     values = [v for c in form.cases for v in (c.value, *(v for a in c.alternatives for v, _ in a))]
     period = joined(periods(values), {} if where is None else _periods_of_condition(where))
     known = {n: v for n, v in at.items() if n in period}
     if how_many(period, known) > MOST_CLASSES:
-        known = dict.fromkeys(period, 0) | known
+        return None
     every = list(classes(period, known))
     return [c for c in every if where is None or where.holds({r.name: r.rest for r in c})]
 

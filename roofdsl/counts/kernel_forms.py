@@ -116,26 +116,27 @@ class Forms:
         """The forms by stack distances that cover a cache of this size. Raises NoClosedForm."""
         return self.distances if cache_bytes >= self.distances.found.least_bytes else self._all_distances
 
-    def plateau_forms(self, convention: Traffic) -> tuple[PlateauBytes, ...]:
+    def plateau_forms(self, convention: Traffic) -> tuple[tuple[PlateauBytes, ...], Mapping[str, int]]:
         """The plateaus of Q(Z), for all remainders of the sizes if found quickly, otherwise by stack distances, or for
-        whole lines.
+        whole lines; and the parameters that are numbers in them.
 
         Raises NoClosedForm.
         """
+        numbers = self.closed.given
         if self._limit == SOON:
             try:
-                return self._at_once(lambda forms: forms.plateau_forms(convention, self.given, SOON))
+                return self._at_once(lambda forms: forms.plateau_forms(convention, self.given, SOON)), numbers
             except NoClosedForm:
                 pass
         try:
-            return self.distances.plateau_forms(convention, self.closed.order)
+            return self.distances.plateau_forms(convention, self.closed.order), {}
         except NoClosedForm:
             if self._mirrored is None:
                 raise
         try:
-            return self.closed.plateau_forms(convention, self.given)
+            return self.closed.plateau_forms(convention, self.given), numbers
         except NoClosedForm:
-            return self._mirrored.plateau_forms(convention)
+            return self._mirrored.plateau_forms(convention), numbers
 
     @cached_property
     def _mirrored(self) -> MirroredForms | None:

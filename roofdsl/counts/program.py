@@ -8,6 +8,7 @@ from fractions import Fraction
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity, Ratio, Traffics, Work
 from roofdsl.counts.readable_forms import quasi_of
+from roofdsl.formulas.fact_text import fact_text
 from roofdsl.formulas.quotients import Alternatives
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
@@ -18,7 +19,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names
 from roofdsl.loops.program_model import Exchange, Launch, LoweredProgram, program
 from roofdsl.sets.cases import Case, Cases, Constraint, constant
-from roofdsl.sets.facts import Compared, Fact, RowsAligned, decided
+from roofdsl.sets.facts import Compared, Fact, Remainders, RowsAligned, decided
 from roofdsl.sets.quasi import Quasi
 
 NOTHING = Quantity(constant(0), Fraction(0))
@@ -59,7 +60,8 @@ class ProgramDerivation(Record):
     """The results of `derive` for a program: sums over its launches, in the program's parameters.
 
     values: the parameters that were given numbers. settled: those that are numbers in the forms, because something is
-    divided by them. convention: None if its kernels state different ones.
+    divided by them. convention: None if its kernels state different ones. notes: on the forms of its kernels, such as
+    that they are for b = 16.
     """
 
     name: str
@@ -76,6 +78,7 @@ class ProgramDerivation(Record):
     once: Quantity
     parts: tuple[ProgramPart, ...]
     exchanges: tuple[ExchangePart, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def intensity(self) -> Ratio:
@@ -137,6 +140,7 @@ def derive_program(
         _sum([(times, d.once) for _, times, d in groups]),
         parts,
         tuple(sums.exchange(e) for e in lowered.exchanges),
+        tuple(f"Kernel of {label}: {note}" for label, _, d in groups for note in d.notes),
     )
 
 
@@ -171,7 +175,7 @@ class _Sums:
         values = complete if len(complete) == len(numbers) else {}
         derivation = self.derived(kernel, values)
         meaning = {n: self.quasi(e) for n, e in arguments}
-        return label, times, _in(derivation, meaning)
+        return label, times, _in(derivation, _Meaning(meaning, dict(arguments)))
 
     def exchange(self, e: Exchange) -> ExchangePart:
         """All executions of a collective together."""
@@ -227,7 +231,25 @@ def _divisors(e: IntExpr) -> frozenset[str]:
     return frozenset[str]().union(*(d.divisor.symbols() for d in e.walk() if isinstance(d, (FloorDiv, Mod))))
 
 
-def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:
+class _Meaning(Record):
+    """A kernel's parameters in those of the program: as polynomials (None if an argument is none), and as written."""
+
+    polynomials: Mapping[str, Quasi | None]
+    written: Mapping[str, IntExpr]
+
+    def of(self, fact: Fact) -> Fact:
+        """A fact about the kernel's sizes in the program's parameters."""
+        match fact:
+            case Compared():
+                return fact.substitute({n: v for n, v in self.polynomials.items() if v is not None})
+            case Remainders():
+                return Remainders(fact.condition.substitute(self.written))
+            case RowsAligned():
+                return RowsAligned()  # the arrays and sizes are internal to the kernel
+        return fact
+
+
+def _in(d: Derivation, meaning: _Meaning) -> Derivation:
     """The derivation of a kernel, with its parameters replaced by the arguments of the program."""
 
     def moved(t: Traffics) -> Traffics:
@@ -250,7 +272,7 @@ def _in(d: Derivation, meaning: Mapping[str, Quasi | None]) -> Derivation:
     )
 
 
-def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
+def _substituted(q: Quantity, meaning: _Meaning) -> Quantity:
     if q.terms is not None:
         return Quantity(
             None, q.value, "a kernel's form is a sum of conditional terms, which cannot be added over launches"
@@ -259,11 +281,16 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
         return q
     names = {n for c in q.form.cases for n in c.value.names()}
     names |= {n for c in q.form.cases for a in c.alternatives for v, _ in a for n in v.names()}
-    lost = sorted(n for n in names if meaning.get(n, Quasi.symbol(n)) is None)
+    lost = sorted(n for n in names if meaning.polynomials.get(n, Quasi.symbol(n)) is None)
     if lost:
         return Quantity(None, q.value, f"its argument for `{lost[0]}` divides by a parameter, which needs a number")
-    known = {n: v for n, v in meaning.items() if v is not None}
-    assumes = [_in_program(fact, known) for fact in q.form.assumes]
+    known = {n: v for n, v in meaning.polynomials.items() if v is not None}
+    assumes: list[Fact] = []
+    for fact in q.form.assumes:
+        here = meaning.of(fact)
+        if isinstance(here, (Compared, Remainders)) and decided(here) is False:
+            return Quantity(None, q.value, f"the form assumes `{fact_text(fact)}`, which its arguments violate")
+        assumes += [] if decided(here) else [here]
     cases = []
     for case in q.form.cases:
         alternatives = [_decided(a, known) for a in case.alternatives]
@@ -275,18 +302,7 @@ def _substituted(q: Quantity, meaning: Mapping[str, Quasi | None]) -> Quantity:
         if always:
             break
     kept = tuple(c for c in cases if c.value or len(cases) > 1)
-    return Quantity(Cases(kept, tuple(dict.fromkeys(fact for fact in assumes if fact is not None))), q.value)
-
-
-def _in_program(fact: Fact, known: Mapping[str, Quasi]) -> Fact | None:
-    """An assumption of a kernel's form in the program's parameters; None if numbers show that it holds."""
-    match fact:
-        case Compared():
-            here = fact.substitute(known)
-            return None if decided(here) else here
-        case RowsAligned():
-            return RowsAligned()  # the arrays and sizes are internal to the kernel
-    return fact
+    return Quantity(Cases(kept, tuple(dict.fromkeys(assumes))), q.value)
 
 
 def _decided(constraints: Sequence[Constraint], known: Mapping[str, Quasi]) -> tuple[Constraint, ...] | None:

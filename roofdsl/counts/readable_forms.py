@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
-from roofdsl.counts.growth import classes_of, far_sizes, large_case
+from roofdsl.counts.growth import classes_of, far_sizes, large_case, leading_anywhere, remainders_decide
 from roofdsl.formulas.quotients import Alternatives, Quotient, RatioCase, Shorthand, quotient, shortened
 from roofdsl.formulas.writing import LATEX_RELATIONS, latex, neat_latex, neat_text, residue, sides, text
 from roofdsl.lang.record import Record
@@ -115,12 +115,23 @@ def limit_of(r: Ratio, order: Growth, at: Mapping[str, int] | None = None) -> Qu
     bottoms = Cases(tuple(Case(row.where, row.bottom) for row in rows))
     every = Cases((*bottoms.cases, *(Case(row.where, row.top) for row in rows)))
     found: set[Quotient | None] = set()
-    for rests in classes_of(every, at or {}):
+    classes = classes_of(every, at or {})
+    if classes is None:
+        return _limit_anywhere(shown, bottoms, order)
+    for rests in classes:
         if large_case(bottoms, order, rests).alternatives == shown.where:
             sizes = far_sizes(every, order, rests)
             top, bottom = (order.leading(resolved(v, sizes)) for v in (shown.top, shown.bottom))
             found.add(quotient(top, bottom) if top and bottom else None)
     return found.pop() if len(found) == 1 else None
+
+
+def _limit_anywhere(shown: RatioCase, bottoms: Cases, order: Growth) -> Quotient | None:
+    """The limit of a case whatever the remainders of the sizes; None if these may decide it."""
+    if remainders_decide(bottoms) or large_case(bottoms, order).alternatives != shown.where:
+        return None
+    top, bottom = (leading_anywhere(v, order) for v in (shown.top, shown.bottom))
+    return quotient(top, bottom) if top and bottom else None
 
 
 # ---- floors ----
@@ -314,9 +325,9 @@ def _chains(constraints: tuple[Constraint, ...]) -> list[Chain]:
         if bound is None:
             rest.append((sides(value), ("=" if zero else ">=",)))
         elif bound[1]:
-            low[bound[0]] = bound[2]
+            low[bound[0]] = max(low.get(bound[0], bound[2]), bound[2])
         else:
-            high[bound[0]] = bound[2]
+            high[bound[0]] = min(high.get(bound[0], bound[2]), bound[2])
     out: list[Chain] = []
     for name in sorted({*low, *high}):
         middle = Quasi.symbol(name)

@@ -1,19 +1,22 @@
 """Bytes between the registers and a first cache that serves warps: sectors that a warp's threads touch together.
 
 The threads of a warp execute one access at a time, together, and every sector that any of them touches is moved once. A
-warp is N consecutive iterations of the innermost `parallel for` around the access. If there is none, it is N iterations
-of the loop along which most elements of the statement are adjacent. The last warp of a loop may be smaller.
+warp is N consecutive iterations of the innermost `parallel for` around the access, from the loop's first one on, as in
+the generated CUDA. If there is none, it is N iterations of the loop along which most elements of the statement are
+adjacent. The last warp of a loop may be smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.registers import alone
 from roofdsl.loops.accesses import PlacedStatement, accesses, scalar_bytes, statements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.model import Assign, Kernel, Let
+from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Max, Min, Mod, Product, Sum, Sym, Tree, fold
+from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.sized import Sized, sized
 
 
@@ -48,16 +51,43 @@ def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) ->
         for r in build(alone(at.kernel, placed), at.values, sector_bytes).references:
             touched = r.location
             if placed.loops:
-                loop = placed.loops[lanes]
-                is_fixed = loop.step.evaluate(at.values) == 1 and not loop.start.symbols() - at.values.keys()
-                first = loop.start.evaluate(at.values) if is_fixed else 0
                 names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
-                onto = [f"floor(({n} - {first})/{warp})" if i == lanes else n for i, n in enumerate(names)]
+                onto = [_warp(at, placed.loops, lanes, warp) if i == lanes else n for i, n in enumerate(names)]
                 touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
             each = number(cardinality(touched.wrap())) * sector_bytes
             loaded += each * (r.count - r.writes)
             stored += each * r.writes
     return loaded, stored
+
+
+def _warp(at: Sized, loops: Sequence[For], lanes: int, warp: int) -> str:
+    """isl text of the number of a warp along loop `lanes`, in the dimensions d0, d1, ... of the loops.
+
+    A dimension counts iterations, or it is the loop's variable itself if the step is 1 or the start is a maximum
+    (`sets.domains`).
+    """
+    known = {n: str(v) for n, v in at.values.items()}
+    for k, loop in enumerate(loops):
+        step, first = loop.step.evaluate(at.values), _isl_text(loop.start, known)
+        counts = step != 1 and len(loop.starts) == 1
+        if k == lanes:
+            return f"floor(d{k}/{warp})" if counts else f"floor((d{k} - ({first}))/{step * warp})"
+        known[loop.var] = f"({first} + {step}*d{k})" if counts else f"d{k}"
+    raise IndexError(lanes)
+
+
+def _isl_text(e: IntExpr, known: Mapping[str, str]) -> str:
+    rows: dict[type[Tree], Callable[..., str]] = {
+        Const: lambda node: str(node.value),
+        Sym: lambda node: known[node.name],
+        Sum: lambda _, *terms: f"({' + '.join(terms)})",
+        Product: lambda _, *terms: f"({' * '.join(terms)})",
+        Min: lambda _, *terms: reduce(lambda a, b: f"min({a}, {b})", terms),
+        Max: lambda _, *terms: reduce(lambda a, b: f"max({a}, {b})", terms),
+        FloorDiv: lambda _, top, bottom: f"floor({top}/{bottom})",
+        Mod: lambda _, top, bottom: f"({top} mod {bottom})",
+    }
+    return fold(e, rows)
 
 
 def _lanes(placed: PlacedStatement) -> int:

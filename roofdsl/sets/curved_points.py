@@ -128,8 +128,14 @@ def _sum_over_grid(
                 mask &= (got == 0) if is_zero else (got >= 0)
             if mask.any():
                 chosen = {k: v[mask] for k, v in env.items()}
-                total += int(_evaluate(value, chosen, len(chosen["T"])).sum())
+                total += _sum(_evaluate(value, chosen, len(chosen["T"])))
     return total
+
+
+def _sum(values: Ints) -> int:
+    """The exact sum, in Python's integers where 64 bits may be too few."""
+    largest = max(abs(int(values.min())), abs(int(values.max())))
+    return int(values.sum()) if largest * len(values) < 2**62 else sum(values.tolist())
 
 
 def _evaluate(value: Quasi, env: dict[str, Ints], length: int | None = None) -> Ints:

@@ -96,7 +96,7 @@ def _heading(d: ProgramDerivation) -> str:
 
 def _notes(d: ProgramDerivation) -> list[str]:
     numbers = ", ".join(f"{n} = {v}" for n, v in d.settled.items())
-    return [COLD, *([f"The forms are at {numbers}."] if numbers else [])]
+    return [COLD, *([f"The forms are at {numbers}."] if numbers else []), *d.notes]
 
 
 def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:

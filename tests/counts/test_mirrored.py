@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
 
 import pytest
@@ -52,3 +53,25 @@ def test_other_remainders_have_values() -> None:
     d = derive(kernel, at, cache_bytes=1024, line_bytes=64, plateaus=False)
     want = traffic_at(kernel, at, 1024, 64, "load_store").bytes
     assert d.at_cache.bytes.value == want == simulate_lru(kernel, at, 1024, 64, skip=False).bytes("load_store")
+
+
+def test_plateaus_have_no_values_at_other_remainders() -> None:
+    """Only the compulsory traffic is known there: two arrays of 126 lines, the last of them not full."""
+    rows = derive(kernel_of(MIRROR), {"n": 1003}, line_bytes=64).plateaus
+    assert [row.bytes.value for row in rows] == [None, 2 * 126 * 64]
+    assert all(row.from_bytes.value is None and row.all_bytes.value is None for row in rows)
+    assert rows[-1].intensity.value == Fraction(1003, 2 * 126 * 64)
+
+
+TILED = """kernel tiles(n, b):
+    assume n % b == 0
+    in A: f64[n]
+    out B: f64[n]
+    for i in range(0, n, b), j in range(b):
+        B[i + j] = A[n - 1 - i - j] + A[i + j]
+"""
+
+
+def test_plateaus_state_the_numbers_in_them() -> None:
+    found = derive(kernel_of(TILED), {"n": 512, "b": 16}, line_bytes=64)
+    assert found.plateaus and found.plateaus_at == {"b": 16}

@@ -106,3 +106,17 @@ def test_plateaus_of_a_stencil_in_lines_are_what_a_cache_sees(n: int) -> None:
             cache = int(p.from_bytes.evaluate({"n": n}) * Fraction(3, 2)) // 64 * 64
             assert p.all_bytes is not None
             assert p.all_bytes.evaluate({"n": n}) == curve.bytes(cache, convention)
+
+
+def test_values_do_not_assume_aligned_rows() -> None:
+    """At n = 1003, rows of A begin inside lines: the forms have no values there, and the last row moves what is counted
+    directly.
+    """
+    kernel, size = fresh(shipped()["gemv"], "gemv"), {"n": 1003}
+    rows = derive(kernel, size, line_bytes=64).plateaus
+    lines = -(-8 * 1003**2 // 64) + 2 * -(-8 * 1003 // 64)
+    assert [row.bytes.value for row in rows] == [None, None, 64 * lines]
+    assert all(row.from_bytes.value is None and row.all_bytes.value is None for row in rows)
+    assert rows[-1].intensity.value == Fraction(2 * 1003**2, 64 * lines)
+    aligned = derive(kernel, {"n": 1008}, line_bytes=64).plateaus
+    assert [row.bytes.value for row in aligned] == [192 * 1008**2, 16 * 1008**2, 8 * 1008**2 + 16 * 1008]

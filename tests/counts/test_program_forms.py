@@ -16,6 +16,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
+from roofdsl.sets.facts import Remainders
 from roofdsl.tell.derive_program import to_text
 from tests.oracle import lru
 from tests.oracle.enumerate import executions
@@ -164,3 +165,69 @@ def test_one_class_of_operations_is_said_as_for_a_kernel() -> None:
     one = load_file(Source("<test>", TEXT + "\nprogram adds(n):\n    repeat 3:\n        run every(n, 1)\n"))
     lines = to_text(derive_program(one, "adds", {"n": 5})).splitlines()
     assert "  W         = 3*n = 15 FLOP (f32)" in lines and "    all add = 3*n = 15" in lines
+
+
+STENCIL = """\
+kernel sides(n):
+    in A: f64[n, n]
+    out B: f64[n, n]
+    for i in range(n), j in range(1, n - 1):
+        B[i, j] = A[i, j - 1] + A[i, j + 1]
+
+program twice(n):
+    run sides(2 * n)
+
+program fixed(n):
+    run sides(96)
+
+kernel gemv(m, n):
+    in A: f64[m, n], x: f64[n]
+    inout y: f64[m]
+    for i in range(m), j in range(n):
+        y[i] += A[i, j] * x[j]
+
+program narrow(m):
+    run gemv(m, 3)
+
+kernel product(n, b):
+    assume n % b == 0
+    in A: f64[n, n], B: f64[n, n]
+    inout C: f64[n, n]
+    tile i, j, k by b
+    for i in range(n), j in range(n), k in range(n):
+        C[i, j] += A[i, k] * B[k, j]
+
+program tiled(n, b):
+    run product(n, b)
+    run product(2 * n, 32)
+"""
+
+
+def test_remainders_are_those_of_the_arguments() -> None:
+    checked = load_file(Source("<test>", STENCIL))
+    found = derive_program(checked, "twice", {"n": 500}, cache_bytes=4096, line_bytes=64).at_cache.bytes
+    stated = [str(fact.condition) for fact in found.assumes if isinstance(fact, Remainders)]
+    assert stated == ["(2*n) % 8 == 0"]
+    assert found.form is not None and found.form.evaluate({"n": 500}) == found.value
+    found = derive_program(checked, "fixed", cache_bytes=4096, line_bytes=64).at_cache.bytes
+    assert found.form is not None and not found.assumes, "numbers decide them"
+
+
+def test_there_is_no_form_where_the_arguments_violate_what_it_assumes() -> None:
+    """Through 1 KiB, the form of `gemv` is for n >= 4."""
+    checked = load_file(Source("<test>", STENCIL))
+    found = derive_program(checked, "narrow", {"m": 50}, cache_bytes=1024).at_cache.bytes
+    assert found.form is None and found.note == "the form assumes `n >= 4`, which its arguments violate"
+    own = {"m": 50, "n": 3}
+    assert found.value == traffic_at(kernel(checked, "gemv", {}), own, 1024, None, "load_store").bytes
+
+
+def test_forms_at_numbers_of_tile_sizes_say_so() -> None:
+    """Lines of 64 B need numbers for the tiles; the forms are for these numbers only."""
+    checked = load_file(Source("<test>", STENCIL))
+    found = derive_program(checked, "tiled", {"n": 64, "b": 16}, line_bytes=64)
+    assert len(found.notes) == 2
+    assert found.notes[0].startswith("Kernel of product(n, b): ") and found.notes[0].endswith(": at b = 16")
+    assert found.notes[1].startswith("Kernel of product(2*n, 32): ") and found.notes[1].endswith(": at b = 32")
+    text = " ".join(to_text(found).split())
+    assert all(note in text for note in found.notes)

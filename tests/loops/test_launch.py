@@ -170,3 +170,31 @@ def test_sectors_of_warps(name: str, warp: int) -> None:
             where = address(arrays[a.array], a.index, {"n": n}) // sector
             seen[a.is_write].add((str(e.statement), k, tuple(sorted(env.items())), lane_key, a.array, where))
     assert warp_bytes_at(subject, {"n": n}, warp, sector) == (sector * len(seen[False]), sector * len(seen[True]))
+
+
+LOOPS = {
+    "a step from a maximum": ("for j in range(1):", "range(max(0, a - 5), n, 2)"),
+    "a start in an outer loop": ("for j in range(n):", "range(j, n)"),
+    "a maximum in an outer loop": ("for j in range(1, n, 3):", "range(max(j + 1, a), n + j, 2)"),
+    "a rounded start": ("for j in range(2, n, 3):", "range(3 * (j // 2) - 1 - j, n)"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("size", [{"n": 13, "a": 7}, {"n": 10, "a": 3}], ids=str)
+@pytest.mark.parametrize("warp", [2, 4])
+def test_warps_begin_with_the_first_iteration(name: str, size: dict[str, int], warp: int) -> None:
+    """Enumerated: each execution of the parallel loop is cut into warps from its first iteration on."""
+    outside, inside = LOOPS[name]
+    lines = ["in x: f32[1]", "inout y: f32[2 * n]", outside]
+    lines += [f"    parallel for i in {inside}:", "        y[i] += x[0]"]
+    subject = of("kernel k(n, a):\n" + "".join(f"    {line}\n" for line in lines))
+    arrays = {a.name: a for a in subject.arrays}
+    passed: Counter[object] = Counter()
+    seen: dict[bool, set[object]] = {False: set(), True: set()}
+    for e in run(apply(subject), size):
+        outer = e.env.get("j")
+        number, passed[outer] = passed[outer], passed[outer] + 1
+        for k, a in enumerate(e.accesses):
+            seen[a.is_write].add((outer, number // warp, k, address(arrays[a.array], a.index, size) // 16))
+    assert warp_bytes_at(subject, size, warp, 16) == (16 * len(seen[False]), 16 * len(seen[True]))

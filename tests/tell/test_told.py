@@ -144,3 +144,5 @@ def test_conditions_are_said_once_and_residues_as_such() -> None:
     assert residue(multiple) == (n, 8, 1)
     assert condition_text((((multiple, True),),)) == "n % 8 = 1"
     assert condition_text((((n - 5, True),),)) == "n = 5"
+    tightest = (((n - 5, False), (2 * n - 5, False), (40 - n, False), (100 - 2 * n, False)),)
+    assert condition_text(tightest) == "5 <= n <= 40"
