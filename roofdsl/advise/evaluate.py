@@ -167,7 +167,10 @@ def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     Raises NoBound.
     """
     total: dict[str, LevelTime] = {}
-    for launch in launches_of_kernel(kernel, numbers(kernel, case.values), case.machine).each:
+    launches = launches_of_kernel(kernel, numbers(kernel, case.values), case.machine)
+    if launches.sampled:
+        raise NoBound(launches.sampled)
+    for launch in launches.each:
         if launch.kernel is None:
             continue
         for name, level in _launch_at_most(launch.kernel, case).items():

@@ -268,7 +268,8 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
             own = orders_of(launch.kernel, values, machine, options.block)
             parts.append((_one_crossing(own, values, machine, options, boundary), launch.times))
     note = f"{launches.count:,} launches of the generated code, each with cold caches"
-    return replace(_added(parts), beyond=beyond, in_sets=(note,) if launches.count > 1 else ())
+    notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
+    return replace(_added(parts), beyond=beyond, in_sets=notes)
 
 
 def _added(parts: Sequence[tuple[_Crossing, int]]) -> _Crossing:
