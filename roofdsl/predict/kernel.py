@@ -263,7 +263,8 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
     launches = launches_of_kernel(kernel, values, machine)
     beyond: tuple[LevelTime, ...] = ()
     if options.data is not None:
-        beyond = (link_level_time(kernel, values, machine, options.data, boundary.convention),)
+        far = link_level_time(kernel, values, machine, options.data, boundary.convention, warm=options.warm)
+        beyond = (far,)
     if options.warm or options.sets or launches.why or launches.each[0].kernel is kernel:
         orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
         if launches.why and not options.warm:

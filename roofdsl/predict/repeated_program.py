@@ -45,13 +45,14 @@ def steady_parts(
         )
 
     touched = [p.footprint_bytes or 0 for p in cold]
+    holders = (*machine.caches, *(() if options.data is None else (machine.main_memory,)))
     holding: list[Counter[tuple[str, ...]]] = [Counter() for _ in at.launched]
     for place, between in gaps(at.order(), touched):
-        holding[place][tuple(c.name for c in machine.caches if between <= c.size_bytes)] += 1
+        holding[place][tuple(part.name for part in holders if between <= part.size_bytes)] += 1
 
     def mixed(place: int, names: tuple[str, ...]) -> Prediction:
         warm = warm_launch(place)
-        if len(names) == len(machine.caches):
+        if len(names) == len(holders):
             return replace(warm, assumptions=(*warm.assumptions, NOTE))
         found = _mixed(cold[place], warm, set(names), machine)
         if found.expected is not None and found.expected.core is not None:
@@ -85,7 +86,7 @@ def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, in
 
 
 def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine) -> Prediction:
-    """The cold launch, but with the warm launch's bytes behind those caches that still hold its arrays. Its expected
+    """The cold launch, but with the warm launch's bytes behind those levels that still hold its arrays. Its expected
     time is still that of the cold launch.
     """
     found = {level.name: level for level in warm.levels}
