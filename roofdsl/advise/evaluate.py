@@ -12,7 +12,7 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import BandwidthCeiling, Machine
 from roofdsl.predict.access_orders import Orders, orders_of
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
@@ -21,7 +21,7 @@ from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import LevelTime, Prediction
-from roofdsl.predict.time_model import larger_direction
+from roofdsl.predict.time_model import capped_bandwidth, larger_direction
 
 LEGALITY_OPERATIONS = 20_000_000
 """The budget of integer-set operations (a second or so) for the dependences of one change."""
@@ -167,7 +167,10 @@ def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     Raises NoBound.
     """
     total: dict[str, LevelTime] = {}
-    for launch in launches_of_kernel(kernel, numbers(kernel, case.values), case.machine).each:
+    launches = launches_of_kernel(kernel, numbers(kernel, case.values), case.machine)
+    if launches.sampled:
+        raise NoBound(launches.sampled)
+    for launch in launches.each:
         if launch.kernel is None:
             continue
         for name, level in _launch_at_most(launch.kernel, case).items():
@@ -181,6 +184,7 @@ def _launch_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)
     orders = orders_of(kernel, values, machine, case.options.block)
+    caps = [c for c in machine.ceilings if c.name in case.options.ceilings and isinstance(c, BandwidthCeiling)]
     found: dict[str, LevelTime] = {}
     for place, cache in enumerate(machine.caches):
         last = place == len(machine.caches) - 1
@@ -191,7 +195,7 @@ def _launch_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
         found[level.name] = LevelTime(
             level.name,
             moved.bytes,
-            level.bandwidth_bytes_per_s,
+            capped_bandwidth(level.name, level.bandwidth_bytes_per_s, caps),
             kind="memory" if last else "cache",
             nearer=cache.name,
             loads_bytes=moved.loads_bytes,

@@ -25,12 +25,16 @@ MAX_RUNS = 10_000
 
 
 class Launch(Record):
-    """`times` launches of `kernel`, whose parameters have the values `arguments`, both in the program's parameters."""
+    """`times` launches of `kernel`, whose parameters have the values `arguments`, both in the program's parameters.
+
+    decided: the kernel's `const` parameters, each with the program's parameters on which its value depends.
+    """
 
     kernel: Kernel
     arguments: tuple[tuple[str, IntExpr], ...]
     times: IntExpr
     run: tree.Run
+    decided: tuple[tuple[str, frozenset[str]], ...] = ()
 
 
 class Exchange(Record):
@@ -145,6 +149,7 @@ class _Lowering:
         checked = self.checked.kernels[step.kernel.text]
         values = _bound(checked.tree.parameters, arguments)
         constants: dict[str, int] = {}
+        decided: list[tuple[str, frozenset[str]]] = []
         for parameter in checked.tree.parameters:
             if not parameter.const:
                 continue
@@ -156,7 +161,8 @@ class _Lowering:
                 )
                 raise CommandError(message, f"give the program's `{min(missing)}` with --set {min(missing)}=2")
             constants[parameter.name.text] = value.evaluate(self.given)
-        self.found.append(Launch(lower(checked, constants), tuple(values.items()), times, step))
+            decided.append((parameter.name.text, value.symbols()))
+        self.found.append(Launch(lower(checked, constants), tuple(values.items()), times, step, tuple(decided)))
 
     def _room(self) -> None:
         if len(self.found) + len(self.exchanges) == MAX_RUNS:

@@ -16,9 +16,10 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams, ordinary, within_caches
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_bandwidth, show_bytes, show_size, show_time
+from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.access_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
+from roofdsl.predict.assumed_state import assumed_state, too_large
 from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
@@ -113,9 +114,16 @@ def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, opt
     case = _checked(kernel, parameters, machine, options)
     found = _bound(case)
     if options.code is not None:
-        compiled, moving = options.accesses == "compiled", partial(_moving, case, found)
-        found = with_expected(found, kernel, case.values, machine, options.code, as_compiled=compiled, moving=moving)
+        compiled, moved = options.accesses == "compiled", partial(_moving, case, found)
+        found = with_expected(found, kernel, case.values, machine, options.code, as_compiled=compiled, moving=moved)
     return with_energy(found, machine) if options.energy else found
+
+
+def moving(
+    kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options, found: Prediction
+) -> Moving:
+    """What the hardware moves in one launch, beside the prediction of its bound. Raises as `predict` does."""
+    return _moving(_checked(kernel, parameters, machine, options), found)
 
 
 def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options) -> _Case:
@@ -160,7 +168,7 @@ def _bound(case: _Case) -> Prediction:
     warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     if launches.count >= MANY_LAUNCHES and prediction.bounds[0] == "launch":
         warnings += (why_so_many(kernel, launches.count),)
-    assumed = prediction.assumptions + crossing.assumptions + _state(prediction, machine, warm=options.warm)
+    assumed = prediction.assumptions + crossing.assumptions + assumed_state(prediction, machine, warm=options.warm)
     return replace(
         prediction,
         executions=None if launches.count == 1 else 1,
@@ -226,7 +234,7 @@ def _warnings(
     if options.in_flight_bytes is not None and not latency:
         found += (f"{machine.name} defines no latencies, so --in-flight has no effect",)
     if footprint > machine.main_memory.size_bytes and options.data is None:
-        found += (_too_large(kernel, machine, footprint),)
+        found += (too_large(kernel, machine, footprint),)
     return found
 
 
@@ -255,7 +263,8 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
     launches = launches_of_kernel(kernel, values, machine)
     beyond: tuple[LevelTime, ...] = ()
     if options.data is not None:
-        beyond = (link_level_time(kernel, values, machine, options.data, boundary.convention),)
+        far = link_level_time(kernel, values, machine, options.data, boundary.convention, warm=options.warm)
+        beyond = (far,)
     if options.warm or options.sets or launches.why or launches.each[0].kernel is kernel:
         orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
         if launches.why and not options.warm:
@@ -268,7 +277,8 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
             own = orders_of(launch.kernel, values, machine, options.block)
             parts.append((_one_crossing(own, values, machine, options, boundary), launch.times))
     note = f"{launches.count:,} launches of the generated code, each with cold caches"
-    return replace(_added(parts), beyond=beyond, in_sets=(note,) if launches.count > 1 else ())
+    notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
+    return replace(_added(parts), beyond=beyond, in_sets=notes)
 
 
 def _added(parts: Sequence[tuple[_Crossing, int]]) -> _Crossing:
@@ -346,33 +356,6 @@ def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -
         stores_bytes=moved.stores_bytes,
         moved_bytes=boundary.moved_bytes,
         duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
-    )
-
-
-def _state(prediction: Prediction, machine: Machine, *, warm: bool) -> tuple[str, ...]:
-    """The assumed state of the machine, in words."""
-    state: tuple[str, ...] = tuple(
-        f"{level.name}: loads and stores move at the same time, at {show_bandwidth(level.bandwidth_bytes_per_s)} each"
-        for level in prediction.levels
-        if level.duplex_bytes
-    )
-    if len(prediction.in_turn) > 1:
-        shares = ", ".join(f"{show_time(time)} of {name}" for name, time in prediction.in_turn)
-        state += (f"levels take turns: {shares}",)
-    if warm:
-        state += ("warm: predicted right after another launch of the same kernel",)
-    if warm and machine.multiprocessor is not None:
-        state += ("accesses counted in loop order, as if sequential: warm",)
-    return state
-
-
-def _too_large(kernel: Kernel, machine: Machine, footprint: int) -> str:
-    memory = machine.main_memory
-    larger = next((m.name for m in machine.memories[1:] if m.size_bytes >= footprint), None)
-    others = f"; `--data {larger}` streams it from there" if larger else ""
-    return (
-        f"{kernel.name} touches {show_size(footprint)}, more than {machine.name}'s {memory.name} holds "
-        f"({show_size(memory.size_bytes)}); the time assumes that it fits{others}"
     )
 
 

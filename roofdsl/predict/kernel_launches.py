@@ -17,15 +17,17 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.accesses import accesses, bound_accesses, operands
+from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Condition, IntExpr
 from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
+from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
 from roofdsl.predict.loops_as_launched import as_launched
 
 if TYPE_CHECKING:
-    from roofdsl.codegen.launch_grids import Call, Step
+    from roofdsl.codegen.launch_grids import Call, HostLoop, Step
 
 MOST_SIZES = 64
 """The most launches of different sizes, made by a loop of the host, that are predicted one by one."""
@@ -45,11 +47,14 @@ class Launched(Record):
 
 
 class KernelLaunches(Record):
-    """The launches of a kernel. If they are counted as one kernel in the order of its loops, `why` gives the reason."""
+    """The launches of a kernel. If they are counted as one kernel in the order of its loops, `why` gives the reason. If
+    some that differ stand for others, `sampled` says so.
+    """
 
     each: tuple[Launched, ...]
     count: int
     why: str = ""
+    sampled: str = ""
 
 
 def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> KernelLaunches:
@@ -64,24 +69,29 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
         return replace(whole, why=steps)
     env = dict(kernel.constants) | dict(values)
     plain = apply(kernel)
-    found: list[Launched] = []
+    found: dict[Kernel | None, int] = {}
     written: set[str] = set()
     has_copies = False
+    walk = _Walk(env, max(size for c in machine.caches for size in (c.line_bytes or 1, c.sector_bytes or 1)))
     try:
-        for call, outer, times in _walked(steps, env, {}):
+        made = tuple(walk.over(steps, {}))
+        temps = _in_one_launch(plain, made)
+        for call, outer, times in made:
             if call.parts is not None:
-                found.append(Launched(None, times))
+                found[None] = found.get(None, 0) + times
                 continue
             stores = set(_written(call.nodes))
-            own = _alone(plain, call.nodes, outer, written if times == 1 else written | stores)
-            found.append(Launched(own, times))
+            before = written if times == 1 else written | stores
+            own = _alone(plain, call, outer, before, temps)
+            found[own] = found.get(own, 0) + times
             has_copies = has_copies or bool(call.copied)
             written |= stores
     except _TooMany as error:
         return replace(whole, count=_counts(steps, env).total(), why=str(error))
-    if sum(launch.times for launch in found) <= 1 and not has_copies:
-        return whole
-    return KernelLaunches(tuple(found), sum(launch.times for launch in found))
+    count = sum(found.values())
+    if found.keys() <= {None} or (count <= 1 and not has_copies):
+        return replace(whole, count=count)
+    return KernelLaunches(tuple(Launched(own, times) for own, times in found.items()), count, sampled=walk.sampled)
 
 
 def launches_by_function(kernel: Kernel, values: Mapping[str, int]) -> Mapping[str, int]:
@@ -155,55 +165,103 @@ def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
         return f"no CUDA is generated for it: {error.diagnostics[0].message}"
 
 
-_Walk = Iterator[tuple["Call", dict[str, int], int]]
+class _Walk:
+    """The launches at the numbers `env`. line_bytes: the largest line. sampled: says which of them stand for others."""
 
+    def __init__(self, env: Mapping[str, int], line_bytes: int) -> None:
+        self._env, self._line_bytes = env, line_bytes
+        self.sampled = ""
 
-def _walked(steps: Sequence[Step], env: Mapping[str, int], outer: dict[str, int]) -> _Walk:
-    """(launch, the values of the host's loops, how often) of each launch; launches of equal sizes are one."""
-    from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop
+    def over(self, steps: Sequence[Step], outer: dict[str, int]) -> Iterator[tuple[Call, dict[str, int], int]]:
+        """(launch, the values of the host's loops, how often) of each launch; launches that are alike are one."""
+        from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, launch_with_grid
 
-    for step in steps:
-        at = {**env, **outer}
-        match step:
-            case Call():
-                yield step, outer, 1
-            case HostIf(condition, then, orelse):
-                yield from _walked(then if condition.holds(at) else orelse, env, outer)
-            case HostLoop(var, start, stop, stride, body):
-                values = range(start.evaluate(at), stop.evaluate(at), stride.evaluate(at))
-                if not values:
-                    continue
-                if var not in _deciding(body):
-                    for own, inner, times in _walked(body, env, {**outer, var: values[0]}):
-                        yield own, inner, times * len(values)
-                elif len(values) > MOST_SIZES:
-                    raise _TooMany(
-                        f"the host launches it {len(values):,} times in the loop over {var}, with other sizes"
-                    )
-                else:
-                    for value in values:
-                        yield from _walked(body, env, {**outer, var: value})
+        for step in steps:
+            at = {**self._env, **outer}
+            match step:
+                case Call():
+                    if launch_with_grid(step, at) is not None:
+                        yield step, outer, 1
+                case HostIf(condition, then, orelse):
+                    yield from self.over(then if condition.holds(at) else orelse, outer)
+                case HostLoop(var, start, stop, stride, body):
+                    values = range(start.evaluate(at), stop.evaluate(at), stride.evaluate(at))
+                    for value, times in self._different(var, values, body, at) if values else ():
+                        for own, inner, each in self.over(body, {**outer, var: value}):
+                            yield own, inner, each * times
+
+    def _different(
+        self, var: str, values: Sequence[int], body: Sequence[Step], at: Mapping[str, int]
+    ) -> Sequence[tuple[int, int]]:
+        """(value, times): the values of the host's loop whose launches are counted, and how many each stands for."""
+        if var in _deciding(body):
+            if len(values) > MOST_SIZES:
+                raise _TooMany(f"the host launches it {len(values):,} times in the loop over {var}, with other sizes")
+            return [(value, 1) for value in values]
+        found = alike(body, var, values, at, self._line_bytes)
+        if len(found) <= MOST_SIZES:
+            return found
+        these = f"{SAMPLES} of {len(values):,} iterations of the loop over {var}"
+        self.sampled = f"{these} are counted and stand for the others, which access arrays in other places"
+        return sampled(found)
 
 
 def _counts(steps: Sequence[Step], env: Mapping[str, int]) -> Counter[str]:
     """The number of launches of each function, of those that are launched."""
-    from roofdsl.codegen.launch_grids import HostIf, HostLoop
+    return Counter({function: count for function, count in _calls_at(steps, env).items() if function != SKIPPED})
+
+
+SKIPPED = ""
+"""Stands for the functions of launches that are not made because their grids are empty."""
+
+
+def _calls_at(steps: Sequence[Step], env: Mapping[str, int]) -> Counter[str]:
+    """Like `_counts`, with launches that are skipped."""
+    from roofdsl.codegen.launch_grids import HostIf, HostLoop, launch_with_grid
 
     total: Counter[str] = Counter()
     for step in steps:
         if isinstance(step, HostIf):
-            total.update(_counts(step.then if step.condition.holds(env) else step.orelse, env))
+            total.update(_calls_at(step.then if step.condition.holds(env) else step.orelse, env))
         elif isinstance(step, HostLoop):
             values = range(step.start.evaluate(env), step.stop.evaluate(env), step.step.evaluate(env))
             if step.var in _host_symbols(step.body):
                 for value in values:
-                    total.update(_counts(step.body, {**env, step.var: value}))
+                    total.update(_calls_at(step.body, {**env, step.var: value}))
             elif values:
-                once = _counts(step.body, {**env, step.var: values[0]})
-                total.update({function: len(values) * count for function, count in once.items()})
+                total.update(_over(step, values, env))
         else:
-            total[step.function] += 1
+            total[SKIPPED if launch_with_grid(step, env) is None else step.function] += 1
     return total
+
+
+def _over(loop: HostLoop, values: range, env: Mapping[str, int]) -> Counter[str]:
+    """The calls of all iterations of a host's loop on which only grids depend.
+
+    A grid with linear bounds that is not empty at two values is not empty between them.
+    """
+    first, last = (_calls_at(loop.body, {**env, loop.var: value}) for value in (values[0], values[-1]))
+    depends = [s for s in _grid_bounds(loop.body) if loop.var in s.symbols()]
+    linear = all(loop.var not in affine(s).hidden() for s in depends)
+    if not depends or (linear and SKIPPED not in first | last):
+        return Counter({function: len(values) * count for function, count in first.items()})
+    if len(values) <= 2:
+        return first + last if len(values) == 2 else first
+    half = len(values) // 2
+    return _over(loop, values[:half], env) + _over(loop, values[half:], env)
+
+
+def _grid_bounds(steps: Sequence[Step]) -> Iterator[IntExpr]:
+    from roofdsl.codegen.launch_grids import HostIf, HostLoop
+
+    for step in steps:
+        if isinstance(step, HostLoop):
+            yield from _grid_bounds(step.body)
+        elif isinstance(step, HostIf):
+            yield from _grid_bounds((*step.then, *step.orelse))
+        else:
+            for grid in (step, *([] if step.parts is None else [step.parts])):
+                yield from (bound for dim in grid.dims for bound in (dim.start, dim.stop))
 
 
 def _host_symbols(steps: Sequence[Step]) -> frozenset[str]:
@@ -245,17 +303,31 @@ def _bounds(nodes: Sequence[Node]) -> frozenset[str]:
     return found
 
 
-def _alone(plain: Kernel, nodes: tuple[Node, ...], outer: Mapping[str, int], before: Set[str]) -> Kernel:
-    """A kernel of these statements only. before: the arrays that launches before it have written."""
+def _alone(plain: Kernel, call: Call, outer: Mapping[str, int], before: Set[str], temps: Set[str]) -> Kernel:
+    """A kernel of the statements of a launch. before: the arrays that launches before it have written. temps: those
+    that no other launch accesses.
+    """
+    nodes = call.nodes
     reads, stores = set(_read(nodes)), set(_written(nodes))
     known = {a.name: a for a in (*_arrays(nodes), *plain.arrays)}  # buffers of copies too
     arrays = {
-        name: replace(a, intent=_intent(a, name in reads, name in stores, name in before))
+        name: a if name in temps else replace(a, intent=_intent(a, name in reads, name in stores, name in before))
         for name, a in known.items()
         if name in reads | stores
     }
     body = _with_arrays(nodes, arrays)
     return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
+
+
+def _in_one_launch(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]]) -> frozenset[str]:
+    """The `temp` arrays that a single launch accesses, so that nothing of them is needed after it. Copies of a thread
+    are not among them: they stay behind in a buffer.
+    """
+    launched: Counter[str] = Counter()
+    for call, outer, _ in made:
+        names = {*_read(call.nodes), *_written(call.nodes)}
+        launched.update({name: 2 if outer or name in call.copied else 1 for name in names})
+    return frozenset(a.name for a in kernel.arrays if a.intent == "temp" and launched[a.name] == 1)
 
 
 def _with_arrays(part: Any, arrays: Mapping[str, Array]) -> Any:

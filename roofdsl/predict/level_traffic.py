@@ -217,15 +217,15 @@ def _cache_level_time(
 
 
 def link_level_time(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic, *, warm: bool
 ) -> LevelTime:
     """The traffic over the link by which data in memory `data` reach the main memory, which counts as a cache of its
-    size.
+    size. warm: right after another launch, which left its data there as far as they fit.
 
     Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
     machine does not have, or that no link joins to its main memory.
     """
-    from roofdsl.counts.sector_traffic import Transfers, transfers_at
+    from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
 
     main = machine.main_memory
     if data not in {m.name for m in machine.memories} or data == main.name:
@@ -235,7 +235,8 @@ def link_level_time(
     rate: Fraction = stream_rate(machine, [data], [main.name]).bytes_per_s
     if not rate:
         raise CommandError(f"no link of machine {machine.name} leads from {data} to {main.name}")
-    moved = transfers_at(kernel, values, Transfers(main.size_bytes, None), traffic)
+    find = warm_transfers_at if warm else transfers_at
+    moved = find(kernel, values, Transfers(main.size_bytes, None), traffic)
     return LevelTime(
         data,
         moved.bytes,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial, reduce
+from functools import cache, reduce
 from operator import add
 
 from roofdsl.lang.record import replace
@@ -18,7 +18,7 @@ from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.kernel import Options, moving, predict
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
 
@@ -45,13 +45,22 @@ def steady_parts(
         )
 
     touched = [p.footprint_bytes or 0 for p in cold]
+    holders = (*machine.caches, *(() if options.data is None else (machine.main_memory,)))
     holding: list[Counter[tuple[str, ...]]] = [Counter() for _ in at.launched]
     for place, between in gaps(at.order(), touched):
-        holding[place][tuple(c.name for c in machine.caches if between <= c.size_bytes)] += 1
-    made = partial(_mixed, as_compiled=options.accesses == "compiled")
+        holding[place][tuple(part.name for part in holders if between <= part.size_bytes)] += 1
 
     def mixed(place: int, names: tuple[str, ...]) -> Prediction:
-        found = made(cold[place], warm_launch(place), set(names), machine)
+        warm = warm_launch(place)
+        if len(names) == len(holders):
+            return replace(warm, assumptions=(*warm.assumptions, NOTE))
+        found = _mixed(cold[place], warm, set(names), machine)
+        if found.expected is not None and found.expected.core is not None:
+            part = at.launched[place]
+            own = replace(options, warm=True, unit=unit_of(part.kernel))
+            moved = moving(part.kernel, dict(part.arguments), machine, own, found)
+            compiled = options.accesses == "compiled"
+            found = composed(found, found.expected.core, machine, as_compiled=compiled, moving=moved)
         return with_energy(found, machine) if options.energy else found
 
     parts = []
@@ -76,15 +85,14 @@ def gaps(order: Iterable[int], touched: Sequence[int]) -> Iterable[tuple[int, in
         recent.append(place)
 
 
-def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine, *, as_compiled: bool) -> Prediction:
-    """The cold launch, but with the warm launch's bytes behind those caches that still hold its arrays."""
+def _mixed(cold: Prediction, warm: Prediction, held_by: set[str], machine: Machine) -> Prediction:
+    """The cold launch, but with the warm launch's bytes behind those levels that still hold its arrays. Its expected
+    time is still that of the cold launch.
+    """
     found = {level.name: level for level in warm.levels}
     levels = tuple(
         found[level.name] if level.nearer in held_by and level.name in found else level for level in cold.levels
     )
     mixed = replace(cold, levels=levels, in_turn=in_turn(levels, machine), assumptions=(*cold.assumptions, NOTE))
     single = (mixed.compute_s, *(level.time_s for level in levels), mixed.launch_s)
-    mixed = replace(mixed, bound_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))
-    if cold.expected is None or cold.expected.core is None:
-        return mixed
-    return composed(mixed, cold.expected.core, machine, as_compiled=as_compiled)
+    return replace(mixed, bound_s=max(time for _, time in mixed.terms), no_overlap_s=sum(single[1:], single[0]))

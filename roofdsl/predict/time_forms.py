@@ -212,10 +212,9 @@ def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: 
     """Raises CommandError if `over` reaches a `const` parameter of a kernel, whose values are different kernels."""
     from roofdsl.loops.program_model import program
 
-    one, other = (program(checked, name, {**given, over: value}) for value in (ANY, 2 * ANY))
-    for launch, changed in zip(one.launches, other.launches, strict=True):
-        for (constant, before), (_, after) in zip(launch.kernel.constants, changed.kernel.constants, strict=True):
-            if before != after:
+    for launch in program(checked, name, {**given, over: ANY}).launches:
+        for constant, symbols in launch.decided:
+            if over in symbols:
                 what = f"program {name} gives `{over}` for the `const` parameter `{constant}` of {launch.kernel.name}"
                 raise CommandError(what, f"predict it with --set {over}=1, --set {over}=2, ...")
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -28,6 +27,7 @@ from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.capacity import Front, fronts
 from roofdsl.sol.compute_floor import Executed, Operations, compute_floor, executed, operations_of
+from roofdsl.store.in_process import in_process
 from roofdsl.store.memo import recall
 
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ class Floor(Record):
         return self.terms[0]
 
 
-@lru_cache(KEPT)
+@in_process(KEPT)
 def lower_bound(kernel: Kernel) -> LowerBound | None:
-    """The lower bound on loads for symbolic sizes, found once; None for a kernel without arrays or without such a
-    bound.
+    """The lower bound on loads for symbolic sizes, found once unless a limit cuts it short; None for a kernel without
+    arrays or without such a bound.
     """
 
     def found() -> LowerBound:

@@ -8,7 +8,6 @@ allows. Each level loads what its block needs once.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import isqrt
 from typing import TYPE_CHECKING
 
@@ -21,6 +20,7 @@ from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.sol.capacity import REGISTER_BYTES
 from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
 from roofdsl.sol.level_times import Moved, Times, level_times
+from roofdsl.store.in_process import in_process
 
 if TYPE_CHECKING:
     from roofdsl.bounds.bound import Bound
@@ -74,7 +74,7 @@ def _nest(kernel: Kernel, parameters: tuple[tuple[str, int], ...]) -> tuple[Boun
     return found
 
 
-@lru_cache(KEPT)
+@in_process(KEPT)
 def _plan(kernel: Kernel) -> tuple[Bound, Tiling] | None:
     """The bound and the tiling of a kernel that is one tileable nest, found once; None for any other kernel."""
     from roofdsl.bounds.bound import bound

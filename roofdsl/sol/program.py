@@ -120,11 +120,21 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
             continue
         passed = [a for a in arrays[second] if a.loads and (a.name, a.kind) in written]
         others = max((t for name, t in best.terms if name != memory.name), default=Fraction(0))
+        stores = max(sum(a.stores for a in arrays[second]), _stores_as_written(parts[second].answer))
+        if memory.duplex:
+            others = max(others, Fraction(stores) / memory.bandwidth_bytes_per_s)  # stores move beside the loads
         left = max(Fraction(0), best.time_s - others)  # no saving beyond the longest of the other terms
         for a in passed:
             saved = min(left, Fraction(a.loads) / memory.bandwidth_bytes_per_s)
             left -= saved
             yield Kept(a.name, at.launched[first].kernel.name, at.launched[second].kernel.name, a.loads, times * saved)
+
+
+def _stores_as_written(answer: SpeedOfLight) -> int:
+    """The bytes that a launch stores into the memory if its best order is the one as written; else 0."""
+    if answer.written is None or answer.best is None or answer.best.lines or answer.best.text:
+        return 0
+    return answer.written.memory.stores_bytes or 0
 
 
 def _neighbors(steps: tuple[int | RepeatedAt, ...]) -> dict[tuple[int, int], int]:

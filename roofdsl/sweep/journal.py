@@ -108,7 +108,9 @@ def _checked(line: bytes) -> Any:
 
 
 def journaled(runner: Runner, journal: Journal) -> Runner:
-    """`runner`, with the rows that the journal already has; every new row is written to it, failures are not."""
+    """`runner`, with the rows that the journal already has; every new complete row is written to it. Failures are not,
+    nor are rows from which something was left out: a larger budget may find it.
+    """
 
     def run(tasks: Sequence[Task]) -> Iterator[Outcome]:
         meanings = {task.index: meaning_of(task) for task in tasks}
@@ -120,7 +122,7 @@ def journaled(runner: Runner, journal: Journal) -> Runner:
             else:
                 yield Outcome(task.index, row)
         for outcome in runner(new) if new else ():
-            if outcome.row is not None:
+            if outcome.row is not None and outcome.complete:
                 journal.append(meanings[outcome.index], outcome.row)
             yield outcome
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from roofdsl import budget
 from roofdsl.counts.operations import operation_counts
 from roofdsl.lang.diagnostics import CommandError, InputError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
@@ -54,12 +54,15 @@ class Task(Record):
 
 
 class Outcome(Record):
-    """The row of a task, or the reason why there is none. `final`: another attempt would give the same."""
+    """The row of a task, or the reason why there is none. `final`: another attempt would give the same. `complete`:
+    nothing was left out of the row to stay within the budget.
+    """
 
     index: int
     row: Row | None
     failure: str = ""
     final: bool = True
+    complete: bool = True
 
 
 Runner = Callable[[Sequence[Task]], Iterator[Outcome]]
@@ -127,7 +130,7 @@ def solve(task: Task) -> Outcome:
         with budget.anew(_in_vain.allowed(own.seconds)):
             found = _solved(task)
         complete = found.row is not None and not own.left_out
-        return found
+        return replace(found, complete=not own.left_out)
     finally:
         if not complete:
             _in_vain.seconds.value += own.spent() - begun

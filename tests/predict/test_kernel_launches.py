@@ -15,7 +15,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.page.content import _is_launched
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.kernel_launches import is_spread, launches_of_kernel
+from roofdsl.predict.kernel_launches import is_spread, launches_by_function, launches_of_kernel
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import kernel_of, machine
@@ -169,3 +169,66 @@ def test_a_page_names_the_machines_on_which_predict_counts_otherwise() -> None:
     assert _is_launched(SWEEPS, {"n": 100, "t": 3}, SMALL) and _is_launched(ALL, {"n": 64}, SMALL)
     assert not _is_launched(ALL, {"n": 64}, load_machine("zen2_epyc_7452"))
     assert not _is_launched(shipped("triangular", "trsv"), {"n": 64}, SMALL)
+
+
+LEVELS = (
+    "kernel k(n, t):\n    inout A, B: f64[n]\n    in W: f64[t, n]\n    for k in range(t):\n"
+    "        for i in range(1, n - 1):\n            B[i] = W[{first}, i] * A[i - 1] + W[{second}, i] * A[i + 1]\n"
+    "        for i in range(1, n - 1):\n            A[i] = B[i - 1] + B[i + 1]\n"
+)
+
+
+def rows_of_w(first: str, second: str, t: int, n: int = 6400) -> int:
+    """Rows of W that cross the memory's boundary, beyond the 4 of A and B in an iteration."""
+    p = predict(kernel_of(LEVELS.format(first=first, second=second)), {"n": n, "t": t}, SMALL)
+    assert p.launches == 2 * t
+    rows = p.memory.bytes / (8 * n) - 4 * t
+    assert rows == pytest.approx(round(rows), abs=0.05 * t)
+    return round(rows)
+
+
+def test_launches_that_access_other_places_are_not_alike() -> None:
+    """Row 0 and row k: one row in the first iteration, two in all others. Rows k % 2 and 0 by turns: one or two."""
+    assert rows_of_w("0", "k", 5) == 9
+    assert rows_of_w("k", "k", 5) == 5
+    assert rows_of_w("0", "k % 2", 6) == 6 + 3
+    assert rows_of_w("0", "t - 1 - k", 5) == 9
+
+
+def test_some_launches_stand_for_many_that_access_other_places() -> None:
+    of, sizes = kernel_of(LEVELS.format(first="0", second="k")), {"n": 640, "t": 100}
+    p = predict(of, sizes, SMALL)
+    assert any("8 of 100 iterations of the loop over k are counted" in note for note in p.assumptions)
+    launches = launches_of_kernel(of, sizes, SMALL)
+    assert launches.count == made(of, sizes) == sum(launch.times for launch in launches.each) == 200
+    same = predict(kernel_of(LEVELS.format(first="k", second="k")), sizes, SMALL)
+    assert not any("stand for the others" in note for note in same.assumptions)
+    assert p.memory.bytes - same.memory.bytes == 99 * 8 * 640
+
+
+@pytest.mark.parametrize("n", [1, 2, 9, 80])
+def test_launches_without_iterations_are_not_made(n: int) -> None:
+    of = kernel_of(
+        "kernel k(n):\n    inout A, B: f64[n]\n    for k in range(n):\n"
+        "        for i in range(k + 1, n):\n            A[i] += B[k]\n"
+        "        for i in range(k + 1, n):\n            B[i] += A[k]\n"
+    )
+    p = predict(of, {"n": n}, SMALL, Options(levels="memory"))
+    assert p.launches == made(of, {"n": n}) == 2 * (n - 1)
+    assert sum(launches_by_function(of, {"n": n}).values()) == 2 * (n - 1)
+
+
+def test_a_temp_of_one_launch_is_dropped_after_it() -> None:
+    two = kernel_of(
+        "kernel k(n):\n    in A: f64[n]\n    out B, C: f64[n]\n    temp T: f64[n]\n"
+        "    for i in range(n):\n        T[i] = A[i]\n        B[i] = T[i]\n"
+        "    for i in range(n):\n        C[i] = B[i]\n"
+    )
+    p = predict(two, {"n": 128}, SMALL)
+    assert p.launches == 2 and p.memory.stores_bytes == 2 * 8 * 128
+    kept = kernel_of(
+        "kernel k(n):\n    in A: f64[n]\n    out B, C: f64[n]\n    temp T: f64[n]\n"
+        "    for i in range(n):\n        T[i] = A[i]\n        B[i] = T[i]\n"
+        "    for i in range(n):\n        C[i] = B[i] + T[i]\n"
+    )
+    assert predict(kept, {"n": 128}, SMALL).memory.stores_bytes == 3 * 8 * 128

@@ -168,6 +168,22 @@ def test_data_beyond_a_link() -> None:
         predict(shipped("gemv"), {"n": 512}, load_machine("v100"), Options(data="HBM"))
 
 
+@pytest.mark.parametrize(("rows", "moved"), [(64, 0), (4096, 3 * 8 * 4096)])
+def test_a_warm_launch_finds_in_the_memory_what_fits_into_it(rows: int, moved: int) -> None:
+    """y += A: 16 B of each row in the memory. A stream larger than the memory finds nothing, and stores y once."""
+    text = "kernel k(n):\n    in A: f64[n]\n    inout y: f64[n]\n    for i in range(n):\n        y[i] += A[i]\n"
+    small = machine(
+        "peak f64 fma 1 TFLOP/s",
+        "cache L2 1 KiB, 2 TB/s, line 64 B",
+        "memory HBM 16 KiB, 1 TB/s",
+        "memory HOST 1 GiB, 100 GB/s",
+        "link wire: HOST <-> HBM 10 GB/s",
+    )
+    p = predict(kernel_of(text), {"n": rows}, small, Options(data="HOST", warm=True))
+    (far,) = (level for level in p.levels if level.name == "HOST")
+    assert far.bytes == moved
+
+
 def test_repeated_and_added_levels() -> None:
     p = predict(TRANSPOSE, {"n": 40}, THREE)
     twice = p * 2

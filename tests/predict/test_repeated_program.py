@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from fractions import Fraction
 
 import pytest
 
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
-from roofdsl.loops.load import load_file
+from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.program_at_sizes import ProgramAt, program_at
-from roofdsl.machine.find import machine_of
-from roofdsl.predict.kernel import Options
+from roofdsl.machine.find import load_machine, machine_of
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_at
 from roofdsl.predict.repeated_program import gaps
 from tests.oracle.enumerate import run
@@ -99,3 +102,43 @@ def test_where_something_is_left_the_prediction_is_a_lower_bound() -> None:
 def test_gaps_look_back_into_the_execution_before() -> None:
     assert list(gaps([0, 1, 1, 2, 0], [1, 10, 100])) == [(0, 0), (1, 101), (1, 0), (2, 11), (0, 110)]
     assert list(gaps([0], [5])) == [(0, 0)]
+
+
+TRANSPOSES = """
+kernel transpose(n, m):
+    in A: f64[m, n]
+    out B: f64[n, m]
+    for i in range(m), j in range(n):
+        B[j, i] = A[i, j]
+
+kernel scale(n):
+    inout x: f64[n]
+    for i in range(n):
+        x[i] = 2 * x[i]
+
+program alone(n):
+    repeat 10:
+        run transpose(n, n)
+
+program between(n):
+    repeat 10:
+        run transpose(n, n)
+        run scale(10000)
+"""
+
+
+def test_the_expected_time_has_the_strided_walks_of_a_warm_launch() -> None:
+    """Alone, each launch is like a warm one; with a short launch in between, only the last cache is as warm."""
+    checked, known = load_file(Source("<test>", TRANSPOSES)), load_machine("skylake_gold_6148")
+    slow = {"strided_bytes_per_s": Fraction(10**8), "strided_stores_bytes_per_s": Fraction(10**8)}
+    strided = replace(known, memories=(replace(known.main_memory, **slow), *known.memories[1:]))
+    options = Options(warm=True, code=Code())
+    for n in (512, 2048):
+        one = predict(kernel(checked, "transpose"), {"n": n, "m": n}, strided, options).expected
+        alone, between = (
+            predict_at(program_at(checked, name, {"n": n}), strided, options).total.expected
+            for name in ("alone", "between")
+        )
+        assert one is not None and alone is not None and between is not None
+        assert alone.expected_s == 10 * one.expected_s
+        assert between.expected_s > alone.expected_s

@@ -153,6 +153,10 @@ def test_what_cannot_be_asked() -> None:
     strided = "kernel every(n, const s):\n    out y: f64[n * s]\n    for i in range(n):\n        y[s * i] = 1\n"
     with pytest.raises(CommandError, match="`n` for the `const` parameter `s` of every"):
         program_bounds(load_file(Source("p.roof", strided + gives)), "p", {}, V100, Question("n"))
+    for argument in ("n % 2 + 1", "min(n, 64)", "n // 10000 + 1"):
+        part = load_file(Source("p.roof", strided + f"program p(n):\n    run every(8, {argument})\n"))
+        with pytest.raises(CommandError, match="`n` for the `const` parameter `s` of every"):
+            program_bounds(part, "p", {}, V100, Question("n"))
 
 
 def test_launches_are_no_term_where_they_take_no_time() -> None:

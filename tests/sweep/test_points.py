@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.predict.kernel import Options
+from roofdsl.predict.kernel import Options, predict
 from roofdsl.sweep import single_points
 from roofdsl.sweep.journal import Journal, journaled, meaning_of
 from roofdsl.sweep.single_points import TRIES, Outcome, Task, here, on_cluster, on_cores, solve
@@ -99,6 +100,25 @@ def test_a_journal_goes_on_where_it_was_left(tmp_path: Path) -> None:
     assert asked == [2]
     again.close(remove=True)
     assert not (tmp_path / "j").exists()
+
+
+def test_a_row_from_which_something_was_left_out_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a larger budget, the same sweep counts it again."""
+    tasks = tasks_at((4, 5))
+
+    def without(*of: Any) -> Any:
+        if of[1]["n"] == 5:
+            budget.leave_out("L1")
+        return predict(*of)
+
+    monkeypatch.setattr(single_points, "predict", without)
+    journal = Journal(tmp_path / "j")
+    with budget.beginning(60, 1 << 40, whole=False):
+        found = list(journaled(here, journal)(tasks))
+    assert all(o.row is not None for o in found) and [o.complete for o in found] == [True, False]
+    assert journal.written == 1 and list(journal.rows) == []
+    journal.close()
+    assert list(Journal(tmp_path / "j").rows) == [meaning_of(tasks[0])]
 
 
 def test_damaged_lines_are_left_out(tmp_path: Path) -> None:
