@@ -3,7 +3,8 @@
 A segment of the run has X bytes of objects to work with, and the objects of class c have at least e_c bytes each. With
 x_c objects of class c, the executions are at most prod_c x_c^s_c up to a constant, and sum_c e_c x_c <= X. This is
 largest at x_c = X s_c / (s e_c): in bytes, the constant of `partition.Allowed` is divided by prod_c e_c^s_c. A segment
-ends with the arrival that completes its T bytes, so it may have one element more. For f16 operands and f32 sums,
+ends with the arrival that completes its T bytes, so it may have one element more. Of a class with objects of several
+sizes, any may be made on chip: each is taken for the largest. For f16 operands and f32 sums,
 2 m n k / sqrt(S) loads of a product become 8 m n k / sqrt(bytes) bytes, where taking all elements for the smallest ones
 gives 4 sqrt(2) m n k / sqrt(bytes).
 """
@@ -30,8 +31,9 @@ def partition_bytes(flow: Flow, partition: Partition) -> Segments | None:
     """
     if any(a.piece.finished is not None for a in partition.parts):
         return None
-    sizes = [_class_bytes(flow, a.piece) for a in partition.parts]
-    largest = max(max(own.values()) for own in sizes)
+    every = [_class_bytes(flow, a.piece) for a in partition.parts]
+    sizes = [{group: min(own) for group, own in classes.items()} for classes in every]
+    largest = max(max(own) for classes in every for own in classes.values())
     power = partition.parts[0].power
     shares, made = [], []
     for allowed, own in zip(partition.parts, sizes, strict=True):
@@ -44,12 +46,11 @@ def partition_bytes(flow: Flow, partition: Partition) -> Segments | None:
     return Segments(tuple(shares), ratio, False, partition.registers * WIDEST, largest, tuple(made), apart=True)
 
 
-def _class_bytes(flow: Flow, piece: Piece) -> dict[int, int]:
-    """The bytes of the smallest object of each class of a piece."""
+def _class_bytes(flow: Flow, piece: Piece) -> dict[int, set[int]]:
+    """The bytes of the objects of each class of a piece."""
     arrays = {f"IN_{a.name}": a.type.bytes for a in flow.kernel.arrays}
     made = {s.name: s.array.type.bytes for s in flow.statements}
-    found: dict[int, int] = {}
+    found: dict[int, set[int]] = {}
     for group, objects in piece.objects.items():
-        names = [part.get_tuple_name() for part in sets(objects)]
-        found[group] = min((arrays | made)[name] for name in names) if names else 1
+        found[group] = {(arrays | made)[part.get_tuple_name()] for part in sets(objects)} or {1}
     return found

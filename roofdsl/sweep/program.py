@@ -137,13 +137,15 @@ class ProgramPlan:
         return found
 
     def touched(self, columns: Mapping[str, Any], count: int) -> Any:
-        """Bytes of distinct elements touched by the launch that touches most."""
+        """Bytes of distinct elements touched by the launch that touches most; 0 where `predict` refuses a launch."""
         import numpy as np
 
         found: Any = 0
+        accepted: Any = True
         for part in self.parts:
-            found = np.maximum(found, part.plan.touched(part.columns(columns, count)[0], count))
-        return found
+            own, _, allowed = part.columns(columns, count)
+            found, accepted = np.maximum(found, part.plan.touched(own, count)), accepted & allowed
+        return np.where(accepted, found, 0)
 
     def values(self, columns: Mapping[str, Any], count: int, *, try_cache: bool) -> Values:
         """Like `Plan.values`."""

@@ -269,9 +269,12 @@ class Plan:
         return _exactly(self.work.values, columns, count)
 
     def touched(self, columns: Mapping[str, Any], count: int) -> Any:
-        """Bytes of distinct elements touched."""
-        assert self.footprint is not None
-        return _exactly(self.footprint.values, columns, count)
+        """Bytes of distinct elements touched; 0 where their form does not hold."""
+        import numpy as np
+
+        form = self.footprint
+        assert form is not None
+        return _exactly(lambda at: np.where(form.assumed.mask(at, columns), form.values(at), 0), columns, count)
 
     def counts(self, points: Points, columns: Mapping[str, Any], *, try_cache: bool) -> Counts:
         """The exact integers at the points. Raises TooLarge."""

@@ -9,6 +9,7 @@ from math import sqrt
 import pytest
 
 from roofdsl.bounds.bound import bound
+from roofdsl.bounds.bound_at_sizes import Segments
 from tests.oracle.loading import kernel_of
 
 PRODUCT = """\
@@ -89,3 +90,31 @@ def test_first_loads_count_each_array_in_its_own_size() -> None:
     assert bound(kernel_of(f"{head}    for i in range(n):\n        b[i] = a[i] + m[i]\n")).bytes_at(
         {"n": 1000}, 64
     ) == (9000, "compulsory")
+
+
+@pytest.mark.parametrize(("c", "d"), [("f32", "f64"), ("f64", "f32"), ("f32", "f32")])
+def test_what_is_made_counts_with_the_largest_of_its_class(c: str, d: str) -> None:
+    """C below the diagonal and D above it are one class of results, each of n (n - 1) / 2 elements that begin on chip;
+    loads and their making are T bytes in a segment.
+    """
+    kernel = kernel_of(f"""\
+kernel halves(n):
+    in A, B: f16[n, n]
+    out C: {c}[n, n]
+    out D: {d}[n, n]
+    for i in range(n), j in range(i):
+        C[i, j] = 0
+        for k in range(n):
+            C[i, j] += A[i, k] * B[k, j]
+    for i in range(n), j in range(i + 1, n):
+        D[i, j] = 0
+        for k in range(n):
+            D[i, j] += A[i, k] * B[k, j]
+""")
+    numbers = bound(kernel).numbers
+    assert numbers is not None
+    ((_, segments),) = numbers.in_bytes
+    assert isinstance(segments, Segments)
+    n, largest = 20, max(BYTES[c], BYTES[d])
+    assert segments.more == largest
+    assert sum(factor * count.evaluate({"n": n}) for factor, count in segments.made) == largest * n * (n - 1)

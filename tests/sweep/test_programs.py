@@ -124,6 +124,18 @@ def test_launches_that_are_not_allowed_are_told() -> None:
     assert [f[0]["n"] for f in found.failures] == [8] and "n = 0" in found.failures[0][1]
 
 
+def test_only_points_that_are_predicted_exceed_the_memory() -> None:
+    """Both n exceed it, but only the first is a multiple of 4."""
+    found = sweep(
+        [Variant(swept_program(file("own"), "both", {}), {})],
+        {"n": (2**40, 2**40 + 2), "steps": (1,)},
+        [machine("bare")],
+        Options(),
+    )
+    assert [f[0]["n"] for f in found.failures] == [2**40 + 2]
+    assert [w for w in found.warnings if w.startswith("at 1 point, the data exceed")]
+
+
 @pytest.mark.thorough
 def test_counted_programs(tmp_path: Path) -> None:
     """Behind caches and again and again: point by point, and from a journal the same."""
