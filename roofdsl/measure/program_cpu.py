@@ -40,7 +40,6 @@ def measure_program_cpu(
     Raises what `measure_cpu` raises, and CommandError for a program of more than MOST_LAUNCHES launches, with
     collectives or with index arrays, and for a number of cores.
     """
-
     options, say = options or CpuOptions(), tell or (lambda what: None)
     check_variant(options.variant, VARIANTS, "CPU")
     if options.cores is not None:
@@ -72,15 +71,9 @@ def measure_program_cpu(
         else:
             execute()  # loading or compilation at the first call
         say("timing launch by launch")
+        executions = whole.calls if whole else 1
         each = time_laps(
-            calls,
-            order,
-            whole.calls if whole else 1,
-            options.plan,
-            restore=restore,
-            flush=flush,
-            clock=clock,
-            watch=watching,
+            calls, order, executions, options.plan, restore=restore, flush=flush, clock=clock, watch=watching
         )
         total_s = whole.median_s if whole else sum(sum(sample) for sample in each) / len(each)
         energy = {}

@@ -35,6 +35,9 @@ class Hierarchy(Record):
     warnings: tuple[str, ...] = ()
 
 
+NO_L1 = "the machine defines no L1, so traffic between it and the registers is not modeled"
+
+
 def nearer_levels(
     orders: Orders,
     values: Mapping[str, int],
@@ -63,9 +66,7 @@ def nearer_levels(
     for place, cache in enumerate(machine.caches):
         if place == 0:
             if not is_first_level(cache):
-                notes.append(
-                    f"{cache.name}: the machine defines no L1, so traffic between it and the registers is not modeled"
-                )
+                notes.append(f"{cache.name}: {NO_L1}")
                 continue
             try:
                 loads, stores, unit, note = _from_registers(kernel, values, machine, accesses)
