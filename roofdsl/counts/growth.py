@@ -11,7 +11,7 @@ from roofdsl.loops.model import Kernel, Tile
 from roofdsl.loops.transform import apply
 from roofdsl.sets.cases import Case, Cases
 from roofdsl.sets.plateaus import Growth
-from roofdsl.sets.quasi import Quasi, floors_of
+from roofdsl.sets.quasi import Floor, Quasi, floors_of
 from roofdsl.sets.residues import Class, classes, how_many, joined, periods, resolved
 
 FAR = 720720 << 24
@@ -87,25 +87,14 @@ def leading_anywhere(value: Quasi, order: Growth) -> Quasi | None:
 
     Each floor is its argument less a rest between 0 and 1: terms with rests have to be of lower order.
     """
-    rests: list[str] = []
+    rests: set[str] = set()
 
-    def opened(of: Quasi) -> Quasi:
-        total = Quasi.constant(0)
-        for monomial, c in of:
-            part = Quasi.constant(c)
-            for atom, power in monomial:
-                if isinstance(atom, str):
-                    part = part * Quasi.symbol(atom, power)
-                else:
-                    if power < 0:
-                        raise ValueError(of)
-                    rests.append(str(atom))
-                    part = part * (opened(atom.of) - Quasi.symbol(rests[-1])) ** power
-            total = total + part
-        return total
+    def rest(floor: Floor) -> Quasi:
+        rests.add(str(floor))
+        return Quasi.symbol(str(floor))
 
     try:
-        whole = opened(value)
+        whole = order.open(value, rest)
     except ValueError:  # a division by a floor
         return None
     without = {m: tuple((a, p) for a, p in m if a not in rests) for m, _ in whole}

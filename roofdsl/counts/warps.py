@@ -8,14 +8,12 @@ adjacent. The last warp of a loop may be smaller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Mapping, Sequence
 
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.registers import alone
 from roofdsl.loops.accesses import PlacedStatement, accesses, scalar_bytes, statements
 from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Max, Min, Mod, Product, Sum, Sym, Tree, fold
 from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.sized import Sized, sized
 
@@ -66,28 +64,16 @@ def _warp(at: Sized, loops: Sequence[For], lanes: int, warp: int) -> str:
     A dimension counts iterations, or it is the loop's variable itself if the step is 1 or the start is a maximum
     (`sets.domains`).
     """
-    known = {n: str(v) for n, v in at.values.items()}
+    from roofdsl.sets.instances import Encoder
+
+    texts, known = Encoder(at.kernel, at.values), dict[str, str]()
     for k, loop in enumerate(loops):
-        step, first = loop.step.evaluate(at.values), _isl_text(loop.start, known)
+        step, first = loop.step.evaluate(at.values), texts.expression(loop.start, known)
         counts = step != 1 and len(loop.starts) == 1
         if k == lanes:
             return f"floor(d{k}/{warp})" if counts else f"floor((d{k} - ({first}))/{step * warp})"
         known[loop.var] = f"({first} + {step}*d{k})" if counts else f"d{k}"
     raise IndexError(lanes)
-
-
-def _isl_text(e: IntExpr, known: Mapping[str, str]) -> str:
-    rows: dict[type[Tree], Callable[..., str]] = {
-        Const: lambda node: str(node.value),
-        Sym: lambda node: known[node.name],
-        Sum: lambda _, *terms: f"({' + '.join(terms)})",
-        Product: lambda _, *terms: f"({' * '.join(terms)})",
-        Min: lambda _, *terms: reduce(lambda a, b: f"min({a}, {b})", terms),
-        Max: lambda _, *terms: reduce(lambda a, b: f"max({a}, {b})", terms),
-        FloorDiv: lambda _, top, bottom: f"floor({top}/{bottom})",
-        Mod: lambda _, top, bottom: f"({top} mod {bottom})",
-    }
-    return fold(e, rows)
 
 
 def _lanes(placed: PlacedStatement) -> int:

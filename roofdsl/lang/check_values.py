@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import reduce
-
 from roofdsl.lang import tree
 from roofdsl.lang.check_integers import SUBSCRIPT, VALUE, Integers
 from roofdsl.lang.findings import Report, did_you_mean, listed, plural
 from roofdsl.lang.format_text import comma
 from roofdsl.lang.functions import FUNCTIONS, MANY
 from roofdsl.lang.scope import Scope, Symbol
-from roofdsl.lang.types import ElementType, widest
+from roofdsl.lang.types import ElementType, widest_of
 
 _OTHER_FUNCTIONS = {
     "pow": "powers are written `x**2`",
@@ -46,12 +44,6 @@ _OTHER_FUNCTIONS = {
     "int": "values are converted where they are stored",
 }
 _SUBSCRIPTS = "ijklmn"
-
-
-def join(types: list[ElementType | None]) -> ElementType | None:
-    """The widest of the types that are known; None if none is (numbers, parameters, loop variables)."""
-    known = [t for t in types if t is not None]
-    return reduce(widest, known) if known else None
 
 
 def element_of(array: Symbol) -> str:
@@ -91,7 +83,7 @@ class Values:
                 self.integers.exponent(right)
                 return self.value(left)
             case tree.Binary(_, left, right):
-                return join([self.value(left), self.value(right)])
+                return widest_of([self.value(left), self.value(right)])
             case tree.Call():
                 return self._call(expression)
             case _:
@@ -160,7 +152,7 @@ class Values:
         if name == "select":
             return self._select(call)
         types = [self.value(a) for a in call.args]
-        result = join(types)
+        result = widest_of(types)
         if result is not None and result.kind == "complex":
             if not function.takes_complex:
                 others = [f.name for f in FUNCTIONS.values() if f.takes_complex and f.name != "select"]
@@ -181,7 +173,7 @@ class Values:
             condition = condition.inner
         if isinstance(condition, tree.Compare) and len(condition.rest) == 1:
             types = [self.value(condition.first), self.value(condition.rest[0][1])]
-            compared = join(types)
+            compared = widest_of(types)
             if compared is not None and compared.kind == "complex" and condition.rest[0][0] not in ("==", "!="):
                 message = f"complex values have no order, but this is {compared}"
                 self.report.error("type-complex", message, condition.span, "compare `abs(x)` or `real(x)`")
@@ -189,7 +181,7 @@ class Values:
             help = "write `select(a < b, x, y)`; nest one `select` in another for `and` and `or`"
             message = "the first argument of `select` is one comparison"
             self.report.error("select-condition", message, call.args[0].span, help)
-        return join([self.value(call.args[1]), self.value(call.args[2])])
+        return widest_of([self.value(call.args[1]), self.value(call.args[2])])
 
     def _unknown(self, call: tree.Call) -> None:
         name = call.name.text

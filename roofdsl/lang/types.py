@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Literal
 
@@ -66,6 +66,18 @@ def _real(t: ElementType) -> ElementType:
 
 
 def widest_of(types: Iterable[ElementType | None]) -> ElementType | None:
-    """The widest of the types that are not None."""
+    """The widest of the types that are not None; None if none is (numbers, parameters, loop variables)."""
     known = [t for t in types if t is not None]
     return reduce(widest, known) if known else None
+
+
+def joined(operands: Sequence[tuple[ElementType | None, bool]]) -> ElementType | None:
+    """The type of an operation: the widest of its operands, and f64 for integers and a fraction (docs/rules.md, rules 6
+    and 7).
+
+    operands: the type of each and whether it may have a fraction, which matters only for plain numbers, without a type.
+    None if no operand has a type.
+    """
+    result = widest_of(type_ for type_, _ in operands)
+    fraction = any(type_ is None and may_have for type_, may_have in operands)
+    return TYPES["f64"] if fraction and result is not None and result.kind == "int" else result

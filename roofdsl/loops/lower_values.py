@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from roofdsl.lang import tree
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.source import Span
-from roofdsl.lang.types import TYPES, ElementType, widest_of
+from roofdsl.lang.types import TYPES, ElementType, joined
 from roofdsl.loops.integers import Const, IntExpr, mul
 from roofdsl.loops.lower_integers import Integers
 from roofdsl.loops.model import (
@@ -132,13 +132,9 @@ def type_of(value: Expr) -> ElementType | None:
 
 
 def _joined(operands: Sequence[Expr]) -> ElementType | None:
-    """The type of an operation: the widest of its operands, and f64 for integers and a number with a fraction."""
+    """The type of an operation on these operands."""
     types = [type_of(e) for e in operands]
-    result = widest_of(types)
-    if result is None or result.kind != "int":
-        return result
-    fraction = any(t is None and _has_fraction(e) for e, t in zip(operands, types, strict=True))
-    return TYPES["f64"] if fraction else result
+    return joined([(t, t is None and _has_fraction(e)) for e, t in zip(operands, types, strict=True)])
 
 
 def _has_fraction(value: Expr) -> bool:

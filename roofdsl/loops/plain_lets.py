@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from roofdsl.lang import tree
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
-from roofdsl.lang.types import TYPES, ElementType, widest_of
+from roofdsl.lang.types import TYPES, ElementType, joined, widest_of
 from roofdsl.loops.model import Array
 
 DEEPEST = 16
@@ -44,10 +44,9 @@ class _Value(Record):
 
 def _joined(operands: Sequence[_Value]) -> ElementType:
     """The type of an operation on values of which at least one has a type (docs/rules.md, rules 6 and 7)."""
-    result = widest_of(v.type for v in operands)
+    result = joined([(v.type, v.fraction) for v in operands])
     assert result is not None
-    fraction = any(v.type is None and v.fraction for v in operands)
-    return TYPES["f64"] if fraction and result.kind == "int" else result
+    return result
 
 
 def _met(

@@ -23,7 +23,7 @@ from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.library import set_of
 from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.polynomial_bounds import by_residues, candidate_bounds
-from roofdsl.sets.quasi import Monomial, Quasi
+from roofdsl.sets.quasi import Floor, Monomial, Quasi
 from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets
 from roofdsl.sets.reuse import ArrayReuse
 from roofdsl.sets.sizes import Sizes, quotient
@@ -64,13 +64,17 @@ class Growth:
         top = max(weights, default=(0, 0))
         return Quasi(tuple(term for term, weight in zip(value, weights, strict=True) if weight == top))
 
-    def open(self, value: Quasi) -> Quasi:
-        """`value` with floors replaced by their arguments, which keeps the leading terms."""
+    def open(self, value: Quasi, rest: Callable[[Floor], Quasi] = lambda floor: Quasi.constant(0)) -> Quasi:
+        """`value` with floors replaced by their arguments, each less its `rest`; without rests, the leading terms stay.
+
+        Raises ValueError if `value` divides by a floor with a rest.
+        """
         total = Quasi.constant(0)
         for m, c in value:
             part = Quasi.constant(c)
             for atom, power in m:
-                part = part * (Quasi.symbol(atom, power) if isinstance(atom, str) else self.open(atom.of) ** power)
+                base = Quasi.symbol(atom) if isinstance(atom, str) else self.open(atom.of, rest) - rest(atom)
+                part = part * base**power
             total = total + part
         return total
 
