@@ -174,6 +174,7 @@ def test_the_parts_of_the_time_stand_beside_one_core_with_caches_alike(
 ) -> None:
     alone = drawn("ecm", [ONE_COLD], monkeypatch, "--in-core", "stated")
     assert alone.measured is not None
+    assert "the bars are for the 20 cores of skylake_gold_6148 together" in capsys.readouterr().err
     assert drawn("ecm", several, monkeypatch, "--in-core", "stated").measured == alone.measured
     assert "was measured" not in capsys.readouterr().err
     assert drawn("ecm", [TWO_COLD], monkeypatch, "--in-core", "stated").measured is None

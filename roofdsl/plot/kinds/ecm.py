@@ -202,6 +202,9 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
         m = None if measured is None else measured.measurement
         spread = () if m is None else (m.low_s, m.median_s, m.high_s)
         panels.append(_panel_of(p, label, scale, tuple(scale * t for t in spread) or None))
+    if (cores := machine.units or 1) > 1 and any(panel.measured for panel in panels):
+        bars = f"the bars are for the {cores} cores of {machine.name} together, and measured times for one core"
+        asked.warn(f"{bars}: use a machine file of one core, as `characterize --one-core` writes it")
     unit = "ns" if machine.clock_hz is None else "cycles"
     return draw_ecm(panels, _title(machine, found), f"{unit} for a cache line of work", look=asked.look)
 
