@@ -20,6 +20,7 @@ from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.scaling import some_cores
 from roofdsl.validate.compare import Comparison
 
 WIDTH_IN, ROW_IN, PANEL_IN = 8.0, 0.27, 0.62
@@ -182,14 +183,14 @@ def _legend(figure: Any, panels: Sequence[Panel], look: Look, at: tuple[float, f
 
 
 def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> Any:
-    machine = asked.machine
+    machine, warning = _of_one_core(asked.machine)
     code = Code(_one_of(in_core, "auto", ("auto", "compiled", "stated"), "--in-core"), "numba",  # type: ignore[arg-type]
                 _one_of(math, "relaxed", ("relaxed", "strict"), "--math"))  # type: ignore[arg-type]  # fmt: skip
     options = with_fields(asked.options, code=code, warm=warm, accesses="compiled")
     kernels = [(kernel, sizes) for kernel, sizes in asked.subjects if isinstance(kernel, Kernel)]
     if len(kernels) < len(asked.subjects):
         asked.warn("programs are left out: the figure shows single launches")
-    found = replace(asked, subjects=kernels).predicted(options)
+    found = replace(asked, subjects=kernels, machines=[machine]).predicted(options)
     times = by_size(asked.measured(options))
     panels = []
     for (kernel, sizes), p, label in zip(kernels, found, _labels(found), strict=True):
@@ -202,11 +203,21 @@ def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> 
         m = None if measured is None else measured.measurement
         spread = () if m is None else (m.low_s, m.median_s, m.high_s)
         panels.append(_panel_of(p, label, scale, tuple(scale * t for t in spread) or None))
-    if (cores := machine.units or 1) > 1 and any(panel.measured for panel in panels):
-        bars = f"the bars are for the {cores} cores of {machine.name} together, and measured times for one core"
-        asked.warn(f"{bars}: use a machine file of one core, as `characterize --one-core` writes it")
+    if warning and panels:
+        asked.warn(warning)
     unit = "ns" if machine.clock_hz is None else "cycles"
     return draw_ecm(panels, _title(machine, found), f"{unit} for a cache line of work", look=asked.look)
+
+
+def _of_one_core(machine: Machine) -> tuple[Machine, str]:
+    """One core of a CPU, and a warning if the bars have to be for all cores: what one of them gets is not stated."""
+    if machine.multiprocessor is not None or (machine.units or 1) == 1:
+        return machine, ""
+    try:
+        alone = some_cores(machine, 1)
+    except CommandError as error:
+        return machine, f"the bars are for all {machine.units} cores together: {error.message}"
+    return with_fields(alone, title=f"{machine.title or machine.name}, one core"), ""
 
 
 def _drawn(runs: Sequence[Comparison], asked: Asked, label: str, warm: bool, math: str) -> Comparison | None:
