@@ -94,7 +94,7 @@ print("checked")
 # ## To do
 #
 # - `roofdsl characterize -o mine.roof --one-core one.roof --plot sweep.svg`: all cores and one of them, in full, in
-#   under two minutes.
+#   one to three minutes.
 # - `roofdsl validate gemv matmul_blocked --set n=2000,b=40 --machine one.roof --plot overlay.svg`. This runs the loops
 #   on one core. With `--variant parallel`, all cores run; compare that with `mine.roof`.
 # - With a GPU: `pip install '.[gpu12]'` in the clone, `roofdsl characterize --backend gpu -o gpu.roof`, and `validate`

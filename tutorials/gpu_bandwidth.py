@@ -45,7 +45,7 @@ def error(loop: str, rates: list[float]) -> float:
 # ## Step 1: the data sheet
 #
 # A roofline takes the bandwidth of the data sheet, whatever the launch. It is a bound: no point is above it. As an
-# estimate of small launches it is useless.
+# estimate for small launches, it is useless.
 
 # %%
 sheet = {loop: [BETA for _ in THREADS] for loop in PUBLISHED}
@@ -63,7 +63,7 @@ assert all(1e9 * point <= BETA for points in PUBLISHED.values() for point in poi
 latency_s = float(dict(a100.latencies)["HBM"])
 needed = latency_s * BETA
 print(f"latency {1e9 * latency_s:.0f} ns: {needed / 1e3:.0f} kB in flight sustain the bandwidth,")
-print(f"which are {needed / BLOCKS / 8:.0f} threads of a block that reads one f64 element each")
+print(f"that is, those of {needed / BLOCKS / 8:.0f} threads per block, each reading one f64 element")
 little = {loop: [min(BETA, in_flight(loop, t) / latency_s) for t in THREADS] for loop in PUBLISHED}
 for loop in PUBLISHED:
     print(f"{loop:6} Little's law: off by {error(loop, little[loop]):.0%}")
@@ -77,7 +77,7 @@ for loop in PUBLISHED:
 # %%
 for loop in PUBLISHED:
     round_s = in_flight(loop, THREADS[0]) / (1e9 * PUBLISHED[loop][0])
-    print(f"{loop:6} {1e9 * round_s:.0f} ns from one round of a thread to its next, beside {1e9 * latency_s:.0f} ns")
+    print(f"{loop:6} {1e9 * round_s:.0f} ns from one round of a thread to the next; the latency is {1e9 * latency_s:.0f} ns")
     assert round_s > 1.5 * latency_s
 
 # %% [markdown]

@@ -110,8 +110,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
-        "loaded lines add their bytes over this bandwidth to the time of stored ones; a line whose first access is a "
-        "store counts as both",
+        "loaded lines add their bytes, divided by this bandwidth, to the time of stored ones; a line whose "
+        "first access is a store counts as both",
         example="200 GB/s", shown="loads beside them {text}",
     ),
     Attribute(
@@ -140,13 +140,13 @@ ATTRIBUTES = (
     ),
     Attribute(
         "strided_stores", _LEVELS, "bandwidth", "strided_stores_bytes_per_s",
-        "a store to such a line adds the line's bytes over this bandwidth to the time of its load",
+        "a store to such a line adds the line's bytes, divided by this bandwidth, to the time of its load",
         example="40 GB/s", shown="strided stores {text}",
     ),
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
-        "a store adds the bytes of its line over this bandwidth to the time of the load, if the lines fall into "
-        "fewer than eight sets of the nearer cache (measured with one set)",
+        "a store adds the bytes of its line, divided by this bandwidth, to the time of the load, if the lines fall "
+        "into fewer than eight sets of the nearer cache (measured with one set)",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
@@ -162,7 +162,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "strided_odd_stores", _CACHE, "bandwidth", "strided_odd_stores_bytes_per_s",
-        "a store to such a line adds the line's bytes over this bandwidth to the time of its load",
+        "a store to such a line adds the line's bytes, divided by this bandwidth, to the time of its load",
         example="60 GB/s", shown="stores of odd strides {text}",
     ),
     Attribute(
@@ -172,7 +172,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "random_stores", _LEVELS, "bandwidth", "random_stores_bytes_per_s",
-        "a store to such a line adds the line's bytes over this bandwidth to the time of its load",
+        "a store to such a line adds the line's bytes, divided by this bandwidth, to the time of its load",
         example="40 GB/s", shown="random stores {text}",
     ),
     Attribute(
@@ -224,7 +224,7 @@ ATTRIBUTES = (
         example="100 ns", shown="{text} for a TLB miss",
     ),
     Attribute(
-        "dispatch", _CORE, "count", "dispatch", "the number of instructions dispatched in a cycle",
+        "dispatch", _CORE, "count", "dispatch", "the number of instructions dispatched per cycle",
         example="6", needed="a core needs the number of instructions that begin in a cycle", shown="{number} a cycle",
     ),
     Attribute(
@@ -246,7 +246,8 @@ ATTRIBUTES = (
         shown="{number} storing",
     ),
     Attribute(
-        "registers", _CORE, "count", "registers", "the most results in vector registers in flight at the same time",
+        "registers", _CORE, "count", "registers",
+        "the largest number of results in vector registers that are in flight at the same time",
         example="280", shown="{number} vector registers",
     ),
     Attribute(
@@ -313,7 +314,8 @@ ATTRIBUTES = (
         shown="latency {text}",
     ),
     Attribute(
-        "throughput", _INSTRUCTION, "cycles", "throughput", "cycles from one to the next, if none waits for another",
+        "throughput", _INSTRUCTION, "cycles", "throughput",
+        "cycles from one instruction to the next, if they are independent",
         example="0.5 cycles", needed="an instruction needs its throughput", shown="one every {text}",
     ),
     Attribute(

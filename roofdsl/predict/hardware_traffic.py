@@ -80,7 +80,7 @@ def lost_by_sharing(
     other = memory_behind(replace(machine, caches=(*machine.caches[:-1], smaller)))
     least, most = memory * again.numerator, other * (again.denominator - again.numerator)
     mixed = (least + most).divided(again.denominator)
-    cause = f"{cache.name} keeps {show_size(cache.kept_bytes)} beside others"
+    cause = f"other users leave {show_size(cache.kept_bytes)} of {cache.name}"
     found = tuple(mixed if level is memory else level for level in levels)
     # with stores that bypass the caches, loads add their time even if more is stored than loaded
     more = mixed.bytes > memory.bytes if memory.streamed_bytes else mixed.timed_bytes > memory.timed_bytes

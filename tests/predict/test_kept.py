@@ -51,7 +51,7 @@ def test_data_that_outgrow_what_is_kept_come_from_memory_in_part() -> None:
     lost = 1 - found_again(64 * KIB, 32 * KIB)
     assert bound == Fraction(3 * 8 * n, 640 * 10**9)  # all from L2: two arrays loaded, one stored
     assert float(found.expected_s) == pytest.approx(lost * 3 * 8 * n / 16e9, rel=1e-3)
-    assert found.causes[0].cause == "L2 keeps 32 KiB beside others"
+    assert found.causes[0].cause == "other users leave 32 KiB of L2"
 
 
 def test_data_that_are_kept_cost_nothing_more() -> None:
