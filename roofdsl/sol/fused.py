@@ -67,8 +67,9 @@ class Fused(Record):
 def fused(at: ProgramAt, machine: Machine, known: Known | None = None) -> Fused:
     """The floor of a program whose launches are all fused into one.
 
-    With `known`, only launches that read nothing but inputs may need more loads than these: what one computes, a later
-    one may compute again instead of loading it. Raises what counting raises, and CommandError for a type that the
+    Only launches that read nothing but inputs of the program may need more loads than these: what one computes, a later
+    one may compute again instead of loading it. known: which launches these are, and what is loaded and stored; without
+    it, a launch that may read an earlier result counts as one that does. Raises what counting raises, and CommandError for a type that the
     machine lacks.
     """
     arrays = [arrays_of(part) for part in at.launched]
@@ -80,12 +81,12 @@ def fused(at: ProgramAt, machine: Machine, known: Known | None = None) -> Fused:
 
     def needed(front: Front) -> tuple[int, str]:
         best = 0, COMPULSORY
-        for part, own, passed in zip(at.launched, arrays, given, strict=True):
-            bound = lower_bound(part.kernel) if known is None or part.kernel.name in known.first else None
+        for part, passed in zip(at.launched, given, strict=True):
+            from_outside = not passed if known is None else part.kernel.name in known.first
+            bound = lower_bound(part.kernel) if from_outside else None
             if bound is not None:
                 sizes = numbers(part.kernel, dict(part.arguments))
-                least, why = bound.bytes_at(sizes, front.bytes, front.memories)
-                best = max(best, (least - sum(a.loads for a in own if known is None and a.name in passed), why))
+                best = max(best, bound.bytes_at(sizes, front.bytes, front.memories))
         return best
 
     terms = in_order([compute_term(operations, machine), *level_terms(machine, moved, needed), launch_term(machine)])

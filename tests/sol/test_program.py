@@ -164,6 +164,49 @@ machine m:
         )  # less a little compute
 
 
+FILLED = """\
+kernel fill(n):
+    out A: f64[n, n]
+    for i in range(n), j in range(n):
+        A[i, j] = 1
+
+kernel product(n):
+    in A: f64[n, n]
+    in B: f64[n, 2 * n]
+    out C: f64[n, 2 * n]
+    for i in range(n), j in range(2 * n):
+        C[i, j] = 0
+        for k in range(n):
+            C[i, j] += A[i, k] * B[k, j]
+
+program filled(n):
+    run fill(n)
+    run product(n)
+
+program given(n):
+    run product(n)
+
+machine small:
+    peak f64 fma 1 PFLOP/s
+    cache L1 4 KiB, 100 GB/s, line 64 B
+    memory DRAM 16 GB, 1 GB/s
+    units 1
+"""
+
+
+def test_what_a_launch_computes_may_be_computed_again_instead_of_loaded() -> None:
+    """Column by column of B, one launch for both needs A in no memory: B is loaded once, and C stored once."""
+    n = 256
+    checked = load_file(Source("<test>", FILLED))
+    filled, given = (
+        next(t.amount for t in fused(program_at(checked, name, {"n": n}), machine_of(checked, "small")).floor.terms
+             if t.name == "DRAM")
+        for name in ("filled", "given")
+    )  # fmt: skip
+    assert filled <= 8 * (2 * n * n + 2 * n * n)
+    assert given > 2 * 8 * 5 * n * n, "A and B do not fit: a product of given matrices loads them again"
+
+
 @pytest.mark.thorough
 def test_fused_compute_runs_on_both_units_side_by_side() -> None:
     """Flash attention as two launches: products on tensor units, exponentials on the ordinary pipes."""
