@@ -63,10 +63,21 @@ def generate(
         require_affine(kernel, f"the variant `{chosen}` of {target}")
     plain_kernel = apply(kernel)
     require_lines(plain_kernel)
-    known = dict(free or {}) | declared_parallel(plain_kernel.body)
+    known = with_declared(free or {}, plain_kernel.body)
     return syntax.generated(plain_kernel, chosen, known, sizes or {})
 
 
-def declared_parallel(nodes: Sequence[Node]) -> dict[LoopId, int]:
-    """The loops that the kernel itself declares parallel: each within one execution of it."""
-    return {position: len(position) - 1 for position, loop in positions(nodes) if loop.parallel}
+def with_declared(proven: Free, nodes: Sequence[Node]) -> dict[LoopId, int]:
+    """The loops that are proven parallel, and those that the kernel itself declares parallel.
+
+    If loops around a declared one are declared parallel too, without a gap, its iterations are independent of those in
+    other executions of it: they differ in one of these loops.
+    """
+    found = dict(proven)
+    declared: dict[LoopId, int] = {}
+    for position, loop in positions(nodes):  # outer loops come before inner ones
+        if loop.parallel:
+            depth = len(position) - 1
+            declared[position] = declared.get(position[:-1], depth)
+            found[position] = min(declared[position], found.get(position, depth))
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from roofdsl.codegen.emitter import chain_of
 from roofdsl.codegen.function_parts import all_elements
@@ -44,7 +45,8 @@ def plan_nest(
 ) -> Nest | None:
     """The nest that begins with `root` (at `position`), spread over threads; None if none of its loops may be spread.
 
-    near: the statements whose accesses decide which loop runs along x, those of the nest if None.
+    A nest that begins with `parallel for` names the loops itself, and the last of them runs along x. near: the
+    statements whose accesses decide which loop runs along x in other nests, those of the nest if None.
 
     Loops whose iterations are independent in all executions within the nest are moved outside the other loops. If their
     bounds depend on those other loops, they run over all values that may be needed, and a condition inside enforces the
@@ -53,6 +55,8 @@ def plan_nest(
     chain = list(chain_of(root))
     outside = len(position) - 1
     parallel = [loop for d, loop in enumerate(chain) if free.get((*position, *(0,) * d), len(position) + d) <= outside]
+    if root.parallel:  # the kernel names the loops that its threads run
+        parallel = list(takewhile(lambda loop: loop.parallel, chain))
     hoisted: list[For] = []
     guards: list[Condition] = []
     serial: list[For] = []
@@ -73,7 +77,8 @@ def plan_nest(
         body = (If(And(tuple(guards)), body, (), chain[-1].span),)
     for loop in reversed(serial):
         body = (replace(loop, body=body),)
-    chosen = _dimensions(hoisted, chain[-1].body if near is None else near)
+    along = None if root.parallel else neighbours(chain[-1].body if near is None else near)
+    chosen = _dimensions(hoisted, along)
     nest: list[For] = []
     for loop in reversed(hoisted):
         nest.insert(0, replace(loop, body=body))
@@ -112,8 +117,9 @@ def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
         return None
 
 
-def _dimensions(loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
-    """Dimensions for at most three loops; x goes to the loop along which the most accesses are contiguous.
+def _dimensions(loops: Sequence[For], along: Mapping[str, int] | None) -> list[Spread]:
+    """Dimensions for at most three loops. along: the contiguous accesses along each loop; the loop with the most gets
+    x. If None, the last loop gets it.
 
     Of a loop over tiles and the loop inside its tile, the first is distributed over blocks, the second over their
     threads.
@@ -125,8 +131,7 @@ def _dimensions(loops: Sequence[For], body: Sequence[Node]) -> list[Spread]:
             tile_of.setdefault(loop.var, over[0])
     tiles = {t.var for t in tile_of.values()}
     points = [loop for loop in loops if loop.var not in tiles]
-    near = neighbours(body)
-    fastest = max(reversed(points), key=lambda loop: near.get(loop.var, 0))
+    fastest = max(reversed(points), key=lambda loop: (along or {}).get(loop.var, 0))
     ordered = [fastest, *(loop for loop in reversed(points) if loop is not fastest)]
     spread = []
     used: set[str] = set()

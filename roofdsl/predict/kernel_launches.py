@@ -154,12 +154,12 @@ def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.cuda_kernels import launched
-    from roofdsl.codegen.generate import declared_parallel
+    from roofdsl.codegen.generate import with_declared
     from roofdsl.codegen.targets.cuda import Cuda
 
     plain = apply(kernel)
     try:
-        free = parallel_loops(kernel) | declared_parallel(plain.body)
+        free = with_declared(parallel_loops(kernel), plain.body)
         return launched(Cuda(), plain, free, private_loops(kernel)).steps
     except InputError as error:
         return f"no CUDA is generated for it: {error.diagnostics[0].message}"

@@ -29,10 +29,10 @@ def as_launched(kernel: Kernel) -> Kernel | str:
 
     from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.codegen.block_sums import may_be_spread, sums_of
-    from roofdsl.codegen.generate import declared_parallel
+    from roofdsl.codegen.generate import with_declared
     from roofdsl.codegen.threads import loops_of_threads, plan_nest
 
-    nest = plan_nest(plain, root, (0,), parallel_loops(kernel) | declared_parallel(plain.body))
+    nest = plan_nest(plain, root, (0,), with_declared(parallel_loops(kernel), plain.body))
     if nest is None and sums_of(root):
         nest = plan_nest(plain, root, (0,), may_be_spread((0,), root))
     if nest is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roofdsl.codegen.cuda_kernels import launched
-from roofdsl.codegen.generate import declared_parallel
+from roofdsl.codegen.generate import with_declared
 from roofdsl.codegen.independent_loops import leaf_statements
 from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.counts.check_cache import check_cache
@@ -45,5 +45,5 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
 
 def _lanes(kernel: Kernel) -> dict[int, str]:
     """By statement (its identity): the loop along which its warps run; none for one thread."""
-    made = launched(Cuda(), kernel, declared_parallel(kernel.body))
+    made = launched(Cuda(), kernel, with_declared({}, kernel.body))
     return {id(s): call.parallel[0] for call in made.calls() if call.parallel for s in leaf_statements(call.nodes)}

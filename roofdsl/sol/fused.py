@@ -69,8 +69,8 @@ def fused(at: ProgramAt, machine: Machine, known: Known | None = None) -> Fused:
 
     Only launches that read nothing but inputs of the program may need more loads than these: what one computes, a later
     one may compute again instead of loading it. known: which launches these are, and what is loaded and stored; without
-    it, a launch that may read an earlier result counts as one that does. Raises what counting raises, and CommandError for a type that the
-    machine lacks.
+    it, a launch that may read an earlier result counts as one that does. Raises what counting raises, and CommandError
+    for a type that the machine lacks.
     """
     arrays = [arrays_of(part) for part in at.launched]
     given = list(_given(at.launched, arrays))

@@ -8,14 +8,19 @@ import pytest
 
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
-from roofdsl.codegen.generate import generate
+from roofdsl.codegen.cuda_kernels import launched
+from roofdsl.codegen.generate import generate, with_declared
 from roofdsl.codegen.launch_grids import launches_of
+from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.thread_blocks import launch_of
+from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.page.content import _is_launched
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import is_spread, launches_by_function, launches_of_kernel
+from roofdsl.predict.loops_as_launched import as_launched
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import kernel_of, machine
@@ -74,6 +79,48 @@ def test_a_kernel_is_the_sum_of_its_nests() -> None:
     assert any("blocks of" in note for note in whole.assumptions)
     compulsory = 8 * (2 * 96 + 96 * 96 + 2 * 96 + 96 + 1)  # each launch finds nothing that another has left
     assert whole.memory.bytes >= compulsory
+
+
+DECLARED = """\
+kernel declared(n):
+    in B: f64[n, n, n]
+    out A: f64[n, n, n]
+    parallel for {}:
+        A[i, j, k] = 2 * B[i, j, k]
+"""
+
+
+@pytest.mark.parametrize(
+    ("loops", "outermost_first"),
+    [
+        ("i in range(n), j in range(n), k in range(n)", ["i", "j", "k"]),
+        ("k in range(n), j in range(n), i in range(n)", ["k", "j", "i"]),
+        ("j in range(n), k in range(j + 1), i in range(k, n)", ["j", "k", "i"]),
+    ],
+)
+def test_declared_loops_are_the_threads_that_are_predicted(loops: str, outermost_first: list[str]) -> None:
+    """All loops of the line run in threads, the last one along x, in the generated code as in the prediction."""
+    of = kernel_of(DECLARED.format(loops))
+    made = launched(Cuda(), apply(of), with_declared({}, apply(of).body))
+    (call,) = made.calls()
+    assert list(call.parallel) == outermost_first[::-1], "x first"
+    (launch,) = launches_of(made.steps, {"n": 64})
+    assert launch.block == (32, 4, 2) and launch.grid == (2, 16, 32)
+    planned = as_launched(of)
+    assert isinstance(planned, Kernel)
+    predicted = launch_of(planned, {"n": 64}, 256)
+    if predicted is not None:  # None if bounds depend on other loops
+        assert [loop.var for loop in predicted.threads] == outermost_first
+        assert predicted.grid == launch.grid[::-1]
+
+
+def test_loops_inside_declared_ones_stay_in_their_thread() -> None:
+    of = kernel_of(
+        "kernel rows(n):\n    in B: f64[n, n]\n    out A: f64[n, n]\n    parallel for i in range(n):\n"
+        "        for j in range(n):\n            A[i, j] = 2 * B[i, j]\n"
+    )
+    (call,) = launched(Cuda(), apply(of), with_declared(parallel_loops(of), apply(of).body)).calls()
+    assert call.parallel == ("i",)
 
 
 def test_time_steps_are_launches_of_the_host() -> None:
