@@ -112,3 +112,20 @@ def test_other_slices_are_other_elements() -> None:
 
     program = from_jax(f, shape(256))
     assert footprint_at(lowered(program.checked, program.launches[0]), {}) == 3 * 4 * 128
+
+
+def test_a_split_array_is_read_once() -> None:
+    def f(x: Any) -> Any:
+        first, second, third = jnp.split(x, (64, 128))
+        return first * second + jnp.sum(third)
+
+    program = from_jax(f, shape(256), fused=True)
+    assert not program.unknown
+    kernels = [lowered(program.checked, name) for name in program.launches]
+    assert sum(footprint_at(kernel, {}) for kernel in kernels) == 4 * (256 + 64 + 2)  # and the sum, stored and read
+
+
+def test_repeated_elements_are_stored_once_until_a_copy_joins_them() -> None:
+    program = from_jax(lambda x: jnp.repeat(x, 3, axis=0) * 2, shape(256))
+    copy, product = (lowered(program.checked, name) for name in program.launches)
+    assert footprint_at(copy, {}) == 4 * (256 + 768) and footprint_at(product, {}) == 4 * (768 + 768)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from roofdsl.frontends.tensors.elementwise import OPERATORS
@@ -113,6 +114,7 @@ class _Reader:
             return None
         data, shape = inputs[0], tuple(int(n) for n in getattr(avals[0], "shape", ()))
         if name in _IN_ORDER and len(avals) == 1:
+            data = self._copied(data) if data.is_copied(shape) else data
             return [data.viewed(shape, in_order=True)]
         if name == "transpose":
             turned = tuple(data.stored[k] for k in params["permutation"])
@@ -124,12 +126,23 @@ class _Reader:
         if name in ("slice", "dynamic_slice"):
             where = [params.get(k) for k in ("start_indices", "limit_indices", "strides")]
             return [data.parted(shape, f"{where if name == 'slice' else inputs[1:]}")]
+        if name == "split":
+            shapes = [tuple(int(n) for n in aval.shape) for aval in avals]
+            begins = accumulate(params["sizes"], initial=0)
+            return [data.parted(own, f"{params['axis']}:{at}") for own, at in zip(shapes, begins, strict=False)]
         if name == "broadcast_in_dim":
             stored = [1] * len(shape)
             for own, place in enumerate(params["broadcast_dimensions"]):
                 stored[place] = data.stored[own]
             return [replace(data, shape=shape, stored=tuple(stored), whole=False)]
         return None
+
+    def _copied(self, data: Tensor) -> Tensor:
+        """A copy with all elements that `data` repeats."""
+        self.fresh += 1
+        copy = Tensor(self.fresh, data.shape, data.type, data.shape)
+        self.nodes.append(Node("copy", "reshape", (data,), (copy,), {}))
+        return copy
 
     def _operator(
         self, name: str, params: Mapping[str, Any], inputs: list[Any]
