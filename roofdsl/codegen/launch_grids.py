@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from roofdsl.loops.affine import NotAffineError, Range, at_least, at_most, maximum
+from roofdsl.loops.block_shape import covering, filled
 from roofdsl.loops.integers import Condition, Const, FloorDiv, IntExpr, add, mul, sub
 from roofdsl.loops.model import For, Node
 
@@ -145,13 +146,15 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
     """The launch of a call, its grid and block chosen from the trip counts at `env`; None without iterations."""
     grid, block = [1, 1, 1], [1 if call.dims else call.threads, 1, 1]
     left = call.most_blocks
+    trips = [len(range(d.start.evaluate(env), d.stop.evaluate(env), d.step.evaluate(env))) for d in call.dims]
+    if not all(trips):
+        return None
+    usual = [dim.threads for dim in call.dims]
+    whole = filled(usual, trips)
+    is_tiled = any(dim.tiles for dim in call.dims)
     for d, dim in enumerate(call.dims):
-        start, stop, step = dim.start.evaluate(env), dim.stop.evaluate(env), dim.step.evaluate(env)
-        trips = len(range(start, stop, step))
-        if trips == 0:
-            return None
-        block[d] = dim.threads if dim.tiles else min(dim.threads, _power_of_two(trips))
-        grid[d] = min(trips if dim.tiles else -(-trips // block[d]), MOST_BLOCKS[d])
+        block[d] = dim.threads if dim.tiles else min(dim.threads, covering(trips[d])) if is_tiled else whole[d]
+        grid[d] = min(trips[d] if dim.tiles else -(-trips[d] // block[d]), MOST_BLOCKS[d])
         if left is not None:
             grid[d] = min(grid[d], left)
             left //= grid[d]
@@ -160,8 +163,3 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
         made = launch_with_grid(call.parts, env)
         values += (0 if made is None else prod(made.grid),)
     return Launch(call.function, (grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), call.shared_bytes, values)
-
-
-def _power_of_two(n: int) -> int:
-    """The least power of two that is at least n."""
-    return 1 << max(0, n - 1).bit_length()

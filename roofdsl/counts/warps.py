@@ -3,7 +3,8 @@
 The threads of a warp execute one access at a time, together, and every sector that any of them touches is moved once. A
 warp is N consecutive iterations of the innermost `parallel for` around the access, from the loop's first one on, as in
 the generated CUDA. If there is none, it is N iterations of the loop along which most elements of the statement are
-adjacent. The last warp of a loop may be smaller.
+adjacent. The last warp of a loop may be smaller. A loop with fewer iterations than a warp has threads shares the warp
+with the next loop over threads.
 """
 
 from __future__ import annotations
@@ -18,10 +19,13 @@ from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.sized import Sized, sized
 
 
-def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
+def warp_bytes_at(
+    kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int, lanes: Mapping[str, int] | None = None
+) -> tuple[int, int]:
     """(loaded, stored) bytes in sectors, with warps of `warp` threads; scalars once per execution (rule 8).
 
-    Raises CommandError for missing or illegal sizes and for a sector that does not hold a whole number of elements, and
+    lanes: threads of a warp along each loop over threads, if it is known how a launch forms its blocks. Raises
+    CommandError for missing or illegal sizes and for a sector that does not hold a whole number of elements, and
     TooHard.
     """
     at = sized(kernel, params)
@@ -29,12 +33,14 @@ def warp_bytes_at(kernel: Kernel, params: Mapping[str, int], warp: int, sector_b
     loaded, stored = scalar_bytes(at.kernel)
     for placed in statements(at.kernel.body):
         if isinstance(placed.statement, (Assign, Let)):
-            more = _of_statement(at, placed, (warp, sector_bytes))
+            own = {} if lanes is None else {d: lanes[n.var] for d, n in enumerate(placed.loops) if n.var in lanes}
+            more = _of_statement(at, placed, own or {_lanes(placed): warp}, sector_bytes)
             loaded, stored = loaded + more[0], stored + more[1]
     return loaded, stored
 
 
-def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) -> tuple[int, int]:
+def _of_statement(at: Sized, placed: PlacedStatement, lanes: Mapping[int, int], sector_bytes: int) -> tuple[int, int]:
+    """lanes: threads of a warp along loops, by their places."""
     import islpy as isl
 
     from roofdsl.sets.access_sets import build
@@ -42,15 +48,13 @@ def _of_statement(at: Sized, placed: PlacedStatement, sizes: tuple[int, int]) ->
     from roofdsl.sets.count import number
     from roofdsl.sets.library import limited
 
-    warp, sector_bytes = sizes
-    lanes = _lanes(placed)
     loaded = stored = 0
     with limited(f"the sectors of kernel {at.name}"):
         for r in build(alone(at.kernel, placed), at.values, sector_bytes).references:
             touched = r.location
             if placed.loops:
                 names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
-                onto = [_warp(at, placed.loops, lanes, warp) if i == lanes else n for i, n in enumerate(names)]
+                onto = [_warp(at, placed.loops, i, lanes[i]) if i in lanes else n for i, n in enumerate(names)]
                 touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
             each = number(cardinality(touched.wrap())) * sector_bytes
             loaded += each * (r.count - r.writes)

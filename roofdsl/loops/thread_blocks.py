@@ -16,6 +16,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.affine import minimum
+from roofdsl.loops.block_shape import filled, lanes
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
@@ -28,7 +29,8 @@ WARP = 32
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
-    The loops of `blocks` run over numbers alone.
+    The loops of `blocks` run over numbers alone. along: the threads of a block along each loop, x first; none for
+    tiles.
     """
 
     kernel: Kernel
@@ -36,11 +38,17 @@ class Launch(Record):
     threads: tuple[For, ...]
     body: tuple[Node, ...]
     is_tiled: bool
+    along: tuple[tuple[str, int], ...] = ()
 
     @property
     def threads_of_block(self) -> int:
         """Threads of a whole block."""
         return prod(_threads_along(loop) for loop in self.threads)
+
+    def lanes(self, warp: int) -> dict[str, int]:
+        """Threads of a warp along each loop; none for tiles."""
+        names = [name for name, _ in self.along]
+        return dict(zip(names, lanes([threads for _, threads in self.along], warp), strict=True))
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -78,7 +86,8 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
     else:
         if not all(_is_fixed(loop) for loop in band):
             return None
-        shape = _shape(len(band), block_threads)
+        usual = _shape(len(band), block_threads)
+        shape = filled(usual[::-1], [_trips(loop) for loop in band[-len(usual) :]][::-1])[::-1]
         blocks, threads = list(band[: -len(shape)]), []
         for loop, length in zip(band[-len(shape) :], shape, strict=True):
             if length == 1:
@@ -89,7 +98,8 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
             threads.append(within)
     if not all(_is_fixed(loop) for loop in blocks):
         return None
-    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles))
+    along = () if tiles else tuple((band[-1 - k].var, n) for k, n in enumerate(shape[::-1]))
+    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles), along)
 
 
 def _is_inside(loop: For, over: For) -> bool:

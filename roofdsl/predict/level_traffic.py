@@ -69,7 +69,7 @@ def nearer_levels(
                 notes.append(f"{cache.name}: {NO_L1}")
                 continue
             try:
-                loads, stores, unit, note = _from_registers(kernel, values, machine, accesses)
+                loads, stores, unit, note = _from_registers(orders, values, machine, accesses)
             except CommandError as error:
                 warnings.append(f"{cache.name} is left out: {error.message}")
                 continue
@@ -168,7 +168,7 @@ def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: Traff
 
 
 def _from_registers(
-    kernel: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
+    orders: Orders, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded bytes, stored bytes, bytes moved at a time, assumptions) of the accesses, counted by warps if the machine
     has them.
@@ -177,6 +177,7 @@ def _from_registers(
     from roofdsl.counts.sector_traffic import register_bytes_at
     from roofdsl.counts.warps import warp_bytes_at
 
+    kernel = orders.kernel
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
     if accesses == "compiled":
         if own is not None:
@@ -190,7 +191,8 @@ def _from_registers(
         from roofdsl.predict.warps_of_data import warp_bytes_of_data
 
         return (*warp_bytes_of_data(kernel, values, own.warp, sector), sector, (note,))
-    return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
+    lanes = None if orders.launch is None else orders.launch.lanes(own.warp)
+    return (*warp_bytes_at(kernel, values, own.warp, sector, lanes), sector, (note,))
 
 
 def is_first_level(cache: Cache) -> bool:

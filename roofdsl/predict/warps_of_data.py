@@ -1,9 +1,9 @@
 """Sectors that the warps of a GPU touch if data choose them: every access of the generated CUDA is followed, warp by
 warp.
 
-A warp is N consecutive iterations of the loop along x (`codegen.cuda_kernels` decides which one that is). Its threads
-run the loops inside in step: the k-th iteration is executed together by all threads that have at least k. A single
-thread makes one access at a time.
+A warp is N consecutive threads of a block of the generated launch: iterations of the loop along x, and of the next
+loops over threads where x has fewer than N. Its threads run the loops inside in step: the k-th iteration is executed
+together by all threads that have at least k. A single thread makes one access at a time.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from roofdsl.codegen.cuda_kernels import launched
 from roofdsl.codegen.generate import with_declared
 from roofdsl.codegen.independent_loops import leaf_statements
+from roofdsl.codegen.launch_grids import launch_with_grid
 from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.loops.accesses import scalar_bytes
+from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.sized import sized
+from roofdsl.loops.sized import Sized, sized
 from roofdsl.matrices.points import distinct, touching, unfolded
 
 
@@ -28,13 +30,13 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
     """
     at = sized(kernel, params)
     check_cache(kernel, None, sector_bytes)
-    lanes = _lanes(at.kernel)
+    lanes = _lanes(at, warp)
     loaded, stored = scalar_bytes(at.kernel)
     for touched in touching(at.kernel):
         placed = touched.placed
         points = unfolded(at, placed)
-        along = lanes.get(id(placed.statement), "")
-        together = [points.turns[n.var] // (warp if n.var == along else 1) for n in placed.loops]
+        own = lanes.get(id(placed.statement), {})
+        together = [points.turns[n.var] // own.get(n.var, 1) for n in placed.loops]
         for access in touched.accesses:
             per_sector = max(1, sector_bytes // access.element.array.type.bytes)
             sectors = points.flat(access.element, at.kernel, at.values) // per_sector
@@ -43,7 +45,13 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
     return loaded, stored
 
 
-def _lanes(kernel: Kernel) -> dict[int, str]:
-    """By statement (its identity): the loop along which its warps run; none for one thread."""
-    made = launched(Cuda(), kernel, with_declared({}, kernel.body))
-    return {id(s): call.parallel[0] for call in made.calls() if call.parallel for s in leaf_statements(call.nodes)}
+def _lanes(at: Sized, warp: int) -> dict[int, dict[str, int]]:
+    """By statement (its identity): the threads of a warp along each loop; none for one thread."""
+    found: dict[int, dict[str, int]] = {}
+    for call in launched(Cuda(), at.kernel, with_declared({}, at.kernel.body)).calls():
+        known = at.values.keys() >= {name for d in call.dims for e in (d.start, d.stop, d.step) for name in e.symbols()}
+        launch = launch_with_grid(call, dict(at.values)) if known else None
+        block = (warp,) if launch is None else launch.block
+        along = dict(zip(call.parallel, lanes(block, warp), strict=False))
+        found |= {id(s): along for s in leaf_statements(call.nodes)}
+    return found
