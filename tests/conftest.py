@@ -29,8 +29,9 @@ gc.disable()
 
 
 # How long an example takes depends on the other programs that run, and on what is compiled or imported at that moment.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
+ON_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", ON_ANY_MACHINE, max_examples=40)
+settings.register_profile("thorough", ON_ANY_MACHINE, max_examples=200)
 
 
 COUNTS = {
@@ -71,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and is run with --thorough only")
     spread = "spread(n, m): of its cases, n spread evenly are run; with --thorough m, or all of them"
     config.addinivalue_line("markers", spread)
+    settings.load_profile("thorough" if config.option.thorough else "quick")
     for option, (quick, thorough, _) in COUNTS.items():
         name = option.removeprefix("--").replace("-", "_")
         if getattr(config.option, name) is None:
