@@ -100,6 +100,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]
+    # Some tutorials take minutes. What comes last is taken last, and one process would wait for the other's tutorial.
+    items.sort(key=lambda item: item.path.parent.name != "tutorials")
 
 
 @pytest.hookimpl(optionalhook=True)
