@@ -7,9 +7,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 # Tests find everything anew, in child processes too, and neither use nor fill anybody's cache of derivations.
 os.environ["ROOFDSL_CACHE"] = "off"
@@ -23,6 +26,12 @@ sys.dont_write_bytecode = False
 
 # What is collected stays to the end: looking through it for garbage, again and again, takes a fifth of that time.
 gc.disable()
+
+
+# How long an example takes depends on the other programs that run, and on what is compiled or imported at that moment.
+ON_ANY_MACHINE = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", ON_ANY_MACHINE, max_examples=40)
+settings.register_profile("thorough", ON_ANY_MACHINE, max_examples=200)
 
 
 COUNTS = {
@@ -63,6 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "thorough: takes long, and is run with --thorough only")
     spread = "spread(n, m): of its cases, n spread evenly are run; with --thorough m, or all of them"
     config.addinivalue_line("markers", spread)
+    settings.load_profile("thorough" if config.option.thorough else "quick")
     for option, (quick, thorough, _) in COUNTS.items():
         name = option.removeprefix("--").replace("-", "_")
         if getattr(config.option, name) is None:
@@ -90,6 +100,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if out:
         config.hook.pytest_deselected(items=[item for item in items if item in out])
         items[:] = [item for item in items if item not in out]
+    # Some tutorials take minutes. What comes last is taken last, and one process would wait for the other's tutorial.
+    items.sort(key=lambda item: item.path.parent.name != "tutorials")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,6 +112,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     from xdist.scheduler import WorkStealingScheduling  # type: ignore[import-untyped]
 
     return WorkStealingScheduling(config, log) if config.option.dist == "load" else None
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Where several processes test everything, each begins with importing its own part of the files.
+
+    pytest compiles the files that it imports. Where that has not been done yet, as in a new clone, it would take ten
+    seconds of each process; here each finds on disk what the others have compiled.
+    """
+    worker, folders = getattr(session.config, "workerinput", None), session.config.getini("testpaths")
+    if worker is None or [Path(a).name for a in session.config.args] != folders:
+        return
+    root, number, of = session.config.rootpath, int(worker["workerid"].removeprefix("gw")), worker["workercount"]
+    files = sorted(path for folder in folders for path in (root / folder).rglob("test_*.py"))
+    for path in files[number * len(files) // of : (number + 1) * len(files) // of]:
+        with suppress(Exception, pytest.skip.Exception):  # pytest imports it again, and says what there is to say
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

@@ -314,6 +314,11 @@ def _forever() -> str:
         time.sleep(0.01)
 
 
+def _busy() -> str:
+    while True:
+        pass
+
+
 def _hungry() -> str:
     held = []
     while True:
@@ -339,7 +344,7 @@ def _forking() -> str:
 
 
 STOPPED: list[tuple[Callable[[], str], str]] = [
-    (_forever, "longer than"),
+    (_busy, "more than 2 s of processor time"),
     (_hungry, "memory"),
     (_talkative, "wrote far more"),
     (_crashing, "crashed"),
@@ -348,14 +353,23 @@ STOPPED: list[tuple[Callable[[], str], str]] = [
 
 
 def test_limits_of_time_memory_and_output() -> None:
-    limits = Limits(wall_s=5, cpu_s=20, memory_bytes=300 << 20, output_bytes=1 << 20)
+    limits = Limits(cpu_s=2, memory_bytes=300 << 20, output_bytes=1 << 20)
     told: list[int] = []
-    tasks = [lambda: "fine", *(task for task, _ in STOPPED), _forking, lambda: "fine too"]
+    tasks = [lambda: "fine", *(task for task, _ in STOPPED), lambda: "fine too"]
     outcomes = run_all(tasks, 3, limits, lambda k, outcome: told.append(k))
     assert outcomes[0].text == "fine" and outcomes[-1].text == "fine too"
-    for outcome, (_, says) in zip(outcomes[1:-2], STOPPED, strict=True):
+    for outcome, (_, says) in zip(outcomes[1:-1], STOPPED, strict=True):
         assert outcome.text is None and says in outcome.problem, outcome
     assert sorted(told) == list(range(len(tasks)))
+
+
+def test_what_sleeps_or_leaves_a_child_behind_is_ended() -> None:
+    told: list[int] = []
+    tasks = [_forever, _forking, lambda: "fine"]
+    sleeps, forks, other = run_all(tasks, 3, Limits(wall_s=3), lambda k, outcome: told.append(k))
+    assert sleeps.text is None and "longer than 3 s" in sleeps.problem and other.text == "fine"
+    assert forks.text is None and "longer than 3 s" in forks.problem
+    assert sorted(told) == [0, 1, 2]
 
 
 @pytest.mark.thorough
@@ -365,7 +379,7 @@ def test_one_answer_that_hangs_costs_one_exercise(tmp_path: Path, monkeypatch: p
 
     def hanging(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
         if version.exercise.id == "gemv":
-            _forever()
+            _busy()
         return judge(version, answers)
 
     chosen = [EXERCISES["gemv"], EXERCISES["ridge-point"]]
@@ -375,6 +389,6 @@ def test_one_answer_that_hangs_costs_one_exercise(tmp_path: Path, monkeypatch: p
     answers = "".join(f'{p.part.id} = "{right_answer(p)}"\n' for p in version.parts)
     (own / "answers.toml").write_text(f'[gemv]\nW = "2*n**2"\n[ridge-point]\n{answers}')
     monkeypatch.setattr(grade_submissions, "judge", hanging)
-    (grade,) = grade_all([("ada", own)], chosen, jobs=2, limits=Limits(wall_s=1.5))
+    (grade,) = grade_all([("ada", own)], chosen, jobs=2, limits=Limits(cpu_s=2))
     assert [r.score for r in grade.results] == [0, 2]
-    assert "longer than" in grade.results[0].parts[0].message
+    assert "more than 2 s of processor time" in grade.results[0].parts[0].message

@@ -7,6 +7,7 @@ time of a short command.
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 import tempfile
@@ -55,17 +56,30 @@ def _copied(args: tuple[str, ...], stdin: str, env: dict[str, str]) -> subproces
         child = os.fork()
         if child == 0:
             _run_and_exit(args, [given.fileno(), out.fileno(), err.fileno()], env)
-        end = time.monotonic() + LIMIT_S
-        while (found := os.waitpid(child, os.WNOHANG))[0] == 0:
-            if time.monotonic() > end:
-                os.kill(child, 9)
-                os.waitpid(child, 0)
-                raise subprocess.TimeoutExpired(args, LIMIT_S)
-            time.sleep(0.002)
+        if not _ends_within(child, LIMIT_S):
+            os.kill(child, 9)
+            os.waitpid(child, 0)
+            raise subprocess.TimeoutExpired(args, LIMIT_S)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         out.seek(0)
         err.seek(0)
-        status = os.waitstatus_to_exitcode(found[1])
         return subprocess.CompletedProcess(args, status, out.read().decode(), err.read().decode())
+
+
+def _ends_within(child: int, seconds: float) -> bool:
+    """Whether the process ends in that time. Where the system can wait for it, that takes none of the child's."""
+    if hasattr(os, "pidfd_open"):
+        watched = os.pidfd_open(child)
+        try:
+            return bool(select.select([watched], [], [], seconds)[0])
+        finally:
+            os.close(watched)
+    end = time.monotonic() + seconds
+    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def _run_and_exit(args: tuple[str, ...], files: list[int], env: dict[str, str]) -> NoReturn:

@@ -123,6 +123,8 @@ kernel ragged_{name.replace(" ", "_")}(n, b):
     assert guarded == ["double", "double complex", "prime"]
 
 
+FEWER_PARTS = 300
+"""Instead of 1024 sums of blocks: more than a block's 256 threads, and a quarter of the threads to run one by one."""
 SUMS = {
     "several": (
         """
@@ -175,7 +177,7 @@ kernel more_than_all_threads(n):
     for i in range(n):
         s += x[i]
 """,
-        {"n": 262_401},
+        {"n": 256 * FEWER_PARTS + 257},
     ),
     "of_nothing": (
         """
@@ -193,15 +195,20 @@ kernel of_nothing(n):
 
 @pytest.mark.thorough
 @needs_gxx
-def test_sums_over_whole_nests_are_made_by_many_threads(tmp_path: Path) -> None:
+def test_sums_over_whole_nests_are_made_by_many_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = generate(kernel_of(SUMS["more_than_all_threads"][0]), "cuda")
+    launches = list(full.launches({"n": 262_401}))
+    assert [x.grid for x in launches] == [(1024, 1, 1), (1, 1, 1)] and launches[1].values == (1024,)
+    for module in ("block_sums", "cuda_kernels"):
+        monkeypatch.setattr(f"roofdsl.codegen.{module}.MOST_PARTS", FEWER_PARTS)
     cases = {name: Case(kernel_of(text), sizes) for name, (text, sizes) in SUMS.items()}
     codes = {n: generate(c.kernel, "cuda", free=parallel_loops(c.kernel)) for n, c in cases.items()}
     library = CudaLibrary(list(codes.values()), tmp_path)
     for name, code_ in codes.items():
         cases[name].check(library, code_)
         assert not any("one thread" in note for note in code_.notes), name
-    launches = list(codes["more_than_all_threads"].launches({"n": 262_401}))
-    assert [x.grid for x in launches] == [(1024, 1, 1), (1, 1, 1)] and launches[1].values == (1024,)
+    launches = list(codes["more_than_all_threads"].launches({"n": 256 * FEWER_PARTS + 257}))
+    assert [x.grid for x in launches] == [(FEWER_PARTS, 1, 1), (1, 1, 1)] and launches[1].values == (FEWER_PARTS,)
     assert [x.values for x in codes["of_nothing"].launches({"n": 1})] == [(0,)]
     assert codes["several"].parallel == ("j", "i")
 

@@ -152,6 +152,7 @@ def test_reuses_are_those_of_the_access_stream(name: str) -> None:
     assert not missing
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("line", [None, 64])
 @pytest.mark.parametrize(
     ("text", "why"),

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 import sympy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofdsl.formulas import sympy_forms as expressions
@@ -65,7 +65,6 @@ def _quasi(found: dict[tuple[int, int, int], Fraction]) -> Quasi:
 
 
 @pytest.mark.thorough
-@settings(max_examples=60, deadline=None)
 @given(terms, terms, terms)
 def test_quotients_keep_their_value_and_sympy_reads_them(
     first: dict[tuple[int, int, int], Fraction],

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofdsl.classroom.exercise_file import load as load_exercise
@@ -151,14 +151,12 @@ POINTS = {"schema": st.just("roofdsl.points/1") | JSON, "origin": SENSIBLE | JSO
 
 
 @pytest.mark.thorough
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(SENSIBLE, JSON.map(json.dumps), st.fixed_dictionaries({}, optional=RESULT).map(json.dumps)))
 def test_result_files(text: str) -> None:
     """Whatever stands in a result file, it is read or refused with a place."""
     readers.results(text.encode())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.one_of(SENSIBLE, JSON.map(json.dumps), st.fixed_dictionaries({}, optional=POINTS).map(json.dumps)))
 def test_documents_of_points(text: str) -> None:
     readers.points(text.encode())
@@ -171,7 +169,6 @@ CELLS = st.sampled_from(
 ) | SENSIBLE  # fmt: skip
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=6).map(",".join), max_size=6).map("\n".join))
 def test_reports_of_profilers(text: str) -> None:
     readers.reports(text.encode())
@@ -185,13 +182,11 @@ def cut_and_put(text: str) -> st.SearchStrategy[str]:
     )  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
 @given(cut_and_put(Path(ROOT / "models" / "machines" / "v100.roof").read_text("utf-8")[:2500]))
 def test_machine_files(text: str) -> None:
     readers.machines(text.encode())
 
 
-@settings(max_examples=60, deadline=None)
 @given(cut_and_put(Path(ROOT / "models" / "exercises" / "gemv.toml").read_text("utf-8")))
 def test_exercise_files(text: str) -> None:
     readers.exercise_files(text.encode())
@@ -200,7 +195,6 @@ def test_exercise_files(text: str) -> None:
 WORDS = st.text("0123456789.,_eE+-*/: KMGTiBsunFLOPhz=n..x", max_size=30) | SENSIBLE
 
 
-@settings(max_examples=200, deadline=None)
 @given(WORDS)
 def test_quantities_and_ranges(text: str) -> None:
     readers.quantities(text.encode())
@@ -211,13 +205,11 @@ FORMULA = st.lists(st.sampled_from(PIECES) | SENSIBLE, max_size=12)
 
 
 @pytest.mark.thorough
-@settings(max_examples=150, deadline=None)
 @given(FORMULA.map(" ".join))
 def test_formulas_of_students(text: str) -> None:
     readers.answers(text.encode())
 
 
-@settings(max_examples=60, deadline=None)
 @given(JSON.map(json.dumps) | cut_and_put(readers.seeds("cache")[0].decode()))
 def test_entries_of_the_cache(text: str) -> None:
     readers.kept_entries(text.encode())

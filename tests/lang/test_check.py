@@ -269,7 +269,8 @@ def test_many_errors_are_capped() -> None:
 
 
 def test_many_warnings_are_capped_and_make_no_file_wrong() -> None:
-    unused = "".join(f"kernel k{i}(n):\n    in x: f64[n]\n    out y: f64[n]\n    y[0] = 1\n" for i in range(1002))
+    arrays = "".join(f"    in x{i}: f64[n]\n" for i in range(1002))
+    unused = f"kernel k(n):\n{arrays}    out y: f64[n]\n    y[0] = 1\n"
     warnings = check_files({"main.roof": unused}).warnings
     assert (len(warnings), warnings[-1].message) == (1001, "more than 1000 warnings; the others are not shown")
     wrong = unused + 'use "b.txt"\n'

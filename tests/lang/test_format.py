@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofdsl.lang.diagnostics import InputError
@@ -122,7 +122,6 @@ BLOCKS = st.recursive(
 
 
 @pytest.mark.thorough
-@settings(max_examples=150, deadline=None)
 @given(st.lists(BLOCKS, min_size=1, max_size=3), st.sampled_from(["", "\n", "\n\n\n", "# top\n"]))
 def test_formatting_keeps_the_tree_and_is_stable(kernels: list[list[str]], between: str) -> None:
     text = between.join("\n".join(block("kernel k( n=2 ):", lines, "  ")) + "\n" for lines in kernels)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofdsl.lang.diagnostics import InputError
@@ -116,7 +116,6 @@ def test_each_iteration_is_done_once(directives: str, loops: str, env: dict[str,
 BOUND = st.tuples(st.integers(-2, 2), st.integers(-2, 2), st.integers(-3, 6))
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.tuples(BOUND, BOUND, BOUND, BOUND), st.permutations("ijk"), st.lists(st.integers(1, 4), min_size=1, max_size=3)
 )

@@ -133,9 +133,13 @@ def test_a_clock_that_is_known_is_expected_from_the_start() -> None:
 
 def test_waiting_keeps_the_core_busy() -> None:
     """A core that sleeps lowers its clock, so the processor time of a wait is its whole time."""
-    begun, used = time.perf_counter(), time.thread_time()
-    spin(0.05)
-    assert time.perf_counter() - begun >= 0.05 and time.thread_time() - used > 0.01
+    for _ in range(40):  # where other programs take the core the whole time of one wait, not that of forty
+        begun, used = time.perf_counter(), time.thread_time()
+        spin(0.05)
+        assert time.perf_counter() - begun >= 0.05
+        if time.thread_time() - used > 0.01:
+            return
+    pytest.fail("a wait takes no processor time: it sleeps")
 
 
 def test_samples_before_the_first_calm_moment_do_not_count() -> None:

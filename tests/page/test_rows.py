@@ -57,6 +57,7 @@ kernel without(m, n, k):
 """
 
 
+@pytest.mark.spread(1)
 @pytest.mark.parametrize(
     ("text", "asked"),
     [

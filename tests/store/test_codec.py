@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from roofdsl.counts.derived import Quantity
@@ -58,7 +58,6 @@ def same(a: Any, b: Any) -> bool:
     return True
 
 
-@settings(max_examples=80, deadline=None)
 @given(values)
 def test_what_comes_back_is_what_was_written(value: object) -> None:
     assert same(through_text(value), value)

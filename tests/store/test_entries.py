@@ -34,7 +34,7 @@ def test_what_was_put_is_got(tmp_path: Path) -> None:
     assert entries.get(tmp_path, KEY) == 7
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_a_damaged_entry_is_absent_and_away(tmp_path: Path, data: st.DataObject) -> None:
     entries.put(tmp_path, KEY, CONTENT)

@@ -132,7 +132,7 @@ def named(line: str) -> str:
     return max((name for name in COMMANDS if f"{line} ".startswith(f"{name} ")), key=len)
 
 
-@pytest.mark.spread(24)
+@pytest.mark.spread(16)
 @pytest.mark.parametrize("line", PRINTED)
 def test_what_is_printed_is_what_the_schema_says(
     line: str, files: dict[str, str], capsys: pytest.CaptureFixture[str]
@@ -188,6 +188,7 @@ def test_every_command_with_json_has_a_schema() -> None:
     assert found == {named(line) for line in PRINTED if isinstance(line, str)} | {"models"}
 
 
+@pytest.mark.spread(8)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_schemas_are_themselves_valid_and_closed(name: str) -> None:
     for schema in (schema_of(name), answer_schema(name)):

@@ -66,6 +66,7 @@ SHARED = [
 ]
 
 
+@pytest.mark.spread(2)
 @pytest.mark.parametrize("body", SHARED)
 def test_keys_and_values_that_heads_share_are_loaded_once(body: str, tmp_path: Path) -> None:
     path = written(tmp_path, body, HEADS, {"y": HEADS["q"]})

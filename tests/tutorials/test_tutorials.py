@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "tutorials"
 TUTORIALS = sorted(FOLDER.glob("*.py"))
-TIMEOUT_S = 300  # against hanging
+TIMEOUT_S = 900  # against hanging; most take seconds, and some minutes where others run beside them
 
 
 @pytest.mark.thorough
