@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals
-from roofdsl.counts.traffic_at import ArrayLines
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
