@@ -28,6 +28,7 @@ PARTS = (
 )  # fmt: skip
 APART = (
     "validation", "trust", "misses", "plateaus", "published", "incore", "energy", "floors", "sparse",
+    "answers",
 )  # fmt: skip
 """Parts that run only if they are named; some of them write a report of their own."""
 
@@ -45,13 +46,13 @@ def main() -> None:
     parser.add_argument(
         "--kernel",
         action="append",
-        help="derivations, every-cache, validation, misses, incore, sparse: only this kernel (repeatable)",
+        help="derivations, every-cache, validation, misses, incore, sparse, answers: only this kernel (repeatable)",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=inf,
-        help="validation, trust, misses, plateaus, incore, floors, sparse: begin no more kernels after it",
+        help="validation, trust, misses, plateaus, incore, floors, sparse, answers: begin no more kernels after it",
     )
     parser.add_argument(
         "--keep",
@@ -161,6 +162,10 @@ def main() -> None:
 
         print(floors.section(floors.run(options.seconds / 2)))
         print(f"\n{floor_shares.section(floor_shares.measure_all(options.seconds / 2))}")
+    if "answers" in parts:
+        from benchmarks import answers
+
+        print(answers.section(answers.measure_all(options.kernel, options.seconds)))
     if "incore" in parts:
         from benchmarks import incore
 

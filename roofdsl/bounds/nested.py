@@ -20,7 +20,7 @@ largest ratio to 2 / sqrt(S) loads per execution is smallest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -36,6 +36,9 @@ SHRINK = tuple(k / 20 for k in range(5, 21))
 
 STEPS = (0.2, 0.25, 0.33, 0.4, 0.5, 0.6, 0.75, 0.9, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)
 """Steps of the stream loop that are tried, relative to the side of the tile."""
+
+CLOSE = 1 - 1e-9
+"""Estimates in floating-point numbers, times this, are lower bounds."""
 
 LEAST = 5
 """The least number of elements in which a one-element tile fits together with what streams past it."""
@@ -63,35 +66,75 @@ def nested(plan: Tiling, params: Mapping[str, int], elements: Sequence[int]) -> 
         raise NoTiling(f"the first cache holds fewer than {LEAST} elements")
     extents = extents_at(plan, params)
     square = min(sides(elements[0], extents[0], extents[1]))
-    best: tuple[tuple[float, float], tuple[Block, ...]] | None = None
-    for side in sorted({max(1, int(square * f)) for f in SHRINK}):
-        for blocks in _grown((Block(side, side, None),), elements, extents):
-            ratios = [r / (2 / sqrt(s)) for r, s in zip(rates(blocks, extents), elements, strict=True)]
-            cost = max(ratios), sum(ratios)
-            if best is None or cost < best[0]:
-                best = cost, blocks
-    assert best is not None
-    return best[1]
+    search = _Search(elements, extents)
+    # Large tiles first: they are usually the best ones, so that most others need not be finished.
+    for side in sorted({max(1, int(square * f)) for f in SHRINK}, reverse=True):
+        search.grow((Block(side, side, None),), [], side)
+    return search.best
 
 
-def _grown(
-    blocks: tuple[Block, ...], elements: Sequence[int], extents: Sequence[int | None]
-) -> Iterator[tuple[Block, ...]]:
-    """All ways to nest the blocks so far in blocks of the remaining levels."""
-    if len(blocks) == len(elements):
-        yield blocks
-        return
-    last, room = blocks[-1], elements[len(blocks)]
-    unit = (blocks[-2].steps if len(blocks) > 1 else None) or 1
-    for steps in sorted({_within(max(1, round(last.columns * f / unit)) * unit, extents[2], unit) for f in STEPS}):
-        held = (*blocks[:-1], Block(last.rows, last.columns, steps))
-        most = int((sqrt((3 * steps) ** 2 + 4 * room) - 3 * steps) / 2)
-        for rows in {max(1, most // last.rows + more) * last.rows for more in (-1, 0, 1)}:
-            own = _within(rows, extents[0], last.rows)
-            wide = (room - steps * (own + last.rows)) // (own + 2 * steps) // last.columns * last.columns
-            columns = _within(wide, extents[1], last.columns)
-            if columns > 0:
-                yield from _grown((*held, Block(own, columns, None)), elements, extents)
+class _Search:
+    """The search for the nested blocks of the least cost: the largest ratio, and their sum where it is the same.
+
+    Of equal costs, those that begin with the smallest tile win, and among these the first.
+    """
+
+    def __init__(self, elements: Sequence[int], extents: Sequence[int | None]) -> None:
+        self.elements, self.extents = elements, extents
+        self.ideal = [2 / sqrt(s) for s in elements]
+        self.least = [_least_rate(s, extents) / ideal for s, ideal in zip(elements, self.ideal, strict=True)]
+        self.best: tuple[Block, ...] = ()
+        self._cost: tuple[float, float, int] | None = None
+
+    def grow(self, blocks: tuple[Block, ...], ratios: list[float], side: int) -> None:
+        """Try all ways to nest the blocks so far in blocks of the remaining levels. ratios: those of all levels but the
+        last of them; side: that of the innermost block.
+        """
+        level, last = len(blocks), blocks[-1]
+        if level == len(self.elements):
+            self._compare(blocks, [*ratios, self._ratio(level - 1, last)], side)
+            return
+        room, (rows, columns, turns) = self.elements[level], self.extents
+        unit = (blocks[-2].steps if level > 1 else None) or 1
+        for steps in sorted({_within(max(1, round(last.columns * f / unit)) * unit, turns, unit) for f in STEPS}):
+            held = Block(last.rows, last.columns, steps)
+            known = [*ratios, self._ratio(level - 1, held)]
+            if self._is_worse(known):
+                continue
+            most = int((sqrt((3 * steps) ** 2 + 4 * room) - 3 * steps) / 2)
+            for height in {max(1, most // last.rows + more) * last.rows for more in (-1, 0, 1)}:
+                own = _within(height, rows, last.rows)
+                wide = (room - steps * (own + last.rows)) // (own + 2 * steps) // last.columns * last.columns
+                width = _within(wide, columns, last.columns)
+                if width > 0:
+                    block = Block(own, width, None)
+                    if not self._is_worse([*known, self._ratio(level, block)]):
+                        self.grow((*blocks[:-1], held, block), known, side)
+
+    def _ratio(self, level: int, block: Block) -> float:
+        """The loads of a level, relative to those of a square tile; with its steps, or with all of them, the least."""
+        return rates((block,), self.extents)[0] / self.ideal[level]
+
+    def _is_worse(self, ratios: list[float]) -> bool:
+        """Whether blocks that begin with these ratios cost more than the best ones so far, whatever follows."""
+        if self._cost is None:
+            return False
+        all_of_them = [*ratios, *self.least[len(ratios) :]]
+        largest, total = max(all_of_them), sum(all_of_them) * CLOSE
+        return largest > self._cost[0] or (largest == self._cost[0] and total > self._cost[1])
+
+    def _compare(self, blocks: tuple[Block, ...], ratios: list[float], side: int) -> None:
+        cost = max(ratios), sum(ratios), side
+        if self._cost is None or cost < self._cost:
+            self._cost, self.best = cost, blocks
+
+
+def _least_rate(room: int, extents: Sequence[int | None]) -> float:
+    """A lower bound on the loads per execution with any block of at most `room` elements."""
+    rows, columns, steps = extents
+    whole = rates((Block(rows or room, columns or room, None),), extents)[0]
+    shorter = min(sqrt(room), rows or room, columns or room)
+    return max(whole, (1 / shorter + shorter / room + (1 / steps if steps else 0)) * CLOSE)
 
 
 def _within(size: int, extent: int | None, unit: int) -> int:

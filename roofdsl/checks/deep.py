@@ -16,6 +16,7 @@ from roofdsl.lang.diagnostics import Diagnostic, InputError
 from roofdsl.loops.enclosing import enclosing
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
+from roofdsl.store.in_process import in_process
 from roofdsl.store.memo import recall
 
 THOROUGH = 100_000_000
@@ -26,6 +27,9 @@ minute's worth without a budget (`sets.library`).
 QUICK = 20_000_000
 """Integer-set operations (about ten seconds) for one kind of check of `require_legal`."""
 
+KEPT = 256
+"""The maximum number of legal kernels that a long-running process remembers."""
+
 
 def deep_check(kernel: Kernel) -> list[Diagnostic]:
     """Every finding about a kernel as written, directives not yet applied, in the order of the text."""
@@ -34,6 +38,12 @@ def deep_check(kernel: Kernel) -> list[Diagnostic]:
 
 def require_legal(kernel: Kernel) -> None:
     """Raises InputError with the errors of a kernel, if it has any. What cannot be decided quickly is accepted."""
+    _is_legal(kernel)
+
+
+@in_process(KEPT)
+def _is_legal(kernel: Kernel) -> None:
+    """`require_legal`, once for all sizes that a process asks about."""
     recall("legal", kernel, (), lambda: _require_legal(kernel))
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from roofdsl import budget
 from roofdsl.counts.data_at import accesses_of_data
+from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.sector_traffic import Transfers
-from roofdsl.counts.traffic_at import LONGEST_SIMULATION, ArrayLines, OutOfReach, TrafficAt, convention_totals
+from roofdsl.counts.traffic_at import LONGEST_SIMULATION, OutOfReach, TrafficAt, convention_totals
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses, indices, scalar_bytes, statements
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic

@@ -15,7 +15,7 @@ from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import IntExpr, Sym
-from roofdsl.loops.model import Assign, For, Let, Node
+from roofdsl.loops.model import Assign, Element, For, Let, Node
 
 MOST_BOXES = 256
 """At most this many boxes for an access whose elements have gaps between them."""
@@ -115,6 +115,7 @@ class LoopIntervals:
         self._bounds: dict[int, Bounds] = {}
         self._accesses: dict[int, tuple[Assign | Let, tuple[Access, ...]]] = {}
         self._free: dict[int, tuple[Node, tuple[str, ...]]] = {}
+        self._moving: dict[int, tuple[Element, tuple[str, ...]]] = {}
 
     def form(self, expression: IntExpr) -> Form:
         """The affine form of an expression."""
@@ -179,3 +180,11 @@ class LoopIntervals:
     def key(self, node: Node, env: Env) -> Hashable:
         """What decides which elements a node touches: itself, and the values of the variables that it depends on."""
         return id(node), *(env.get(name) for name in self.free(node))
+
+    def key_of_element(self, element: Element, env: Env) -> Hashable:
+        """What decides which elements of its array an element stands for."""
+        found = self._moving.get(id(element))
+        if found is None:
+            names = tuple(sorted({s for x in element.subscripts for s in x.symbols()}))
+            found = self._moving[id(element)] = element, names
+        return id(element), *(env.get(name) for name in found[1])

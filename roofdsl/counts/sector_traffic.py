@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from roofdsl import budget
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.lines_of_sets import ArrayLines, lines_by_sets
 from roofdsl.counts.traffic_at import (
     BRIEFLY_WALKED,
     LONGEST_SIMULATION,
-    ArrayLines,
     OutOfReach,
     Totals,
     TrafficAt,
@@ -23,8 +23,8 @@ from roofdsl.counts.traffic_at import (
     convention_totals,
     line_ways,
     lines_by_distances,
-    lines_by_sets,
     lines_by_simulation,
+    touched_bytes_at_once,
     traffic_at,
 )
 from roofdsl.lang.diagnostics import CommandError
@@ -174,6 +174,9 @@ def _held(at: Sized, line_bytes: int | None, cache_bytes: int, executed: int) ->
     """All touched lines, if they fit; also None if that cannot be found quickly."""
     try:
         with budget.part(4):
+            most = touched_bytes_at_once(at, line_bytes)
+            if most is not None and most > cache_bytes:
+                return None  # which access to a line is the first one need not be known
             found = _touched(at, line_bytes, executed)
     except OutOfReach:
         return None

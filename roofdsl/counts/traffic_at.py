@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from roofdsl import budget
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
+from roofdsl.counts.lines_of_sets import ArrayLines, lines_by_sets, touched_bytes_by_sets
 from roofdsl.counts.streamed import streamed_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -22,8 +23,6 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import ordinary
-from roofdsl.sets.quasi import Quasi
-from roofdsl.sets.sizes import NotAffine
 from roofdsl.store.memo import recall
 
 T = TypeVar("T")
@@ -53,8 +52,6 @@ BRIEF_LINES = 64_000_000
 QUICK_OPERATIONS = 3_000_000
 """Integer-set operations (a second or two) after which a long simulation is tried first."""
 
-_GRID_POINTS_PER_OPERATION = 20
-
 
 class TrafficAt(Record):
     """Traffic at given sizes, in bytes. loads and stores are None in the convention `once`.
@@ -67,16 +64,6 @@ class TrafficAt(Record):
     bytes: int
     accesses: int
     method: str
-
-
-class ArrayLines(Record):
-    """The lines of one array: residencies begun, those begun by a read, and those that end in a store."""
-
-    name: str
-    line_bytes: int
-    begun: int
-    begun_by_read: int
-    stored: int
 
 
 def footprint_at(kernel: Kernel, params: Mapping[str, int]) -> int:
@@ -185,6 +172,20 @@ def line_ways(at: Sized, cache_bytes: int | None, line_bytes: int | None) -> Way
     )
 
 
+def touched_bytes_at_once(at: Sized, line_bytes: int | None) -> int | None:
+    """The bytes of all touched lines; None if integer sets do not find them at once."""
+    from roofdsl.sets.library import TooHard
+
+    hard = BRIEF_OPERATIONS, at.kernel, None, line_bytes  # as in `line_ways`, which counts more of these sets
+    if hard in _hard_for_sets:
+        return None
+    try:
+        return touched_bytes_by_sets(at, line_bytes, BRIEF_OPERATIONS)
+    except (NoAnswer, TooHard):
+        _hard_for_sets.add(hard)
+        return None
+
+
 _hard_for_sets: set[tuple[Hashable, ...]] = set()
 """What integer sets did not find in this process within a number of operations; each entry begins with this number."""
 
@@ -284,41 +285,6 @@ def lines_by_distances(
         read, written, stored = (a.beyond(kind, cache_bytes) for kind in range(3))
         lines.append(ArrayLines(a.name, a.line_bytes, read + written, read, stored))
     return tuple(lines)
-
-
-def lines_by_sets(
-    at: Sized, cache_bytes: int | None, line_bytes: int | None, operations: int
-) -> tuple[ArrayLines, ...]:
-    """Line counts by integer sets. Raises NoAnswer, TooHard."""
-    from roofdsl.sets.access_sets import build
-    from roofdsl.sets.compulsory import compulsory
-    from roofdsl.sets.count import MAX_GRID, count_number
-    from roofdsl.sets.library import LibraryFailure, limited
-    from roofdsl.sets.misses import CannotCount, Fresh, exceeding, residencies
-    from roofdsl.sets.previous import NotCertified
-    from roofdsl.sets.reuse import reuse
-
-    grid = min(MAX_GRID, operations * _GRID_POINTS_PER_OPERATION)
-    try:
-        with limited(f"the traffic at these sizes of kernel {at.name}", operations):
-            access_sets = build(at.kernel, at.values, line_bytes)
-            if cache_bytes is None:
-                found = compulsory(access_sets)
-            else:
-                rule = exceeding(Quasi.constant(cache_bytes), Fresh())
-                found = tuple(residencies(r, rule) for r in reuse(access_sets))
-            return tuple(
-                ArrayLines(
-                    r.array,
-                    r.bytes,
-                    count_number([r.begun], grid),
-                    count_number([r.begun_by_read], grid),
-                    count_number(r.stored, grid),
-                )
-                for r in found
-            )
-    except (CannotCount, LibraryFailure, NotCertified, NotAffine) as error:
-        raise NoAnswer(str(error)) from error
 
 
 def lines_by_simulation(

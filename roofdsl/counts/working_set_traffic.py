@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals
-from roofdsl.counts.traffic_at import ArrayLines
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
@@ -103,6 +103,7 @@ class _WorkingSets:
         self.intervals = LoopIntervals({s for e in _elements(kernel.body) for x in e.subscripts for s in x.symbols()})
         self.contiguous = _contiguous(kernel.body)
         self._touched: dict[Hashable, Sets] = {}
+        self._boxes_of: dict[Hashable, tuple[Box, ...]] = {}
         self._counted: dict[Hashable, Amount] = {}
 
     # ---- traffic ----
@@ -213,6 +214,14 @@ class _WorkingSets:
         return found
 
     def _boxes(self, element: Element, env: Env) -> tuple[Box, ...]:
+        """The boxes that an element stands for, found once for the values of the variables that move it."""
+        key = self.intervals.key_of_element(element, env)
+        found = self._boxes_of.get(key)
+        if found is None:
+            found = self._boxes_of[key] = self._boxes_at(element, env)
+        return found
+
+    def _boxes_at(self, element: Element, env: Env) -> tuple[Box, ...]:
         array = element.array
         subscripts = element.subscripts[::-1] if array.column_major else element.subscripts
         used: set[str] = set()

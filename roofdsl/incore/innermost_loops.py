@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Literal
 
+from roofdsl.counts.executions import statement_executions
 from roofdsl.counts.operations import operation_counts
 from roofdsl.counts.registers import Kept, alone, kept_at
 from roofdsl.counts.work_record import StatementOperations
@@ -68,8 +69,7 @@ def loops_of(at: Sized) -> tuple[Loop, ...]:
 
     placed = tuple(statements(at.kernel.body))
     costs = operation_counts(at.kernel)
-    with limited(f"the loops of kernel {at.name}"):
-        runs = [_executions(at, p) for p in placed]
+    runs = statement_executions(at.kernel, at.values)
     kept = kept_at(at)
     innermost = _innermost(placed)
     found = []

@@ -23,7 +23,7 @@ from roofdsl.predict.hardware_traffic import Moved
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
-    from roofdsl.counts.traffic_at import ArrayLines
+    from roofdsl.counts.lines_of_sets import ArrayLines
 
 TYPICAL = "bandwidth of {} that is typical, not the best"
 FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at once"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from roofdsl.lang.diagnostics import InputError
@@ -25,6 +24,7 @@ from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
 from roofdsl.predict.loops_as_launched import as_launched
+from roofdsl.store.in_process import in_process
 
 if TYPE_CHECKING:
     from roofdsl.codegen.launch_grids import Call, HostLoop, Step
@@ -148,7 +148,7 @@ class _TooMany(Exception):
     pass
 
 
-@lru_cache(maxsize=64)
+@in_process(64)
 def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     """The host's steps of the generated CUDA, or why there is none."""
     from roofdsl.checks.parallel_loops import parallel_loops

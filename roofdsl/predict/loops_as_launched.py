@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from roofdsl.lang.record import replace
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.transform import apply
+from roofdsl.store.in_process import in_process
 
 
-@lru_cache(maxsize=64)
+@in_process(64)
 def as_launched(kernel: Kernel) -> Kernel | str:
     """`kernel` with the loops of its threads outermost, the one along x last; or the reason why the loops run as
     written.

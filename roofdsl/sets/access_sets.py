@@ -7,9 +7,9 @@ steps run over counters (`domains`). For symbolic tile sizes, see `sizes`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import islpy as isl
@@ -55,16 +55,22 @@ class AccessSets:
     """All accesses of a kernel as integer sets.
 
     context: isl parameter set on which the sets are stated. line_bytes: array name -> bytes of one location.
-    rows_aligned: the rows that are assumed to start on line boundaries (symbolic sizes only).
+    rows_aligned: the rows that are assumed to start on line boundaries (symbolic sizes only). make_references: called
+    once they are needed, since many questions are about the executions alone.
     """
 
     kernel: Kernel
     sizes: Sizes
     domains: tuple[Domain, ...]
-    references: tuple[Reference, ...]
+    make_references: Callable[[], tuple[Reference, ...]] = field(compare=False, repr=False)
     context: Any
     line_bytes: Mapping[str, int]
     rows_aligned: tuple[Row, ...]
+
+    @cached_property
+    def references(self) -> tuple[Reference, ...]:
+        """Every place in the text that accesses an array, in order."""
+        return self.make_references()
 
 
 def build(kernel: Kernel, numbers: Mapping[str, int], line_bytes: int | None, least: int = 1) -> AccessSets:
@@ -117,7 +123,7 @@ class _Builder:
         keep = [c for c in range(width) if len({t[c] for t in texts}) > 1 or any(not _is_number(t[c]) for t in texts)]
         head = f"[{', '.join(self.sizes.parameter_names())}] -> "
         domains: list[Domain] = []
-        references: list[Reference] = []
+        located: list[_Located] = []
         for (placed, _, variables, constraints), instances in zip(rows, points, strict=True):
             times = [f"T[{', '.join(t[c] for c in keep)}]" for t in instances]
             where = " and ".join(constraints) or "true"
@@ -127,20 +133,15 @@ class _Builder:
                 continue
             differs = [c for c, column in enumerate(keep) if len({t[column] for t in instances}) > 1]
             for instance, point, access in zip(instances, times, _merged(placed), strict=False):
-                element, reads_first, writes, count = access
-                target, more = self._location(element, variables)
-                # Reading the conditions of the executions again for every access would take most of the time.
-                location = isl.Map(f"{head}{{ {point} -> {target}{' : ' * bool(more)}{' and '.join(more)} }}")
-                location = location.intersect_domain(_at(executions, {c: int(instance[keep[c]]) for c in differs}))
-                references.append(
-                    Reference(element.array, element, reads_first, writes, count, location.domain(), location)
-                )
+                target, more = self._location(access[0], variables)
+                text = f"{head}{{ {point} -> {target}{' : ' * bool(more)}{' and '.join(more)} }}"
+                located.append((access, text, executions, {c: int(instance[keep[c]]) for c in differs}))
         context = self._context(head)
         return AccessSets(
             self.kernel,
             self.sizes,
             tuple(Domain(d.placed, d.executions.intersect_params(context)) for d in domains),
-            tuple(_in_context(r, context) for r in references),
+            lambda: tuple(_reference(each, context) for each in located),
             context,
             {a.name: self.line or a.type.bytes for a in self.kernel.arrays},
             tuple(dict.fromkeys(self.rows_aligned)),
@@ -222,6 +223,20 @@ class _Builder:
         return [*subscripts[:-1], Pair(Linear.of({f"floor({last.low}/{per_line})": 1}))]
 
 
+_Located = tuple[tuple[Element, bool, bool, int], str, Any, dict[int, int]]
+"""An access (`_merged`), the text of the map to its locations without the conditions of its executions, these, and the
+numbers in the dimensions in which the access differs from them.
+"""
+
+
+def _reference(located: _Located, context: Any) -> Reference:
+    (element, reads_first, writes, count), text, executions, places = located
+    # Reading the conditions of the executions again for every access would take most of the time.
+    location = isl.Map(text).intersect_domain(_at(executions, places)).intersect_params(context).coalesce()
+    domain = location.domain().coalesce()
+    return Reference(element.array, element, reads_first, writes, count, domain, location)
+
+
 def _at(executions: Any, places: Mapping[int, int]) -> Any:
     """The executions with other numbers in the dimensions of `places`, in each of which they had a single number."""
     name = executions.get_tuple_name()
@@ -280,8 +295,3 @@ def _merged(placed: PlacedStatement) -> list[tuple[Element, bool, bool, int]]:
         else:
             out.append((a.element, not a.is_write, a.is_write, 1))
     return out
-
-
-def _in_context(r: Reference, context: Any) -> Reference:
-    location = r.location.intersect_params(context).coalesce()
-    return Reference(r.array, r.element, r.reads_first, r.writes, r.count, location.domain().coalesce(), location)

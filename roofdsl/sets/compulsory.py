@@ -21,15 +21,20 @@ def compulsory(access_sets: AccessSets) -> tuple[Residencies, ...]:
         lines = touch.range().coalesce()
         reading = lines
         if not all(r.reads_first for r in refs):
-            first = first_access(touch)
-            readers = touches([r for r in refs if r.reads_first]).domain() if any(r.reads_first for r in refs) else None
-            reading = isl.Set.empty(lines.get_space()) if readers is None else first.intersect_range(readers).domain()
+            reading = isl.Set.empty(lines.get_space())
+            if readers := [r for r in refs if r.reads_first]:
+                reading = first_access(touch).intersect_range(touches(readers).domain()).domain()
         stored: tuple[Part, ...] = ()
         writers = [r for r in refs if r.writes]
         if writers and refs[0].array.intent != "temp":
             stored = (Part(touches(writers).range().coalesce()),)
         found.append(Residencies(name, access_sets.line_bytes[name], Part(lines), Part(reading.coalesce()), stored))
     return tuple(found)
+
+
+def touched_lines(access_sets: AccessSets) -> dict[str, Part]:
+    """The lines of each array that are touched at all."""
+    return {name: Part(touches(refs).range().coalesce()) for name, refs in by_array(access_sets).items()}
 
 
 def first_access(touch: Any) -> Any:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from roofdsl.bounds.bound import Bound, bound
 from roofdsl.bounds.bound_report import report
-from roofdsl.bounds.nested import lines, most_loads, nested, nested_kernel
+from roofdsl.bounds.nested import _Search, lines, most_loads, nested, nested_kernel
 from roofdsl.bounds.tiles import NoTiling, Tiling, extents_at, source_of, tiling
 from roofdsl.cli.bound import bound as command
 from roofdsl.loops.transform import apply
@@ -105,6 +105,21 @@ def test_no_line_without_a_use(gemm: tuple[Bound, Tiling]) -> None:
     blocks = nested(plan, {"m": 20, "n": 20, "p": 20}, (4096, 131072, 10**6))
     assert len(blocks) == 3
     assert len(lines(found, plan, blocks)) == 3
+
+
+def test_the_search_leaves_out_no_better_tiles(gemm: tuple[Bound, Tiling], monkeypatch: pytest.MonkeyPatch) -> None:
+    _, plan = gemm
+    draw = random.Random(32)
+    for levels in (2, 3, 3, 4) * 4:
+        elements = [draw.randint(5, 100)]
+        while len(elements) < levels:
+            elements.append(elements[-1] * draw.randint(2, 40) + draw.randint(1, 9))
+        params = {name: draw.choice((draw.randint(1, 30), draw.randint(1, 2000))) for name in ("m", "n", "p")}
+        known = params if draw.random() < 0.7 else {}
+        found = nested(plan, known, elements)
+        with monkeypatch.context() as patched:
+            patched.setattr(_Search, "_is_worse", lambda search, ratios: False)
+            assert nested(plan, known, elements) == found, (params, elements)
 
 
 def test_what_has_none(gemm: tuple[Bound, Tiling]) -> None:

@@ -11,7 +11,8 @@ from unittest.mock import patch
 from roofdsl.counts import traffic_at as at
 from roofdsl.counts.closed_forms import Bytes, ClosedForms, NoClosedForm
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.traffic_at import ArrayLines, convention_totals, lines_by_sets, traffic_at
+from roofdsl.counts.lines_of_sets import ArrayLines, lines_by_sets
+from roofdsl.counts.traffic_at import convention_totals, traffic_at
 from roofdsl.counts.work_at import work_at
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized

@@ -12,7 +12,8 @@ from roofdsl.counts.lines.distance_records import Histogram
 from roofdsl.counts.lines.symbolic_distances import DistanceForms
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.lines.uniform_histogram import histogram
-from roofdsl.counts.traffic_at import ArrayLines, convention_totals
+from roofdsl.counts.lines_of_sets import ArrayLines
+from roofdsl.counts.traffic_at import convention_totals
 from roofdsl.loops.model import Traffic
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.sets.cases import Cases

@@ -6,7 +6,8 @@ import islpy as isl
 import pytest
 
 from roofdsl.counts.closed_forms import ClosedForms
-from roofdsl.counts.traffic_at import lines_by_sets, lines_by_simulation
+from roofdsl.counts.lines_of_sets import lines_by_sets
+from roofdsl.counts.traffic_at import lines_by_simulation
 from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply
 from roofdsl.sets.library import MAX_OPERATIONS

@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.kernels import fresh, shipped
 from roofdsl.counts.histogram_at import NoAnswer
-from roofdsl.counts.traffic_at import convention_totals, lines_by_sets, traffic_at
+from roofdsl.counts.lines_of_sets import lines_by_sets
+from roofdsl.counts.traffic_at import convention_totals, traffic_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel as load
 from roofdsl.loops.model import Kernel, Traffic
