@@ -77,7 +77,7 @@ for loop in PUBLISHED:
 # %%
 for loop in PUBLISHED:
     round_s = in_flight(loop, THREADS[0]) / (1e9 * PUBLISHED[loop][0])
-    print(f"{loop:6} {1e9 * round_s:.0f} ns from one round of a thread to the next; the latency is {1e9 * latency_s:.0f} ns")
+    print(f"{loop:6} {1e9 * round_s:.0f} ns from one round of a thread to the next (latency: {1e9 * latency_s:.0f} ns)")
     assert round_s > 1.5 * latency_s
 
 # %% [markdown]
