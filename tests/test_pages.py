@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,29 @@ def test_the_pages_have_examples() -> None:
 def test_examples_are_what_is_printed(page: str, line: str, printed: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(shlex.split(line)) == 0, page
     assert capsys.readouterr().out.rstrip() == printed
+
+
+SAMPLES = [
+    (page.name, text)
+    for page in sorted(DOCS.glob("*.md"))
+    for text in re.findall(r"```python\n(from .*?|import .*?)```", page.read_text(encoding="utf-8"), re.S)
+]
+
+
+@pytest.mark.parametrize(("page", "text"), SAMPLES, ids=[f"{k} {page}" for k, (page, _) in enumerate(SAMPLES)])
+def test_python_samples_import_what_there_is(page: str, text: str) -> None:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] == "roofdsl":
+            module = import_module(node.module)
+            assert [a.name for a in node.names if not hasattr(module, a.name)] == [], page
+
+
+@pytest.mark.parametrize("page", ["bound.md", "derive.md", "sol.md", "sweep.md", "trust.md"])
+def test_python_samples_run(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that need no file of the user's."""
+    monkeypatch.chdir(DOCS.parent)
+    (text,) = [text for name, text in SAMPLES if name == page]
+    exec(compile(text, page, "exec"), {})
 
 
 GLOSSARY = re.findall(r"```sh\nroofdsl (.*?)\n```", (DOCS / "glossary.md").read_text(), re.S)

@@ -34,7 +34,7 @@ def at_every_cache(
         raise CannotCount(f"parameter names that begin with {MADE} are reserved")
     crossings = Crossings(access_sets.context, limit, max((r.bytes for r in reuses), default=1))
     scalar_loads, scalar_stores = scalar_bytes(access_sets.kernel)
-    loads, stores = _Sum(scalar_loads), _Sum(scalar_stores)
+    loads, stores = _Sum(0 if convention == "once" else scalar_loads), _Sum(scalar_stores)
     for reuse in reuses:
         by_read = convention == "load_store"
         begun: list[tuple[Any, Longest]] = [(reuse.cold, ()), *((domain, (d,)) for domain, d in reuse.distances)]

@@ -71,6 +71,26 @@ def test_polybench(name: str) -> None:
         compare(of, forms.at_every_cache("load_store", cache), size, cache, "load_store")
 
 
+SCALARS = """\
+kernel scalars(n):
+    in x: f64[n]
+    inout s: f64
+    out t: f32
+    for i in range(n):
+        s += x[i]
+    t = 1
+"""
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_scalars_move_once_or_in_both_directions(convention: Traffic) -> None:
+    """`once` counts a scalar that is loaded and stored as one transfer (rule 8)."""
+    of = kernel_of(SCALARS)
+    form = ClosedForms(of, {}).at_every_cache(convention)
+    compare(of, form, {"n": 9}, 64, convention)
+    assert form.total.evaluate({"n": 9, CACHE: 64}) == 72 + (12 if convention == "once" else 20)
+
+
 LONG = {"heat_3d": 1, "adi": 2, "fdtd_2d": 2}
 """Sizes at which kernels are compared whose brute force takes long."""
 
