@@ -53,7 +53,7 @@ class Launched(Record):
 
     def calls(self) -> list[Call]:
         """The launches, each once, in the order of the text."""
-        return list(_calls(self.steps))
+        return list(calls_of(self.steps))
 
 
 def launched(
@@ -65,7 +65,7 @@ def launched(
     builder = _Builder(syntax, kernel, free, private, draft)
     steps = builder.steps(kernel.body, ())
     kernel = builder.kernel
-    count = len(list(_calls(steps)))
+    count = len(list(calls_of(steps)))
     what = f"{count} launch{'' if count == 1 else 'es'}"
     if any(isinstance(s, HostLoop) for s in steps):
         what += " in each iteration of what the host loops over"
@@ -74,16 +74,17 @@ def launched(
     return Launched(kernel, tuple(builder.functions), steps, what, tuple(builder.notes))
 
 
-def _calls(steps: Sequence[Step]) -> Iterator[Call]:
+def calls_of(steps: Sequence[Step]) -> Iterator[Call]:
+    """The launches in these steps, each once, in the order of the text."""
     for step in steps:
         match step:
             case Call():
                 yield step
             case HostLoop(body=body):
-                yield from _calls(body)
+                yield from calls_of(body)
             case HostIf(_, then, orelse):
-                yield from _calls(then)
-                yield from _calls(orelse)
+                yield from calls_of(then)
+                yield from calls_of(orelse)
 
 
 def header_of(spread: Spread, syntax: CLike, once: bool = True) -> LoopHeader:

@@ -151,10 +151,14 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
         return None
     usual = [dim.threads for dim in call.dims]
     whole = filled(usual, trips)
-    is_tiled = any(dim.tiles for dim in call.dims)
-    for d, dim in enumerate(call.dims):
-        block[d] = dim.threads if dim.tiles else min(dim.threads, covering(trips[d])) if is_tiled else whole[d]
-        grid[d] = min(trips[d] if dim.tiles else -(-trips[d] // block[d]), MOST_BLOCKS[d])
+    if any(dim.tiles for dim in call.dims):
+        points = [dim.step.evaluate(env) if dim.tiles else min(dim.threads, covering(n))
+                  for dim, n in zip(call.dims, trips, strict=True)]  # fmt: skip
+        fits = prod(points) <= prod(usual) and call.most_blocks is None
+        whole = tuple(n if fits or not dim.tiles else dim.threads for dim, n in zip(call.dims, points, strict=True))
+    for d in range(len(call.dims)):
+        block[d] = whole[d]
+        grid[d] = min(trips[d] if call.dims[d].tiles else -(-trips[d] // block[d]), MOST_BLOCKS[d])
         if left is not None:
             grid[d] = min(grid[d], left)
             left //= grid[d]

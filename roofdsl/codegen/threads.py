@@ -96,7 +96,7 @@ def loops_of_threads(nest: Nest) -> For:
     # z, y, x: loops over blocks outside all loops over threads, whose bounds depend on them
     band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
     for loop in reversed([loop for loop in chain if id(loop) not in spread]):
-        body = (replace(loop, body=body),)
+        body = (replace(loop, parallel=False, body=body),)
     for s in reversed(band):
         body = (replace(s.loop, parallel=True, body=body),)
     root = body[0]

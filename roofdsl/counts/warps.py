@@ -24,17 +24,20 @@ def warp_bytes_at(
 ) -> tuple[int, int]:
     """(loaded, stored) bytes in sectors, with warps of `warp` threads; scalars once per execution (rule 8).
 
-    lanes: threads of a warp along each loop over threads, if it is known how a launch forms its blocks. Raises
-    CommandError for missing or illegal sizes and for a sector that does not hold a whole number of elements, and
-    TooHard.
+    lanes: threads of a warp along each loop over threads, nothing for a single thread; None if it is not known how a
+    launch forms its blocks. Raises CommandError for missing or illegal sizes and for a sector that does not hold a
+    whole number of elements, and TooHard.
     """
     at = sized(kernel, params)
     check_cache(kernel, None, sector_bytes)
     loaded, stored = scalar_bytes(at.kernel)
     for placed in statements(at.kernel.body):
         if isinstance(placed.statement, (Assign, Let)):
-            own = {} if lanes is None else {d: lanes[n.var] for d, n in enumerate(placed.loops) if n.var in lanes}
-            more = _of_statement(at, placed, own or {_lanes(placed): warp}, sector_bytes)
+            if lanes is None:
+                own = {_lanes(placed): warp}
+            else:
+                own = {d: lanes[loop.var] for d, loop in enumerate(placed.loops) if loop.var in lanes}
+            more = _of_statement(at, placed, own, sector_bytes)
             loaded, stored = loaded + more[0], stored + more[1]
     return loaded, stored
 

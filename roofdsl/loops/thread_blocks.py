@@ -16,7 +16,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.affine import minimum
-from roofdsl.loops.block_shape import filled, lanes
+from roofdsl.loops.block_shape import filled
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
@@ -29,7 +29,7 @@ WARP = 32
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
-    The loops of `blocks` run over numbers alone. along: the threads of a block along each loop, x first; none for
+    The loops of `blocks` run over numbers alone. along: the threads of a block in each dimension, z first; none for
     tiles.
     """
 
@@ -38,17 +38,12 @@ class Launch(Record):
     threads: tuple[For, ...]
     body: tuple[Node, ...]
     is_tiled: bool
-    along: tuple[tuple[str, int], ...] = ()
+    along: tuple[int, ...] = ()
 
     @property
     def threads_of_block(self) -> int:
         """Threads of a whole block."""
-        return prod(_threads_along(loop) for loop in self.threads)
-
-    def lanes(self, warp: int) -> dict[str, int]:
-        """Threads of a warp along each loop; none for tiles."""
-        names = [name for name, _ in self.along]
-        return dict(zip(names, lanes([threads for _, threads in self.along], warp), strict=True))
+        return prod(self.along) if self.along else prod(_threads_along(loop) for loop in self.threads)
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -98,8 +93,7 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
             threads.append(within)
     if not all(_is_fixed(loop) for loop in blocks):
         return None
-    along = () if tiles else tuple((band[-1 - k].var, n) for k, n in enumerate(shape[::-1]))
-    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles), along)
+    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles), () if tiles else shape)
 
 
 def _is_inside(loop: For, over: For) -> bool:
@@ -110,10 +104,12 @@ def _is_inside(loop: For, over: For) -> bool:
 
 def _shape(dimensions: int, threads: int) -> tuple[int, ...]:
     """Threads of a block along the innermost loops, outermost first: a warp along the last one if there are several."""
-    across = max(1, threads // WARP)
-    if dimensions == 1 or across == 1:
+    if dimensions == 1:
         return (threads,)
-    return (across, WARP) if dimensions == 2 or across < 4 else (2, across // 2, WARP)
+    along, across = min(threads, WARP), max(1, threads // WARP)
+    if dimensions == 2:
+        return (across, along)
+    return (2, across // 2, along) if across >= 4 else (1, across, along)
 
 
 def block_by_block(launch: Launch) -> Kernel:

@@ -104,6 +104,14 @@ def launches_by_function(kernel: Kernel, values: Mapping[str, int]) -> Mapping[s
     return {} if isinstance(steps, str) else _counts(steps, dict(kernel.constants) | dict(values))
 
 
+def generated_calls(kernel: Kernel) -> Sequence[Call]:
+    """The launches of the generated CUDA, each once; none if no CUDA is generated for it."""
+    from roofdsl.codegen.cuda_kernels import calls_of
+
+    steps = _steps(kernel)
+    return [] if isinstance(steps, str) else list(calls_of(steps))
+
+
 def why_so_many(kernel: Kernel, count: int) -> str:
     """The warning for a kernel whose launches take longer than anything else."""
     why = f"the host launches {kernel.name} {count:,} times, because iterations of its outer loops"

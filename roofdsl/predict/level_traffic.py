@@ -58,7 +58,8 @@ def nearer_levels(
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
 
-    orders = replace(orders, kernel=within_caches(orders.kernel))
+    launched = orders.kernel
+    orders = replace(orders, kernel=within_caches(launched))
     kernel = orders.kernel
     levels: list[LevelTime] = []
     notes: list[str] = []
@@ -69,7 +70,7 @@ def nearer_levels(
                 notes.append(f"{cache.name}: {NO_L1}")
                 continue
             try:
-                loads, stores, unit, note = _from_registers(orders, values, machine, accesses)
+                loads, stores, unit, note = _from_registers(kernel, launched, values, machine, accesses)
             except CommandError as error:
                 warnings.append(f"{cache.name} is left out: {error.message}")
                 continue
@@ -168,16 +169,19 @@ def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: Traff
 
 
 def _from_registers(
-    orders: Orders, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
+    kernel: Kernel,
+    launched: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    accesses: Literal["written", "compiled"],
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded bytes, stored bytes, bytes moved at a time, assumptions) of the accesses, counted by warps if the machine
-    has them.
+    has them. launched: the kernel with its stores past the caches.
     """
     from roofdsl.counts.registers import compiled_bytes_at
     from roofdsl.counts.sector_traffic import register_bytes_at
     from roofdsl.counts.warps import warp_bytes_at
 
-    kernel = orders.kernel
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
     if accesses == "compiled":
         if own is not None:
@@ -191,7 +195,9 @@ def _from_registers(
         from roofdsl.predict.warps_of_data import warp_bytes_of_data
 
         return (*warp_bytes_of_data(kernel, values, own.warp, sector), sector, (note,))
-    lanes = None if orders.launch is None else orders.launch.lanes(own.warp)
+    from roofdsl.predict.warp_lanes import warp_lanes
+
+    lanes = warp_lanes(launched, values, own.warp)
     return (*warp_bytes_at(kernel, values, own.warp, sector, lanes), sector, (note,))
 
 

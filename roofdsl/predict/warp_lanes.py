@@ -1,0 +1,32 @@
+"""The threads of a warp along each loop of a kernel, as its generated CUDA is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roofdsl.loops.block_shape import lanes
+from roofdsl.loops.model import Kernel
+from roofdsl.predict.kernel_launches import generated_calls
+
+
+def warp_lanes(kernel: Kernel, values: Mapping[str, int], warp: int) -> Mapping[str, int] | None:
+    """Threads of a warp along each loop that threads run; nothing if one thread runs the kernel.
+
+    None if the kernel is not one launch at these values, or no CUDA is generated for it.
+    """
+    from roofdsl.codegen.launch_grids import launch_with_grid
+
+    calls = [call for call in generated_calls(kernel) if call.parts is None]
+    if len(calls) != 1:
+        return None
+    (call,) = calls
+    env = dict(kernel.constants) | dict(values)
+    needed = {name for d in call.dims for e in (d.start, d.stop, d.step) for name in e.symbols()}
+    if not call.dims or not needed <= env.keys():
+        return None if call.dims else {}
+    launch = launch_with_grid(call, env)
+    if launch is None:
+        return None  # it has no iterations
+    names = iter(call.parallel)  # of a tile, the loop over tiles comes before the one within a tile
+    within = [(next(names), next(names))[1] if dim.tiles else next(names) for dim in call.dims]
+    return dict(zip(within, lanes(launch.block, warp), strict=False))
