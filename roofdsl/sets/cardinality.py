@@ -59,12 +59,10 @@ def _counted(counted: Any, share: float) -> Any:
         (simple if apart else others).append(basic)
     with unlimited():
         counts = [_points(basic) for basic in simple]
-        domains = [_general(basic).domain() for basic in simple]
     if others or not simple:
         rest = reduce(type(counted).union, map(_general, others)) if others else counted
         counts.append(counted_as_it_is(rest, share))
-        domains.append(rest.domain().coalesce())
-    return added(counts, domains)
+    return added(counts)
 
 
 def require_few_floors(relation: Any) -> None:
@@ -73,21 +71,20 @@ def require_few_floors(relation: Any) -> None:
         raise TooHard("a set of accesses")
 
 
-def added(counts: Sequence[Any], domains: Sequence[Any] = ()) -> Any:
+def added(counts: Sequence[Any]) -> Any:
     """The sum of isl.PwQPolynomials, in pairs: sums of few pieces are merged before they are added to others.
 
-    domains: for each count, none of them negative, the isl.Set of the points at which it is not 0, if that is known. It
-    mostly has far fewer parts than the count has pieces. Counts with floors come last and are not merged. Merged, they
-    would have floors of loop variables, for which fewer closed forms exist.
+    Counts with floors come last and are not merged. Merged, they would have floors of loop variables, for which fewer
+    closed forms exist.
     """
-    every: list[_Sum] = list(zip(counts, domains or [None] * len(counts), strict=True))
-    bent = [each for each in every if most_floors(each[0])]
-    sums = [each for each in every if not most_floors(each[0])] if bent else every
+    bent = [count for count in counts if most_floors(count)]
+    straight = [count for count in counts if not most_floors(count)] if bent else list(counts)
+    sums = [(count, None) for count in straight]
     while len(sums) > 1:
         pairs = zip(sums[::2], sums[1::2], strict=False)
         odd = sums[-1:] if len(sums) % 2 else []
         sums = [*(_sum_of(a, b) for a, b in pairs), *odd]
-    return reduce(_unmerged, [*sums, *bent])[0]
+    return reduce(isl.PwQPolynomial.add, [*(count for count, _ in sums), *bent])
 
 
 def disjoint_sum(counts: Sequence[Any]) -> Any:
@@ -118,9 +115,15 @@ def _sum_of(a: _Sum, b: _Sum) -> _Sum:
     outside is found from the whole sets.
     """
     if a[0].n_piece() * b[0].n_piece() <= FEW_PIECES:
-        return a[0].add(b[0]).coalesce(), _united(a[1], b[1])
+        return a[0].add(b[0]).coalesce(), None
     (first, here), (second, there) = _with_domain(a), _with_domain(b)
-    pieces = _in_common(first, second)
+    others = second.get_pieces()
+    pieces = [
+        (common, value.add(more))
+        for domain, value in first.get_pieces()
+        for other, more in others
+        if not (common := domain.intersect(other)).plain_is_empty()
+    ]
     for count, own, outside in ((first, here, there), (second, there, here)):
         if not own.is_subset(outside):
             pieces += count.subtract_domain(outside).get_pieces()
@@ -128,38 +131,7 @@ def _sum_of(a: _Sum, b: _Sum) -> _Sum:
     # An intersection makes the library insert what equalities say into the values. Only then are equal values seen to
     # be equal, and their pieces merged.
     total = total.intersect_domain(isl.Set.universe(here.get_space()))
-    return total.coalesce(), _united(here, there)
-
-
-def _united(here: Any, there: Any) -> Any:
-    """The union of two domains; None if one is not known."""
-    if here is None or there is None or here.plain_is_equal(there):
-        return None if there is None else here
-    return here.union(there).coalesce()
-
-
-def _unmerged(a: _Sum, b: _Sum) -> _Sum:
-    """The sum of two counts as the library would make it, piece by piece.
-
-    If both have the same domain, no piece of either has a part outside the other, and none needs to be looked for.
-    """
-    if a[0].n_piece() * b[0].n_piece() <= FEW_PIECES:
-        return a[0].add(b[0]), _united(a[1], b[1])
-    (first, here), (second, there) = _with_domain(a), _with_domain(b)
-    if not (here.is_subset(there) and there.is_subset(here)):
-        return first.add(second), _united(here, there)
-    return _of_pieces(_in_common(first, second)), here
-
-
-def _in_common(a: Any, b: Any) -> list[tuple[Any, Any]]:
-    """The pieces of the sum of two counts where both have a value."""
-    others = b.get_pieces()
-    return [
-        (common, value.add(more))
-        for domain, value in a.get_pieces()
-        for other, more in others
-        if not (common := domain.intersect(other)).plain_is_empty()
-    ]
+    return total.coalesce(), here.union(there).coalesce()
 
 
 def _with_domain(a: _Sum) -> _Sum:

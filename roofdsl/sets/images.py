@@ -9,13 +9,11 @@ Nothing is approximated: each step maps the images of a point one to one, or par
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.by_text import ByText
-from roofdsl.sets.cardinality import MOST_KNOWN, added, cardinality
+from roofdsl.sets.cardinality import added, cardinality
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
 """The maximum number of values of one dimension, and of all together, into which a set of images is cut."""
@@ -59,22 +57,8 @@ class Images:
             relative, here = relative.project_out(_IN, i, 1), here.project_out(isl.dim_type.set, i, 1)
         name = domain.get_tuple_name()
         relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
-        parts = [part.coalesce() for part in _slices(relative)]
-        counts, domains = [_slice_count(part) for part in parts], [part.domain().coalesce() for part in parts]
-        return restored(added(counts, domains).coalesce(), unused, domain)
-
-
-_known = ByText[Any](MOST_KNOWN)
-"""The counts of slices: the planes of a stencil often have the same shape, in one window and in others."""
-
-
-def _slice_count(part: Any) -> Any:
-    """The count of a slice. Dimensions with a single value tell equal shapes apart and are left out."""
-    fixed = part.range()
-    for k in reversed(range(fixed.dim(isl.dim_type.set))):
-        if fixed.plain_get_val_if_fixed(isl.dim_type.set, k).is_int():
-            part = part.project_out(_OUT, k, 1)
-    return _known.of(part, partial(cardinality, part))
+        counts = [cardinality(part.coalesce()) for part in _slices(relative)]
+        return restored(added(counts).coalesce(), unused, domain)
 
 
 def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:

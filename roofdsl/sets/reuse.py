@@ -205,13 +205,12 @@ class Touched:
         return self._directly(self.since(part))
 
     def _directly(self, lines: Mapping[str, Any]) -> Any:
-        counts, domains = [], []
+        counts = []
         for name, own in lines.items():
             merged = own.coalesce()
             if not merged.is_empty():
                 counts.append(cardinality(merged, ONE_OF_MANY).coalesce().scale_val(isl.Val(self.line_bytes[name])))
-                domains.append(merged.domain().coalesce())
-        return added(counts, domains) if counts else None
+        return added(counts) if counts else None
 
     def _together(self, windows: Sequence[Mapping[str, Any]]) -> list[Any]:
         """As `bytes_within`, for each of `windows`; windows between different accesses of the same iterations are
@@ -244,14 +243,13 @@ class Touched:
         return [self._added(row) for row in rows]
 
     def _added(self, row: Iterable[tuple[str, tuple[str, str], int | None, Any]]) -> Any:
-        counts, domains = [], []
+        counts = []
         for name, key, place, domain in row:
             count = self._known[key]
             if count is not None:
                 count = restored(count, [] if place is None else [place], domain)
                 counts.append(count.scale_val(isl.Val(self.line_bytes[name])))
-                domains.append(domain)
-        return added(counts, domains) if counts else None
+        return added(counts) if counts else None
 
 
 def _floors(part: Any) -> int:

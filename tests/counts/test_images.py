@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import Any
 
 import islpy as isl
 import pytest
 
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
-from roofdsl.sets import images, reuse
-from roofdsl.sets.by_text import ByText
+from roofdsl.sets import reuse
 from roofdsl.sets.images import Images
 from roofdsl.sets.library import pieces
 from tests.counts import test_exact_traffic as exact
@@ -47,18 +45,6 @@ def test_bytes_of_a_window(back: tuple[int, int], least: tuple[int, int]) -> Non
         env = {"n": N, "d0": i, "d1": j}
         found = sum(int(v.evaluate(env)) for d, v in pieces(count) if not d.intersect(here).is_empty())
         assert found == len(expected), (i, j)
-
-
-def test_planes_of_the_same_shape_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three planes, of which the first and the last have the same rows."""
-    known = ByText[Any](8)
-    monkeypatch.setattr(images, "_known", known)
-    rows = "T[t] -> A[t - 1, b] : 0 <= t < n and t <= b < n; T[t] -> A[t, b] : 0 <= t < n and t <= b <= n"
-    planes = isl.Map(f"[n] -> {{ {rows}; T[t] -> A[t + 1, b] : 0 <= t < n and t <= b < n }}")
-    count = Images(isl.Map("[n] -> { T[t] -> A[t, b] : 0 <= t < n }")).count(planes)
-    at = isl.Set("[n] -> { T[t] : n = 5 and t = 2 }").sample_point()
-    assert count.eval(at).to_python() == 3 + 4 + 3
-    assert len(known._answers) == 2
 
 
 MANY = (
