@@ -13,6 +13,7 @@ from math import ceil
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
+from roofdsl.loops.transform import apply
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
@@ -47,6 +48,8 @@ def scaling(
     found = single.expected
     if found is None:
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
+    if max(cores, default=1) > 1 and (why := undivided(kernel)):
+        raise CommandError(why, "leave out --cores, or change the loops")
     times = tuple(_on(single, found, machine, n).expected_s for n in cores)
     shared = _shared(single, found, machine)
     return Scaling(single, tuple(cores), times, shared, _saturation(found, shared))
@@ -65,6 +68,8 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     several = replace(several, assumptions=several.assumptions + even, cores=Cores(cores))
     if options.code is None:
         return several
+    if cores > 1 and (why := undivided(kernel)):
+        return replace(several, no_expected=why)
     single = predict(kernel, values, some_cores(machine, 1), options)
     if single.expected is None:
         return replace(several, no_expected=single.no_expected)
@@ -78,6 +83,18 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
         cores=Cores(cores, saturation, None if saturation is None else shared),
     )
     return with_energy(timed, their) if options.energy else timed
+
+
+def undivided(kernel: Kernel) -> str:
+    """Why the generated code cannot share the kernel's work among cores; "" if it can."""
+    from roofdsl.checks.parallel_loops import parallel_loops
+    from roofdsl.codegen.generate import with_declared
+    from roofdsl.codegen.target import outermost
+
+    plain = apply(kernel)
+    if outermost(plain.body, with_declared(parallel_loops(kernel), plain.body)):
+        return ""
+    return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
 
 
 def _check(machine: Machine, cores: int, options: Options) -> None:

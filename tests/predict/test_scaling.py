@@ -244,3 +244,16 @@ def test_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert out.stat().st_size > 5000
     assert run([*line, "--cores", "5000"]) == 2
     assert "too many" in capsys.readouterr().err
+
+
+def test_work_that_no_loop_divides_has_no_expected_time_on_several_cores() -> None:
+    """The generated code runs on one core, as `measure --cores 2` says, too; the bound stays that of all cores."""
+    chain = kernel_of(
+        "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] = 0.5 * x[i - 1]\n"
+    )
+    skylake = load_machine("skylake_gold_6148")
+    assert on_cores(chain, {"n": 10**5}, skylake, 1, CODE).expected is not None
+    several = on_cores(chain, {"n": 10**5}, skylake, 8, CODE)
+    assert several.expected is None and "no loop of chain is known to have independent" in several.no_expected
+    with pytest.raises(CommandError, match="runs on one core"):
+        scaling(chain, {"n": 10**5}, skylake, range(1, 9), CODE)

@@ -152,3 +152,76 @@ def test_lanes_of_a_warp_follow_x_first() -> None:
     assert lanes((4, 64, 1), 32) == (4, 8, 1)
     assert lanes((2, 1, 64), 32) == (2, 1, 16)
     assert lanes((8, 8, 4), 64) == (8, 8, 1)
+
+
+def bytes_of(text: str, level: str = "L1", options: Options | None = None, **sizes: int) -> int:
+    """The bytes at a level of a V100, of a kernel given by its lines."""
+    found = predict(kernel_of(text), sizes, load_machine("v100"), options or Options())
+    return next(at.bytes for at in found.levels if at.name == level)
+
+
+CHAIN = (
+    "kernel q(n):\n    in B: f64[n]\n    inout A: f64[n]\n    for i in range(1, n):\n        A[i] = A[i - 1] + B[i]\n"
+)
+LET = (
+    "kernel q(n):\n    in B: f64[n], c: f64\n    out A: f64[n]\n    let a = 2 * c\n"
+    "    parallel for i in range(n):\n        A[i] = a * B[i]\n"
+)
+TURNED = (
+    "kernel q(n, m):\n    in B: f64[m, n]\n    out A: f64[n, m]\n"
+    "    parallel for i in range(n), j in range(m):\n        A[i, j] = B[j, i]\n"
+)
+
+
+def test_a_single_thread_moves_a_sector_with_each_access() -> None:
+    assert bytes_of(CHAIN, n=64) == 63 * 3 * SECTOR
+    assert bytes_of(LET, n=64) == 64 * 2 * SECTOR, "a `let` beside the nest keeps both in one thread"
+
+
+def test_what_is_kept_in_caches_does_not_change_the_warps() -> None:
+    """Blocks of 4 x 64 threads, three of four with an iteration: a warp has 8 rows of A in 6 sectors, and 3 x 2 of B."""
+    moved = 2 * (37 * 6 + 3) * SECTOR  # the last of 38 warps has 4 rows
+    assert bytes_of(TURNED, n=300, m=3) == moved
+    assert bytes_of(TURNED, options=Options(warm=True), n=300, m=3) == moved
+    assert bytes_of(TURNED + "    count more n\n", n=300, m=3) == moved
+
+
+def test_warps_run_along_x_if_bounds_depend_on_other_loops() -> None:
+    """Enumerated: x is j, and the loop over k inside the threads."""
+    text = (
+        "kernel q(n):\n    in A: f64[n, n]\n    inout C: f64[n, n]\n    for i in range(n), j in range(i + 1), "
+        "k in range(n):\n        C[i, j] += A[i, k] * A[j, k]\n"
+    )
+    n, total = 40, 0
+    for i in range(n):
+        for first in range(0, i + 1, WARP):
+            own = range(first, min(i + 1, first + WARP))
+            for k in range(n):
+                rows = len({(j * n + k) * 8 // SECTOR for j in own})
+                sums = len({(i * n + j) * 8 // SECTOR for j in own})
+                total += SECTOR * (1 + rows + 2 * sums)
+    assert bytes_of(text, n=n) == total == 1_674_240
+
+
+def test_threads_of_small_tiles_are_their_points() -> None:
+    text = (
+        "kernel q(n):\n    in A, B: f64[n, n]\n    inout C: f64[n, n]\n    for i in range(n), j in range(n), "
+        "k in range(n):\n        C[i, j] += A[i, k] * B[j, k]\n    tile i, j by 16\n"
+    )
+    of = kernel_of(text)
+    plain = apply(of)
+    (launch,) = launches_of(launched(Cuda(), plain, with_declared(parallel_loops(of), plain.body)).steps, {"n": 32})
+    assert (launch.grid, launch.block) == ((2, 2, 1), (16, 16, 1))
+    # a warp is 2 rows of 16: 16 sectors of B, 2 of A, and 2 x 4 of C, loaded and stored, in each step of k
+    assert bytes_of(text, n=32) == 32 * 32 * SECTOR * (16 + 2 + 2 * 8)
+
+
+def test_only_three_of_the_declared_loops_are_dimensions_of_the_grid() -> None:
+    """The fourth one is inside each thread, so that a block finds what it needs of B in its cache."""
+    text = (
+        "kernel q(n, m, l, k):\n    in B: f64[m, l, k]\n    inout A: f64[n, m, l, k]\n    parallel for a in range(n), "
+        "b in range(m), c in range(l), d in range(k):\n        A[a, b, c, d] += B[b, c, d]\n"
+    )
+    sizes = {"n": 16, "m": 8, "l": 8, "k": 32}
+    assert bytes_of(text, "L2", **sizes) == 8 * (2 * 16 + 1) * 8 * 8 * 32
+    assert bytes_of(text.replace("parallel ", ""), "L2", **sizes) == 8 * (2 * 16 + 1) * 8 * 8 * 32
