@@ -179,7 +179,7 @@ def test_a_single_thread_moves_a_sector_with_each_access() -> None:
 
 
 def test_what_is_kept_in_caches_does_not_change_the_warps() -> None:
-    """Blocks of 4 x 64 threads, three of four with an iteration: a warp has 8 rows of A in 6 sectors, and 3 x 2 of B."""
+    """Blocks of 4 x 64 threads, one of four without work: a warp has 8 rows of A in 6 sectors, and 3 x 2 of B."""
     moved = 2 * (37 * 6 + 3) * SECTOR  # the last of 38 warps has 4 rows
     assert bytes_of(TURNED, n=300, m=3) == moved
     assert bytes_of(TURNED, options=Options(warm=True), n=300, m=3) == moved
