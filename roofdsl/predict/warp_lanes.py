@@ -12,7 +12,8 @@ from roofdsl.predict.kernel_launches import generated_calls
 def warp_lanes(kernel: Kernel, values: Mapping[str, int], warp: int) -> Mapping[str, int] | None:
     """Threads of a warp along each loop that threads run; nothing if one thread runs the kernel.
 
-    None if the kernel is not one launch at these values, or no CUDA is generated for it.
+    None if the kernel is not one launch at these values, or no CUDA is generated for it. Also None for a nest that only
+    adds up scalars: its loops may be spread in any way, and published codes choose the one with contiguous accesses.
     """
     from roofdsl.codegen.launch_grids import launch_with_grid
 
@@ -20,6 +21,8 @@ def warp_lanes(kernel: Kernel, values: Mapping[str, int], warp: int) -> Mapping[
     if len(calls) != 1:
         return None
     (call,) = calls
+    if call.most_blocks is not None:
+        return None
     env = dict(kernel.constants) | dict(values)
     needed = {name for d in call.dims for e in (d.start, d.stop, d.step) for name in e.symbols()}
     if not call.dims or not needed <= env.keys():

@@ -326,7 +326,7 @@ def test_what_a_child_was_told_its_parent_knows() -> None:
 
 
 def test_counts_and_legality_are_kept_too(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = kernel_of(TEXT)
+    kernel = kernel_of(TEXT.replace("kernel ", "kernel not_in_this_process_", 1))
     first = traffic_at(kernel, {"n": 20, "m": 10}, 512, None, "load_store")
     require_legal(kernel)
     kept = len(entries_of(cache))
