@@ -1,14 +1,13 @@
 """How long `roofdsl sol` takes in a process that has its imports, as under `roofdsl mcp` and `roofdsl serve`.
 
 For every shipped kernel on two machines, at random sizes, without what is kept on disk. Each kernel is asked about in a
-fork of a process that has made a server's preparations. Its first answer contains all that is derived of the kernel for
+copy of a process that has made a server's preparations. Its first answer contains all that is derived of the kernel for
 every size; later ones are about other sizes or the other machine.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -17,12 +16,13 @@ from math import inf
 from statistics import median
 
 from benchmarks.floors import kernels, sizes_of
-from benchmarks.measure import markdown, processor_s, show_seconds
+from benchmarks.measure import markdown, show_seconds
 from roofdsl import budget
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.server.preparations import preparations
+from roofdsl.sets.child_process import in_child
 from roofdsl.sol.answer import speed_of_light
 
 MACHINES = ("haswell_e5_2695v3", "a100_80")
@@ -34,6 +34,9 @@ MEDIAN_S, MOST_S = 0.1, 1.0
 
 SLOWEST = 10
 """Answers that are listed."""
+
+LONGEST_S = 600.0
+"""Processor time for all answers about one kernel, each of which has a budget of its own."""
 
 
 @dataclass(frozen=True)
@@ -55,25 +58,14 @@ def measure_all(only: Sequence[str] | None = None, seconds: float = inf) -> list
     end, found = time.monotonic() + seconds, list[Answer]()
     for name, kernel in kernels().items():
         if (not only or name in only) and time.monotonic() < end:
-            found += _forked(name, kernel)
+            found += _in_copy(name, kernel)
     return found
 
 
-def _forked(name: str, kernel: Kernel) -> list[Answer]:
-    """The answers about a kernel, in a fork: what it leaves in memory helps no other kernel."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            with os.fdopen(writing, "w") as pipe:
-                json.dump([vars(answer) for answer in _answers(name, kernel)], pipe)
-        finally:
-            os._exit(0)  # whatever happens, it must not go on in place of its parent
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return [Answer(**fields) for fields in json.loads(text or "[]")]
+def _in_copy(name: str, kernel: Kernel) -> list[Answer]:
+    """The answers about a kernel, in a copy of this process: what it leaves in memory helps no other kernel."""
+    text = in_child(lambda: json.dumps([vars(answer) for answer in _answers(name, kernel)]), LONGEST_S)
+    return [Answer(**fields) for fields in json.loads(text)]
 
 
 def _answers(name: str, kernel: Kernel) -> Iterator[Answer]:
@@ -84,14 +76,14 @@ def _answers(name: str, kernel: Kernel) -> Iterator[Answer]:
             sizes = sizes_of(kernel, draw)
             if sizes is None:
                 continue
-            begun = processor_s()
+            begun = budget.processor_s()
             try:
                 with budget.beginning(budget.DEFAULT_S, budget.DEFAULT_BYTES, whole=False) as own, budget.region(name):
                     found = speed_of_light(kernel, sizes, load_machine(machine))
             except (CommandError, InputError, budget.Spent):
                 continue
             cut = bool(found.why_not or own.left_out)
-            yield Answer(name, machine, sizes, processor_s() - begun, first, cut)
+            yield Answer(name, machine, sizes, budget.processor_s() - begun, first, cut)
             first = False
 
 

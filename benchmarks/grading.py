@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.measure import markdown
+from roofdsl import budget
 from roofdsl.classroom.answer_language import Node, show
 from roofdsl.classroom.answer_units import value_of
 from roofdsl.classroom.exact import evaluate
@@ -102,18 +102,12 @@ def run(students: int = STUDENTS, jobs: int = CORES, names: Sequence[str] = ()) 
     with TemporaryDirectory() as folder:
         write_class(Path(folder), everyone, exercises, 2026)
         submissions = [(path.name, path) for path in entries(Path(folder))]
-        begun, used = time.perf_counter(), _processor_s()
+        begun, used = time.perf_counter(), budget.processor_s()
         grades = grade_all(submissions, exercises, jobs=jobs)
-        seconds, used = time.perf_counter() - begun, _processor_s() - used
+        seconds, used = time.perf_counter() - begun, budget.processor_s() - used
     problems = sum(bool(g.problem) for g in grades)
     score = sum(g.score for g in grades if not g.problem) / max(1, students - problems)
     return {"seconds": seconds, "used": used, "problems": problems, "mean": score, "points": grades[0].max_score}
-
-
-def _processor_s() -> float:
-    """Processor time of this process and all its children that are gone."""
-    rows = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(r.ru_utime + r.ru_stime for r in rows)
 
 
 def section(students: int = STUDENTS, names: Sequence[str] = ()) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Generic, TypeVar
+
+from roofdsl import budget
 
 T = TypeVar("T")
 
@@ -61,15 +62,9 @@ def timed(compute: Callable[[], T], repeats: int) -> Timing[T]:
 
 def _once(compute: Callable[[], T]) -> tuple[tuple[float, float], T]:
     gc.collect()
-    start, used = time.perf_counter(), processor_s()
+    start, used = time.perf_counter(), budget.processor_s()
     result = compute()
-    return (time.perf_counter() - start, processor_s() - used), result
-
-
-def processor_s() -> float:
-    """Seconds of the processor spent by this process and the children that have ended."""
-    times = os.times()
-    return time.process_time() + times.children_user + times.children_system  # finer than `times` for this process
+    return (time.perf_counter() - start, budget.processor_s() - used), result
 
 
 def show_seconds(value: float) -> str:

@@ -149,16 +149,9 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
     trips = [len(range(d.start.evaluate(env), d.stop.evaluate(env), d.step.evaluate(env))) for d in call.dims]
     if not all(trips):
         return None
-    usual = [dim.threads for dim in call.dims]
-    whole = filled(usual, trips)
-    if any(dim.tiles for dim in call.dims):
-        points = [dim.step.evaluate(env) if dim.tiles else min(dim.threads, covering(n))
-                  for dim, n in zip(call.dims, trips, strict=True)]  # fmt: skip
-        fits = prod(points) <= prod(usual) and call.most_blocks is None
-        whole = tuple(n if fits or not dim.tiles else dim.threads for dim, n in zip(call.dims, points, strict=True))
-    for d in range(len(call.dims)):
-        block[d] = whole[d]
-        grid[d] = min(trips[d] if call.dims[d].tiles else -(-trips[d] // block[d]), MOST_BLOCKS[d])
+    for d, (dim, threads) in enumerate(zip(call.dims, _block(call, trips, env), strict=True)):
+        block[d] = threads
+        grid[d] = min(trips[d] if dim.tiles else -(-trips[d] // threads), MOST_BLOCKS[d])
         if left is not None:
             grid[d] = min(grid[d], left)
             left //= grid[d]
@@ -167,3 +160,18 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
         made = launch_with_grid(call.parts, env)
         values += (0 if made is None else prod(made.grid),)
     return Launch(call.function, (grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), call.shared_bytes, values)
+
+
+def _block(call: Call, trips: Sequence[int], env: Mapping[str, int]) -> tuple[int, ...]:
+    """Threads of a block in each dimension, x first: the points of tiles if they are no more than usual blocks have,
+    except for sums, whose blocks join the parts of as many threads as usual.
+    """
+    usual = tuple(dim.threads for dim in call.dims)
+    if not any(dim.tiles for dim in call.dims):
+        return filled(usual, trips)
+    points, others = [], []
+    for dim, n in zip(call.dims, trips, strict=True):
+        covered = min(dim.threads, covering(n))
+        points.append(dim.step.evaluate(env) if dim.tiles else covered)
+        others.append(dim.threads if dim.tiles else covered)
+    return tuple(points if prod(points) <= prod(usual) and call.most_blocks is None else others)

@@ -11,6 +11,7 @@ from roofdsl.codegen.launch_grids import GridDimension
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
+from roofdsl.loops.block_shape import MOST_DIMENSIONS
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
 from roofdsl.loops.model import For, If, Kernel, Node
 
@@ -135,7 +136,7 @@ def _dimensions(loops: Sequence[For], along: Mapping[str, int] | None) -> list[S
     ordered = [fastest, *(loop for loop in reversed(points) if loop is not fastest)]
     spread = []
     used: set[str] = set()
-    for dimension, loop in enumerate(ordered[:3]):
+    for dimension, loop in enumerate(ordered[:MOST_DIMENSIONS]):
         tile = tile_of.get(loop.var)
         if tile is None or tile.var in used:
             spread.append(Spread(loop, dimension, "grid"))

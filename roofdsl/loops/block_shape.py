@@ -8,6 +8,9 @@ from math import prod
 MOST_THREADS = (1024, 1024, 64)
 """The most threads of a block along x, y and z (CUDA C++ Programming Guide, Compute Capabilities)."""
 
+MOST_DIMENSIONS = len(MOST_THREADS)
+"""Of a grid."""
+
 
 def filled(shape: Sequence[int], trips: Sequence[int]) -> tuple[int, ...]:
     """`shape` with as many threads, x first, for loops with these numbers of iterations.

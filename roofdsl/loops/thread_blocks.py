@@ -29,8 +29,7 @@ WARP = 32
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
-    The loops of `blocks` run over numbers alone. along: the threads of a block in each dimension, z first; none for
-    tiles.
+    The loops of `blocks` run over numbers alone. along: the threads of a block in each dimension, z first.
     """
 
     kernel: Kernel
@@ -38,12 +37,12 @@ class Launch(Record):
     threads: tuple[For, ...]
     body: tuple[Node, ...]
     is_tiled: bool
-    along: tuple[int, ...] = ()
+    along: tuple[int, ...]
 
     @property
     def threads_of_block(self) -> int:
         """Threads of a whole block."""
-        return prod(self.along) if self.along else prod(_threads_along(loop) for loop in self.threads)
+        return prod(self.along)
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -52,7 +51,7 @@ class Launch(Record):
 
 
 def _threads_along(loop: For) -> int:
-    """Threads along a loop inside a tile or chunk: the iterations of a full one."""
+    """Threads along a loop inside a tile: the iterations of a full one."""
     step = loop.step.evaluate({})
     ends = [e.evaluate(dict.fromkeys(e.symbols(), 0)) for e in loop.stops]
     return max(1, -(-min(ends) // step))
@@ -78,6 +77,7 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
     if tiles:
         threads = [loop for loop in band if any(_is_inside(loop, t) for t in tiles)]
         blocks = [loop for loop in band if loop not in threads]
+        shape = tuple(map(_threads_along, threads))
     else:
         if not all(_is_fixed(loop) for loop in band):
             return None
@@ -93,7 +93,7 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> 
             threads.append(within)
     if not all(_is_fixed(loop) for loop in blocks):
         return None
-    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles), () if tiles else shape)
+    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles), shape)
 
 
 def _is_inside(loop: For, over: For) -> bool:

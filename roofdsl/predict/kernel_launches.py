@@ -23,7 +23,7 @@ from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
-from roofdsl.predict.loops_as_launched import as_launched
+from roofdsl.predict.loops_as_launched import as_launched, independent_loops
 from roofdsl.store.in_process import in_process
 
 if TYPE_CHECKING:
@@ -159,16 +159,13 @@ class _TooMany(Exception):
 @in_process(64)
 def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     """The host's steps of the generated CUDA, or why there is none."""
-    from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.cuda_kernels import launched
-    from roofdsl.codegen.generate import with_declared
     from roofdsl.codegen.targets.cuda import Cuda
 
     plain = apply(kernel)
     try:
-        free = with_declared(parallel_loops(kernel), plain.body)
-        return launched(Cuda(), plain, free, private_loops(kernel)).steps
+        return launched(Cuda(), plain, independent_loops(kernel), private_loops(kernel)).steps
     except InputError as error:
         return f"no CUDA is generated for it: {error.diagnostics[0].message}"
 

@@ -70,7 +70,7 @@ def nearer_levels(
                 notes.append(f"{cache.name}: {NO_L1}")
                 continue
             try:
-                loads, stores, unit, note = _from_registers(kernel, launched, values, machine, accesses)
+                loads, stores, unit, note = _from_registers(launched, values, machine, accesses)
             except CommandError as error:
                 warnings.append(f"{cache.name} is left out: {error.message}")
                 continue
@@ -169,11 +169,7 @@ def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: Traff
 
 
 def _from_registers(
-    kernel: Kernel,
-    launched: Kernel,
-    values: Mapping[str, int],
-    machine: Machine,
-    accesses: Literal["written", "compiled"],
+    launched: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded bytes, stored bytes, bytes moved at a time, assumptions) of the accesses, counted by warps if the machine
     has them. launched: the kernel with its stores past the caches.
@@ -182,6 +178,7 @@ def _from_registers(
     from roofdsl.counts.sector_traffic import register_bytes_at
     from roofdsl.counts.warps import warp_bytes_at
 
+    kernel = within_caches(launched)
     own, sector = machine.multiprocessor, machine.caches[0].sector_bytes or machine.caches[0].line_bytes
     if accesses == "compiled":
         if own is not None:

@@ -8,12 +8,11 @@ from __future__ import annotations
 from itertools import takewhile
 
 from roofdsl.lang.record import replace
+from roofdsl.loops.accesses import LoopId
+from roofdsl.loops.block_shape import MOST_DIMENSIONS
 from roofdsl.loops.model import Count, For, Kernel
 from roofdsl.loops.transform import apply
 from roofdsl.store.in_process import in_process
-
-MOST_DIMENSIONS = 3
-"""Of a grid of thread blocks: x, y and z."""
 
 
 @in_process(64)
@@ -35,18 +34,24 @@ def as_launched(kernel: Kernel) -> Kernel | str:
     if root.parallel and len(list(takewhile(lambda loop: loop.parallel, chain_of(root)))) <= MOST_DIMENSIONS:
         return alone
 
-    from roofdsl.checks.parallel_loops import parallel_loops
     from roofdsl.codegen.block_sums import may_be_spread, sums_of
-    from roofdsl.codegen.generate import with_declared
     from roofdsl.codegen.threads import loops_of_threads, plan_nest
 
     place = (plain.body.index(root),)
-    nest = plan_nest(plain, root, place, with_declared(parallel_loops(kernel), plain.body))
+    nest = plan_nest(plain, root, place, independent_loops(kernel))
     if nest is None and sums_of(root):
         nest = plan_nest(plain, root, place, may_be_spread(place, root))
     if nest is None:
         return "no loop of the nest has independent iterations, so one thread runs it"
     return replace(alone, body=(loops_of_threads(nest),))
+
+
+def independent_loops(kernel: Kernel) -> dict[LoopId, int]:
+    """The loops, of the kernel with its directives applied, that are proven or declared parallel (`generate`)."""
+    from roofdsl.checks.parallel_loops import parallel_loops
+    from roofdsl.codegen.generate import with_declared
+
+    return with_declared(parallel_loops(kernel), apply(kernel).body)
 
 
 def declares_threads(kernel: Kernel) -> bool:

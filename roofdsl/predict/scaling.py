@@ -19,6 +19,7 @@ from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_level_times import measured_turns_s
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.loops_as_launched import independent_loops
 from roofdsl.predict.prediction import Cores, LevelTime, Prediction
 
 
@@ -87,12 +88,9 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
 
 def undivided(kernel: Kernel) -> str:
     """Why the generated code cannot share the kernel's work among cores; "" if it can."""
-    from roofdsl.checks.parallel_loops import parallel_loops
-    from roofdsl.codegen.generate import with_declared
     from roofdsl.codegen.target import outermost
 
-    plain = apply(kernel)
-    if outermost(plain.body, with_declared(parallel_loops(kernel), plain.body)):
+    if outermost(apply(kernel).body, independent_loops(kernel)):
         return ""
     return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
 

@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from roofdsl.codegen.cuda_kernels import launched
 from roofdsl.codegen.generate import with_declared
 from roofdsl.codegen.independent_loops import leaf_statements
-from roofdsl.codegen.launch_grids import launch_with_grid
 from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.loops.accesses import scalar_bytes
-from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.matrices.points import distinct, touching, unfolded
+from roofdsl.predict.warp_lanes import lanes_of
 
 
 def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
@@ -45,13 +44,12 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
     return loaded, stored
 
 
-def _lanes(at: Sized, warp: int) -> dict[int, dict[str, int]]:
+def _lanes(at: Sized, warp: int) -> dict[int, Mapping[str, int]]:
     """By statement (its identity): the threads of a warp along each loop; none for one thread."""
-    found: dict[int, dict[str, int]] = {}
+    found: dict[int, Mapping[str, int]] = {}
     for call in launched(Cuda(), at.kernel, with_declared({}, at.kernel.body)).calls():
-        known = at.values.keys() >= {name for d in call.dims for e in (d.start, d.stop, d.step) for name in e.symbols()}
-        launch = launch_with_grid(call, dict(at.values)) if known else None
-        block = (warp,) if launch is None else launch.block
-        along = dict(zip(call.parallel, lanes(block, warp), strict=False))
+        along = lanes_of(call, at.values, warp)
+        if along is None:  # data bound the grid
+            along = dict.fromkeys(call.parallel[:1], warp)
         found |= {id(s): along for s in leaf_statements(call.nodes)}
     return found

@@ -75,7 +75,7 @@ def test_only_points_that_fail_count(error: Exception | None, counts: bool, monk
     monkeypatch.setattr(single_points, "predict", refused)
     with budget.beginning(5.0, 1 << 40, whole=False):
         list(here(tasks_at((4, 5))))
-    assert (single_points._in_vain.seconds.value > 0.17) is counts  # two points of 0.1 s, in ticks of 10 ms
+    assert (single_points._in_vain.seconds.value >= 0.199) is counts  # two points of 0.1 s, rounded
 
 
 @pytest.mark.thorough
