@@ -44,8 +44,10 @@ def loads(gemm: tuple[Bound, Tiling], shape: tuple[int, int], params: dict[str, 
     return moved // 8
 
 
-@pytest.mark.spread(3)
-@pytest.mark.parametrize("elements", [100, 200, 217, 500, 1000, 3000, 10_000, 31_000, 100_000])
+@pytest.mark.spread(3)  # the simulation of the last one compiles what skips growing blocks, which takes a minute
+@pytest.mark.parametrize(
+    "elements", [100, 200, 217, 500, 1000, 3000, 10_000, 31_000, pytest.param(100_000, marks=pytest.mark.thorough)]
+)
 def test_within_15_percent(gemm: tuple[Bound, Tiling], elements: int) -> None:
     rows, columns = sides(elements)
     params = {"m": rows, "n": 2 * columns, "p": 40 * elements}

@@ -127,13 +127,13 @@ program between(n):
 """
 
 
-def test_the_expected_time_has_the_strided_walks_of_a_warm_launch() -> None:
+def test_the_expected_time_has_the_strided_walks_of_a_warm_launch(pytestconfig: pytest.Config) -> None:
     """Alone, each launch is like a warm one; with a short launch in between, only the last cache is as warm."""
     checked, known = load_file(Source("<test>", TRANSPOSES)), load_machine("skylake_gold_6148")
     slow = {"strided_bytes_per_s": Fraction(10**8), "strided_stores_bytes_per_s": Fraction(10**8)}
     strided = replace(known, memories=(replace(known.main_memory, **slow), *known.memories[1:]))
     options = Options(warm=True, code=Code())
-    for n in (512, 2048):
+    for n in (512, 2048) if pytestconfig.option.thorough else (512,):
         one = predict(kernel(checked, "transpose"), {"n": n, "m": n}, strided, options).expected
         alone, between = (
             predict_at(program_at(checked, name, {"n": n}), strided, options).total.expected
