@@ -28,8 +28,8 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.machine.find import load_machine, machine_of, shipped_machines, shipped_models
 from roofdsl.machine.model import Machine
 from roofdsl.measure.measurement import Measurement, load
+from roofdsl.predict.fast_memories import REGISTER_BYTES
 from roofdsl.sol.answer import speed_of_light
-from roofdsl.sol.capacity import REGISTER_BYTES
 from roofdsl.sol.floor import Floor, floor
 from roofdsl.sol.schedule import Schedule, in_tiles
 

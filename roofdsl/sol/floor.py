@@ -24,8 +24,8 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.machine.quantities import show_bandwidth, show_bytes
+from roofdsl.predict.fast_memories import Front, fronts
 from roofdsl.predict.time_model import COMPUTE, LAUNCH, LAUNCHES, launch_seconds
-from roofdsl.sol.capacity import Front, fronts
 from roofdsl.sol.compute_floor import Executed, Operations, compute_floor, executed, operations_of
 from roofdsl.store.in_process import in_process
 from roofdsl.store.memo import recall

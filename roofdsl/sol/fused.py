@@ -16,7 +16,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
-from roofdsl.sol.capacity import Front
+from roofdsl.predict.fast_memories import Front
 from roofdsl.sol.compute_floor import executed, operations_of, together
 from roofdsl.sol.floor import COMPULSORY, Floor, compute_term, in_order, launch_term, level_terms, lower_bound
 

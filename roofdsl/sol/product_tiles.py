@@ -17,7 +17,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.machine.multiprocessor import Multiprocessor
-from roofdsl.sol.capacity import REGISTER_BYTES
+from roofdsl.predict.fast_memories import REGISTER_BYTES
 from roofdsl.sol.grouped_products import Grouped, GroupedProduct, grouped_products
 from roofdsl.sol.level_times import Moved, Times, level_times
 from roofdsl.store.in_process import in_process

@@ -29,6 +29,13 @@ COPY = """kernel shift(n):
         y[i] = x[i] + 1.0
 """
 
+GEMM = """kernel gemm(n):
+    in A, B: f64[n, n]
+    inout C: f64[n, n]
+    for i in range(n), j in range(n), k in range(n):
+        C[i, j] += A[i, k] * B[k, j]
+"""
+
 
 def ends(figure: Figure) -> list[float]:
     bars: list[Any] = list(figure.axes[0].patches)
@@ -73,6 +80,17 @@ def test_least_memory_time() -> None:
     assert least_memory_s(kernel, {"n": 10**6}, machine) == 8 * 10**6 / Fraction(
         machine.main_memory.bandwidth_bytes_per_s
     )
+
+
+def test_the_least_loads_are_those_into_all_caches_together() -> None:
+    """Cores load lines from each other's caches: 24 L1, 24 L2 and 8 L3 hold enough to load each matrix once.
+
+    A single L3 of 8 MiB would have to load at least 2 n^3/sqrt(2^20) - 2^20 elements, more than twice the matrices.
+    """
+    machine, n = load_machine("zen1_epyc_7451"), 4000
+    least = least_memory_s(kernel_of(GEMM), {"n": n}, machine)
+    assert least == Fraction(3 * 8 * n**2) / Fraction(machine.main_memory.bandwidth_bytes_per_s)
+    assert 2 * n**3 / 2**10 - 2**20 > 2 * 3 * n**2
 
 
 def test_command(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from roofdsl.loops.load import kernel as pick
 from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, machine_of, shipped_models
 from roofdsl.machine.model import Machine
+from roofdsl.predict.fast_memories import Front, fronts
 from roofdsl.predict.kernel import predict
 from roofdsl.sol.answer import speed_of_light
-from roofdsl.sol.capacity import Front, fronts
 from roofdsl.sol.claim import judge
 from roofdsl.sol.floor import floor
 from tests.bounds.belady import loads, random_order, tasks, tiled_order
