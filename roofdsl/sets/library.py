@@ -211,13 +211,15 @@ def first_images(relation: Any) -> Any:
 def last_images(relation: Any) -> Any:
     """isl.Map: the lexicographically last of the images of each point, as `lexmax`. Raises TooHard.
 
-    The same holds as for `first_images`, but a map from accesses to earlier ones has the floors of both. An answer that
-    takes long usually has even more floors, which are too many to be counted. So the child gets only a part of the
-    limit.
+    The same holds as for `first_images`, but a map from accesses to earlier ones has the floors of both. With many of
+    them, an answer that takes long usually has even more floors, which are too many to be counted. So the child gets
+    only a part of the limit then.
     """
-    if _most_floors(relation.get_basic_maps()) <= FLOORS_AT_ONCE:
+    floors = _most_floors(relation.get_basic_maps())
+    if floors <= FLOORS_AT_ONCE:
         return relation.lexmax()
-    return _in_limited_child("the previous accesses", lambda: [relation.lexmax()], isl.Map, ONE_OF_MANY)[0]
+    share = 1 if floors <= FLOORS_THAT_COUNT else ONE_OF_MANY
+    return _in_limited_child("the previous accesses", lambda: [relation.lexmax()], isl.Map, share)[0]
 
 
 def _in_limited_child(
@@ -253,8 +255,10 @@ def _most_floors(parts: Sequence[Any]) -> int:
 MANY_FLOORS = 12
 """First images of a map are found in this process if its basic maps, times the most floors in one, are at most this."""
 
-FLOORS_AT_ONCE = 5
-"""Last images of maps with at most this many floors in any basic map are found in this process."""
+FLOORS_AT_ONCE, FLOORS_THAT_COUNT = 3, 5
+"""Last images of maps with at most FLOORS_AT_ONCE floors in any basic map are found in this process: with five, a call
+of a million operations has taken 13 s. With at most FLOORS_THAT_COUNT, they are worth the whole limit.
+"""
 
 MANY = 12
 """With at least this many counts, several processes are worth their start-up time."""

@@ -11,11 +11,14 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
+from roofdsl import budget
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
+from roofdsl.machine.find import load_machine
 from roofdsl.sets import previous, reuse
 from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
 from roofdsl.sets.child_process import CAN_FORK, in_children
 from roofdsl.sets.library import TooHard, _in_limited_child, limited
+from roofdsl.sol.answer import speed_of_light
 from tests.models.shipped import model
 
 forks = pytest.mark.skipif(not CAN_FORK, reason="children are forked")
@@ -56,6 +59,16 @@ def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> N
             _in_limited_child("a set", lambda: [spin(60)], str, 0.02)
         assert time.perf_counter() - before < 30  # of processor time it had 0.3 s
         assert _in_limited_child("a set", lambda: [spin(0.6)], str) == ["late"]
+
+
+@pytest.mark.thorough
+@forks
+def test_one_long_call_of_the_library_ends_with_the_share_that_it_is_in() -> None:
+    """A kernel as written has a sixth of the budget. Its last earlier accesses, with five floors, took 13 s more."""
+    sizes, machine = {"batch": 224, "c": 72, "f": 176}, load_machine("a100_80")
+    with budget.beginning(20.0, budget.DEFAULT_BYTES, whole=False) as own, budget.region("a test"):
+        found = speed_of_light(model("conv2d_implicit_gemm"), sizes, machine)
+    assert "left out" in found.why_not and own.spent() < 10
 
 
 def test_a_map_of_no_use_is_refused_before_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:
