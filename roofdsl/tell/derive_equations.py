@@ -23,7 +23,7 @@ from roofdsl.machine.quantities import show_bytes, show_number, show_size
 from roofdsl.sets.plateaus import Growth
 from roofdsl.tell.blocks import Block, Code, Equation, Equations, Heading, Math, Paragraph, Sentence, Table
 from roofdsl.tell.derive_shares import any_cache_title, share_sentence
-from roofdsl.tell.equations import Writer, assumptions, word
+from roofdsl.tell.equations import Writer, assumptions, joined, note_of, noted_with, word
 from roofdsl.tell.maths import math, name
 from roofdsl.tell.quantity_rows import WorkPart, work_parts
 from roofdsl.tell.terms import traffic_blocks
@@ -100,8 +100,8 @@ class _Equations(Writer):
     def _traffic(self, left: Math, t: Traffics, remark: Sentence) -> Iterator[Equation]:
         yield self._row(left, t.bytes, "B", remark)
         if t.loads is not None and t.stores is not None:
-            yield self._row(word("loads"), t.loads, "B")
-            yield self._row(word("stores"), t.stores, "B")
+            yield self._row(word("loads"), noted_with(t.loads, t.bytes), "B")
+            yield self._row(word("stores"), noted_with(t.stores, t.bytes), "B")
 
     def _row(self, left: Math, q: Quantity, unit: str = "", remark: Sentence = ()) -> Equation:
         form = of_quantity(q, self.order, self.names, self.d.values)
@@ -114,10 +114,10 @@ class _Equations(Writer):
                 sides.append(number)
             else:
                 sides, here = [number], ("for other sizes ", *sides)
-        note: Sentence = () if sides else (f"no closed form: {q.note}",)
+        note = note_of(q, form is not None)
         assumes = assumptions(q.assumes)
-        joined = [part for part in (remark, here, assumes, note) if part]
-        return Equation(left, tuple(sides) or (word("?"),), unit, _joined(joined))
+        told = [part for part in (remark, here, assumes, note) if part]
+        return Equation(left, tuple(sides) or (word("?"),), unit, joined(told))
 
     def _ratio(self, left: Math, r: Ratio, unit: str, remark: Sentence = ()) -> Equation:
         form = of_ratio(r, self.order, self.names, self.d.values)
@@ -136,9 +136,9 @@ class _Equations(Writer):
             tends = (Math(f"-> {shown.text}", f"\\to {shown.latex}"), " for large sizes")
         assumes = assumptions(r.assumes)
         note: Sentence = () if sides else (f"no closed form: {r.note}",)
-        joined = [part for part in ((remark, here, tends) if here else (tends, remark)) if part]
-        joined += [part for part in (assumes, note) if part]
-        return Equation(left, tuple(sides) or (word("?"),), unit, _joined(joined))
+        told = [part for part in ((remark, here, tends) if here else (tends, remark)) if part]
+        told += [part for part in (assumes, note) if part]
+        return Equation(left, tuple(sides) or (word("?"),), unit, joined(told))
 
     def _plateaus(self) -> Iterator[Block]:
         d = self.d
@@ -196,10 +196,3 @@ def cases_math(form: Form, otherwise: str) -> Math:
         rows.append(f"\\ldots & \\text{{{len(form.others)} cases for other sizes}}")
     inside = " \\\\ ".join(rows)
     return Math(text, f"\\begin{{cases}} {inside} \\end{{cases}}")
-
-
-def _joined(sentences: list[Sentence]) -> Sentence:
-    out: list[str | Math | Code] = []
-    for k, sentence in enumerate(sentences):
-        out += [", "] * bool(k) + list(sentence)
-    return tuple(out)

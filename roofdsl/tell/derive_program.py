@@ -15,8 +15,8 @@ from roofdsl.tell.blocks import Block, Equation, Equations, Heading, Math, Parag
 from roofdsl.tell.derive_equations import closed_form, part_name
 from roofdsl.tell.derive_json import SCHEMA, entry, moved_entries, work_entries
 from roofdsl.tell.derive_latex import HEAD
-from roofdsl.tell.equation_lines import Row, render
-from roofdsl.tell.equations import assumptions, word
+from roofdsl.tell.equation_lines import Row, missing_lines, render
+from roofdsl.tell.equations import assumptions, joined, note_of, noted_with, word
 from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
 from roofdsl.tell.quantity_rows import Rows, work_parts
 from roofdsl.tell.words import CONVENTIONS, cache_title, exact_number, is_zero, operation_name
@@ -104,9 +104,7 @@ def _section(title: str, rows: Sequence[Row], said: set[str]) -> Iterator[str]:
     stated = facts_text(fact for r in rows for fact in r.assumes)
     yield f"{title}, for {stated}" if stated else title
     yield from (f"  {line}" for line in render(rows))
-    for reason in dict.fromkeys(r.note for r in rows if r.note and r.form is None):
-        yield "  no closed form, as above" if reason in said else f"  no closed form: {reason}"
-        said.add(reason)
+    yield from (f"  {line}" for line in missing_lines(rows, said))
 
 
 def _head(d: ProgramDerivation) -> Head:
@@ -186,7 +184,7 @@ def _blocks(d: ProgramDerivation) -> Iterator[Block]:
 def _moved(left: Math, t: Traffics, convention: Sentence) -> list[Equation]:
     """Q in bytes, and its loads and stores if they are distinguished."""
     both = (("loads", t.loads), ("stores", t.stores)) if t.loads is not None and t.stores is not None else ()
-    parts = [_equation(word(label), q, "B") for label, q in both if q is not None]
+    parts = [_equation(word(label), noted_with(q, t.bytes), "B") for label, q in both if q is not None]
     return [_equation(left, t.bytes, "B", convention), *parts]
 
 
@@ -200,11 +198,9 @@ def _equation(left: Math, q: Quantity | Ratio, unit: str = "", remark: Sentence 
     sides = [form] if form is not None else []
     if value:
         sides.append(Math(value, value.replace(",", "{,}")))
-    note: Sentence = () if sides else (f"no closed form: {q.note}",)
-    held = assumptions(q.assumes)
-    return Equation(
-        left, tuple(sides) or (word("?"),), unit, note or (*remark, *([", "] if remark and held else []), *held)
-    )
+    note = note_of(q, form is not None)
+    told = joined([part for part in (remark, assumptions(q.assumes)) if part])
+    return Equation(left, tuple(sides) or (word("?"),), unit, note or told)
 
 
 def _sentence(q: Quantity | Ratio | str) -> Sentence:

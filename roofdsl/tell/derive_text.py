@@ -27,7 +27,7 @@ from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.terms import Terms
 from roofdsl.tell.derive_shares import any_cache_title, any_share_lines, intensity_lines, share_lines
 from roofdsl.tell.derive_steps import step_blocks
-from roofdsl.tell.equation_lines import Row, render
+from roofdsl.tell.equation_lines import Row, missing_lines, render
 from roofdsl.tell.line_breaks import WIDTH, aligned, fitted
 from roofdsl.tell.quantity_rows import Rows
 from roofdsl.tell.terms import terms_lines
@@ -136,7 +136,7 @@ class _Report:
         yield ""
         if not d.plateaus:
             yield "Plateaus of Q(Z)"
-            yield from self._missing([d.plateaus_note])
+            yield from (f"  {line}" for line in missing_lines([Row("", None, note=d.plateaus_note)], self.said))
             return
         yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
         for where, rows in plateaus_by_sizes(d):
@@ -170,12 +170,7 @@ class _Report:
             yield from (f"    {line}" for line in render(more, known))
         if len(known) > 1 and cases:
             yield f"  other sizes: up to {cases} more cases (see --json)"
-        yield from self._missing([r.note for r in (*rows, *more)])
-
-    def _missing(self, reasons: Sequence[str]) -> Iterator[str]:
-        for reason in dict.fromkeys(r for r in reasons if r):
-            yield "  no closed form, as above" if reason in self.said else f"  no closed form: {reason}"
-            self.said.add(reason)
+        yield from (f"  {line}" for line in missing_lines((*rows, *more), self.said))
 
 
 # ---- pieces that other reports use too ----

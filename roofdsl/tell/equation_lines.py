@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from roofdsl.counts.readable_forms import Branch, Form, condition_text
 from roofdsl.formulas.fact_text import facts_text
@@ -11,6 +11,7 @@ from roofdsl.formulas.writing import neat_text
 from roofdsl.lang.record import Record, replace
 from roofdsl.sets.facts import Fact
 from roofdsl.tell.line_breaks import LONG
+from roofdsl.tell.words import missing
 
 
 class Row(Record):
@@ -46,6 +47,15 @@ def render(rows: Sequence[Row], known: Collection[Alternatives] = ()) -> Iterato
         yield "   ".join([start.ljust(reach), *([tail[0].ljust(tend)] if tend or tail[0] else []), tail[1]]).rstrip()
         if row.form is not None:
             yield from _more_cases(row.form.others, " " * label, row.form.main.where in known)
+
+
+def missing_lines(rows: Iterable[Row], said: set[str]) -> Iterator[str]:
+    """Why rows have no expression, or no value although they have one. Reasons in `said` are not repeated, and these
+    are added.
+    """
+    for what, reason in dict.fromkeys((missing(r.form is not None), r.note) for r in rows if r.note):
+        yield f"{what}, as above" if reason in said else f"{what}: {reason}"
+        said.add(reason)
 
 
 def _apart(row: Row) -> tuple[Row, ...]:

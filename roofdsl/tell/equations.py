@@ -11,12 +11,13 @@ from roofdsl.counts.readable_forms import of_quantity as form_of
 from roofdsl.counts.readable_forms import of_ratio as ratio_form
 from roofdsl.formulas.fact_text import fact_latex, fact_text
 from roofdsl.formulas.quotients import Alternatives
+from roofdsl.lang.record import replace
 from roofdsl.machine.quantities import show_number
 from roofdsl.sets.facts import Fact
 from roofdsl.tell.blocks import Equation, Inline, Math, Sentence
 from roofdsl.tell.maths import math, total
 from roofdsl.tell.maths import ratio as fraction
-from roofdsl.tell.words import exact_number, operation_name
+from roofdsl.tell.words import exact_number, missing, operation_name
 
 
 class Writer:
@@ -113,10 +114,30 @@ def word(label: str) -> Math:
     return Math(label, f"\\text{{{label.replace('_', chr(92) + '_')}}}")
 
 
+def note_of(q: Quantity | Ratio, has_form: bool) -> Sentence:
+    """Why a quantity has neither form nor value, or no value at the given sizes."""
+    if q.value is not None or (has_form and not q.note):
+        return ()
+    return (f"{missing(has_form)}: {q.note}" if q.note else missing(has_form),)
+
+
+def noted_with(q: Quantity, whole: Quantity) -> Quantity:
+    """A part of `whole` without its note if it is the same, which is told once."""
+    return replace(q, note="") if q.note == whole.note else q
+
+
 def assumptions(facts: Sequence[Fact]) -> Sentence:
     """`for n >= 4, rows aligned`: the conditions under which a form holds, in addition to the kernel's own."""
     out: list[Inline] = []
     for fact in facts:
         words, formula = fact_text(fact), fact_latex(fact)
         out += [", " if out else "for ", words if formula is None else Math(words, formula)]
+    return tuple(out)
+
+
+def joined(sentences: Sequence[Sentence]) -> Sentence:
+    """Sentences, with commas between them."""
+    out: list[Inline] = []
+    for k, sentence in enumerate(sentences):
+        out += [", "] * bool(k) + list(sentence)
     return tuple(out)

@@ -89,6 +89,11 @@ def is_zero(q: Quantity) -> bool:
     return q.form is not None and not q.form.cases
 
 
+def missing(has_form: bool) -> str:
+    """What the note of a quantity is about: its form, or its value at the sizes given if it has a form."""
+    return "no number at these sizes" if has_form else "no closed form"
+
+
 def exact_number(value: Fraction) -> str:
     """An exact count with thousands separators, or a fraction."""
     return group(int(value)) if value.denominator == 1 else show_number(value, 6)

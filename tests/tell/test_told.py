@@ -20,6 +20,7 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
 from roofdsl.sets.quasi import Quasi, floor
 from roofdsl.tell.derive_json import to_json
+from roofdsl.tell.derive_latex import to_latex
 from roofdsl.tell.derive_text import to_text
 from roofdsl.tell.floors import with_names
 from roofdsl.tell.line_breaks import fitted
@@ -146,3 +147,18 @@ def test_conditions_are_said_once_and_residues_as_such() -> None:
     assert condition_text((((n - 5, True),),)) == "n = 5"
     tightest = (((n - 5, False), (2 * n - 5, False), (40 - n, False), (100 - 2 * n, False)),)
     assert condition_text(tightest) == "5 <= n <= 40"
+
+
+def test_a_form_without_its_number_says_why_there_is_no_number() -> None:
+    d = derivation("gemv", cache_bytes=1024)
+    late = {
+        name: replace(q, note="it takes too long")
+        for name, q in (("bytes", d.at_cache.bytes), ("loads", d.at_cache.loads), ("stores", d.at_cache.stores))
+        if q is not None
+    }
+    told = replace(d, at_cache=replace(d.at_cache, **late))
+    assert d.at_cache.bytes.form is not None and d.at_cache.bytes.value is None
+    for shown in (to_text(told), *to_latex([told]).split("\\begin{align*}")[1:]):
+        assert shown.count("it takes too long") == 1 and "no closed form" not in shown
+        assert "no number at these sizes: it takes too long" in shown
+    assert "it takes too long" not in to_text(d) + to_latex([d])
