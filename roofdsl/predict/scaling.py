@@ -50,11 +50,10 @@ def scaling(
     found = single.expected
     if found is None:
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
-    if max(cores, default=1) == 1:
-        divided: Division | None = Division()
-    elif (divided := division(kernel, values)) is None:
+    divided = division(kernel, values)
+    if divided is None and max(cores, default=1) > 1:
         raise CommandError(_undivided(kernel), "leave out --cores, or change the loops")
-    times = tuple(_on(single, found, machine, n, divided).expected_s for n in cores)
+    times = tuple(_on(single, found, machine, n, divided or Division()).expected_s for n in cores)
     shared = _shared(single, found, machine)
     return Scaling(single, tuple(cores), times, shared, _saturation(found, shared, divided))
 

@@ -128,5 +128,5 @@ def test_loads_and_stores_have_a_direction_each(
 
 def test_stores_need_a_link_back() -> None:
     one_way = machine("peak f64 1 TFLOP/s", "memory D 1 KiB, 1 TB/s", "memory E 1 GB, 1 TB/s", "link x: E -> D 5 GB/s")
-    with pytest.raises(CommandError, match="no link of machine .* leads from D to E"):
+    with pytest.raises(CommandError, match=r"no link of machine .* leads from D to E"):
         predict(COPY, {"n": 1000}, one_way, Options(data="E"))
