@@ -121,6 +121,8 @@ class _Reader:
             inside = self.words()
             upright = inside.replace("<mtext>", '<mi mathvariant="normal">').replace("</mtext>", "</mi>")
             return inside if token == "\\text" else upright
+        if token == "\\mathtt":
+            return _text(self._plain())
         if token == "\\begin":
             return self._cases()
         if token == "\\sum":

@@ -28,9 +28,9 @@ class LevelTime(Record):
     those of the lines of a cache whose first access is a store, if the machine states how stored and loaded lines share
     its bandwidth (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches;
     streamed_bytes_per_s: their bandwidth, if the machine states one. Such stores may be faster than loads: the bound
-    takes the faster of the two bandwidths for them. summed_s: for several launches, the sum of their times if it does
-    not follow from the sums of their bytes, as on a duplex level where the convention of one of them does not
-    distinguish loads and stores.
+    takes the faster of the two bandwidths for them. summed_s: the time if it does not follow from the bytes: over
+    links, which carry loads and stores at the same time, and for several launches whose times have another sum, as on a
+    duplex level where the convention of one of them does not distinguish loads and stores.
     """
 
     name: str

@@ -228,8 +228,9 @@ def link_level_time(
     """The traffic over the link by which data in memory `data` reach the main memory, which counts as a cache of its
     size. warm: right after another launch, which left its data there as far as they fit.
 
-    Its bandwidth is that of a stream over the machine's links (rule 19). Raises CommandError for a memory that the
-    machine does not have, or that no link joins to its main memory.
+    Its bandwidth is that of a stream over the machine's links (rule 19). Links carry loads and stores at the same time,
+    one in each direction, while the memories at both ends share their bandwidth. Raises CommandError for a memory that
+    the machine does not have, or that no link joins to its main memory in a direction in which data move.
     """
     from roofdsl.counts.sector_traffic import Transfers, transfers_at, warm_transfers_at
 
@@ -238,17 +239,20 @@ def link_level_time(
         have = [m.name for m in machine.memories[1:]]
         listed = f"it has {', '.join(have)}" if have else f"it has only {main.name}"
         raise CommandError(f"machine {machine.name} has no further memory named {data}", listed)
-    rate: Fraction = stream_rate(machine, [data], [main.name]).bytes_per_s
-    if not rate:
-        raise CommandError(f"no link of machine {machine.name} leads from {data} to {main.name}")
+    rate = _stream(machine, data, main.name)
     find = warm_transfers_at if warm else transfers_at
     moved = find(kernel, values, Transfers(main.size_bytes, None), traffic)
-    return LevelTime(
-        data,
-        moved.bytes,
-        rate,
-        kind="link",
-        nearer=main.name,
-        loads_bytes=moved.loads_bytes,
-        stores_bytes=moved.stores_bytes,
-    )
+    loads, stores = moved.loads_bytes, moved.stores_bytes
+    level = LevelTime(data, moved.bytes, rate, kind="link", nearer=main.name, loads_bytes=loads, stores_bytes=stores)
+    if loads is None or not stores:
+        return level
+    ends = min(m.bandwidth_bytes_per_s for m in machine.memories if m.name in (data, main.name))
+    return replace(level, summed_s=max(loads / rate, stores / _stream(machine, main.name, data), moved.bytes / ends))
+
+
+def _stream(machine: Machine, start: str, end: str) -> Fraction:
+    """The rate of a stream between two memories, in bytes per second. Raises CommandError if no link leads there."""
+    rate = stream_rate(machine, [start], [end]).bytes_per_s
+    if not rate:
+        raise CommandError(f"no link of machine {machine.name} leads from {start} to {end}")
+    return rate

@@ -1,7 +1,8 @@
-"""Bound and expected time on several cores: work is shared evenly, until a level that all of them share is saturated.
+"""Bound and expected time on several cores: work is shared, until a level that all of them share is saturated.
 
 This is the ECM model on a chip (Stengel, Treibig, Hager, Wellein, ICS 2015, section 2): n cores are n times as fast as
-one until the transfers of a shared level alone take as long, at n_s = ceil(T_1 / T_shared) cores.
+one until the transfers of a shared level alone take as long, at n_s = ceil(T_1 / T_shared) cores. Work that the code
+does not divide evenly takes as long as on the core with the most of it (`divided_loops`).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from math import ceil
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.transform import apply
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
+from roofdsl.machine.quantities import show_number
+from roofdsl.predict.divided_loops import Division, division
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_level_times import measured_turns_s
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.loops_as_launched import independent_loops
 from roofdsl.predict.prediction import Cores, LevelTime, Prediction
 
 
@@ -49,11 +50,12 @@ def scaling(
     found = single.expected
     if found is None:
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
-    if max(cores, default=1) > 1 and (why := undivided(kernel)):
-        raise CommandError(why, "leave out --cores, or change the loops")
-    times = tuple(_on(single, found, machine, n).expected_s for n in cores)
+    divided = division(kernel, values)
+    if divided is None and max(cores, default=1) > 1:
+        raise CommandError(_undivided(kernel), "leave out --cores, or change the loops")
+    times = tuple(_on(single, found, machine, n, divided or Division()).expected_s for n in cores)
     shared = _shared(single, found, machine)
-    return Scaling(single, tuple(cores), times, shared, _saturation(found, shared))
+    return Scaling(single, tuple(cores), times, shared, _saturation(found, shared, divided))
 
 
 def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options) -> Prediction:
@@ -65,34 +67,43 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     _check(machine, cores, options)
     their = some_cores(machine, cores)
     several = predict(kernel, values, their, replace(options, code=None))
-    even = () if cores == 1 else (f"the work is divided evenly among {cores} cores",)
-    several = replace(several, assumptions=several.assumptions + even, cores=Cores(cores))
+    several = replace(several, cores=Cores(cores))
     if options.code is None:
         return several
-    if cores > 1 and (why := undivided(kernel)):
-        return replace(several, no_expected=why)
+    divided = division(kernel, values)
+    if cores > 1 and divided is None:
+        return replace(several, no_expected=_undivided(kernel))
     single = predict(kernel, values, some_cores(machine, 1), options)
     if single.expected is None:
         return replace(several, no_expected=single.no_expected)
     shared = _shared(single, single.expected, machine)
-    saturation = _saturation(single.expected, shared)
-    found = _on(single, single.expected, machine, cores)
+    saturation = _saturation(single.expected, shared, divided)
+    found = _on(single, single.expected, machine, cores, divided or Division())
     timed = replace(
         several,
         expected=replace(found, causes=causes_of(several.bound_s, found.ladder)),
-        assumptions=tuple(dict.fromkeys(several.assumptions + found.assumptions)),
+        assumptions=tuple(dict.fromkeys((*several.assumptions, *_shares(divided, cores), *found.assumptions))),
         cores=Cores(cores, saturation, None if saturation is None else shared),
     )
     return with_energy(timed, their) if options.energy else timed
 
 
-def undivided(kernel: Kernel) -> str:
-    """Why the generated code cannot share the kernel's work among cores; "" if it can."""
-    from roofdsl.codegen.target import outermost
-
-    if outermost(apply(kernel).body, independent_loops(kernel)):
-        return ""
+def _undivided(kernel: Kernel) -> str:
+    """Why the generated code cannot share the kernel's work among cores."""
     return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
+
+
+def _shares(divided: Division | None, cores: int) -> tuple[str, ...]:
+    """How the work is divided, in words."""
+    if cores == 1 or divided is None:
+        return ()
+    times = cores * divided.busiest(cores)
+    if times == 1:
+        return (f"the work is divided evenly among {cores} cores",)
+    found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
+    if not divided.alone:
+        return (f"{found}, since cores get whole iterations",)
+    return (f"{found}: {show_number(100 * divided.alone, 3)} % are outside of the loops that cores share",)
 
 
 def _check(machine: Machine, cores: int, options: Options) -> None:
@@ -119,24 +130,29 @@ def _shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str,
     return max(times.items(), key=lambda item: item[1])
 
 
-def _saturation(found: Expected, shared: tuple[str, Fraction]) -> int | None:
-    """n_s, the number of cores whose work takes as long as the shared level's transfers; None without transfers."""
-    return max(1, ceil((found.expected_s - found.launch_s) / shared[1])) if shared[1] else None
+def _saturation(found: Expected, shared: tuple[str, Fraction], divided: Division | None) -> int | None:
+    """n_s, the number of cores whose work takes as long as the shared level's transfers, if iterations can be divided
+    as finely as needed; None without transfers, and if the work that one core does alone takes longer.
+    """
+    one_s = found.expected_s - found.launch_s
+    alone_s = one_s * (1 if divided is None else divided.alone)
+    return max(1, ceil((one_s - alone_s) / (shared[1] - alone_s))) if shared[1] > alone_s else None
 
 
-def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Expected:
+def _on(single: Prediction, found: Expected, machine: Machine, cores: int, divided: Division) -> Expected:
     """The expected time on this number of cores, with a ladder that starts from their bound instead of one core's."""
+    part = divided.busiest(cores)
     several = some_cores(machine, cores)
     levels = [_level_of(level, several) for level in single.levels]
     shared, shared_s = _shared(single, found, machine)
     limit_s = max(shared_s, measured_turns_s([level.with_allocated() for level in levels], several))
 
     def work(one_core_s: Fraction) -> Fraction:
-        return max(one_core_s / cores, limit_s)
+        return max(one_core_s * part, limit_s)
 
     *rungs, launched = found.ladder
     least = max([single.launch_s, *(level.time_s for level in levels if level.name == shared)])
-    ladder = [replace(rung, reached_s=max(rung.reached_s / cores, least)) for rung in rungs]
+    ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
     waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
     ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, limit_s)))
     work_s = work(found.expected_s - found.launch_s)
@@ -144,9 +160,9 @@ def _on(single: Prediction, found: Expected, machine: Machine, cores: int) -> Ex
     return replace(
         found,
         expected_s=work_s + found.launch_s,
-        core_s=found.core_s / cores,
-        loads_s=found.loads_s / cores,
-        transfers=tuple((name, max(t / cores, shared_s if name == shared else 0)) for name, t in found.transfers),
+        core_s=found.core_s * part,
+        loads_s=found.loads_s * part,
+        transfers=tuple((name, max(t * part, shared_s if name == shared else 0)) for name, t in found.transfers),
         data_s=work(found.data_s),
         relaxed_s=None if found.relaxed_s is None else work(found.relaxed_s - found.launch_s) + found.launch_s,
         ladder=tuple(ladder),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from roofdsl.machine.quantities import show_bytes, show_percent, show_time
@@ -142,12 +143,20 @@ def verdict(claim: Claim, floor: Floor) -> str:
     time = show_time(claim.measured_s)
     if claim.verdict == "impossible":
         worst = claim.violated[0]
-        least = f"{worst.name} alone takes {show_time(worst.time_s)} ({worst.formula})"
-        return f"{time} is impossible on {floor.machine}: {least}."
-    percent = show_percent(float(claim.above_floor))
+        digits = _digits_apart(claim.measured_s, worst.time_s)
+        least = f"{worst.name} alone takes {show_time(worst.time_s, digits)} ({worst.formula})"
+        return f"{show_time(claim.measured_s, digits)} is impossible on {floor.machine}: {least}."
+    if claim.measured_s == floor.time_s or not floor.time_s:
+        return f"{time} is possible: the floor is {show_time(floor.time_s)}."
     if claim.verdict == "near the floor":
-        return f"{time} is possible, and within {percent} of the floor."
-    return f"{time} is possible: {percent} above the floor."
+        return f"{time} is possible, and within {ceil(100 * claim.above_floor)} % of the floor."
+    return f"{time} is possible: {show_percent(float(claim.above_floor))} above the floor."
+
+
+def _digits_apart(shorter_s: Fraction, longer_s: Fraction) -> int:
+    """The number of significant digits, at least four, with which the two times look different."""
+    times = float(shorter_s), float(longer_s)
+    return next((d for d in range(4, 17) if len({f"{time:.{d - 1}e}" for time in times}) == 2), 17)
 
 
 def document(found: SpeedOfLight) -> dict[str, Any]:

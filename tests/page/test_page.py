@@ -170,6 +170,7 @@ def test_a_measurement_with_another_constant_is_left_out() -> None:
         ("8 n^{2}", "<math><mrow><mn>8</mn><msup><mi>n</mi><mn>2</mn></msup></mrow></math>"),
         (r"\frac{n}{12}", "<math><mfrac><mi>n</mi><mn>12</mn></mfrac></math>"),
         (r"\mathrm{a\_b} - 1", '<math><mrow><mi mathvariant="normal">a_b</mi><mo>−</mo><mn>1</mn></mrow></math>'),
+        (r"\mathtt{i \% 2 + n\_x}", "<math><mtext>i % 2 + n_x</mtext></math>"),
         ("a < b", "<math><mrow><mi>a</mi><mo>&lt;</mo><mi>b</mi></mrow></math>"),
     ],
 )
@@ -181,6 +182,13 @@ def test_formulas(latex: str, shown: str) -> None:
 def test_formulas_that_reports_do_not_write(latex: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         mathml(latex)
+
+
+def test_a_loop_that_starts_at_a_remainder_is_set() -> None:
+    """`explore` of such a kernel had failed: reports write its bounds in typewriter letters."""
+    text = "kernel k(n):\n    out A: f64[n]\n    for i in range(n), j in range(i % 2, n, 2):\n        A[j] = 2\n"
+    (kernel,) = kernels(load_file(Source("k.roof", text))).values()
+    assert "<mtext>i % 2 + 2</mtext>" in derivation_html(derive(kernel, steps=True))
 
 
 @pytest.mark.spread(5)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.links import stream_rate
@@ -96,9 +97,36 @@ def test_data_that_do_not_fit_stream_as_often_as_the_memory_misses_them() -> Non
     for n in (60, 64, 65, 100):
         p = predict(kernel, {"n": n}, node, Options(data="DRAM"))
         link = next(level for level in p.levels if level.kind == "link")
-        assert link.bytes == traffic(kernel, {"n": n}, 1024, None, "load_store").bytes
-        assert link.time_s == Fraction(link.bytes, 10**10) == p.bound_s
+        moved = traffic(kernel, {"n": n}, 1024, None, "load_store")
+        assert link.bytes == moved.bytes and moved.loads is not None
+        assert link.time_s == Fraction(moved.loads, 10**10) == p.bound_s  # stores have the other direction of the link
         assert not p.warnings
     assert link.bytes == 3 * 100 * 24  # nothing is left of the pass before
     (warning,) = predict(kernel, {"n": 1000}, node).warnings
     assert warning.endswith("the time assumes that it fits; `--data DRAM` streams it from there")
+
+
+COPY = kernel_of("kernel k(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n):\n        b[i] = a[i]\n")
+
+
+@pytest.mark.parametrize(("memory", "lines", "traffic_is", "ns"), [
+    (50, ["link x: E <-> D 10 GB/s"], None, 800),  # 8 kB each way at the same time
+    (50, ["link x: E <-> D 10 GB/s"], "once", 1600),  # which of them are stores is not known
+    (12, ["link x: E <-> D 10 GB/s"], None, Fraction(16000, 12)),  # all pass through the memory of 12 GB/s
+    (50, ["link x: E -> D 10 GB/s", "link y: D -> E 4 GB/s"], None, 2000),
+    (50, ["link x: E <-> D 10 GB/s", "link y: E -> F 3 GB/s", "link z: F -> D 3 GB/s"], None, 800),
+])  # fmt: skip
+def test_loads_and_stores_have_a_direction_each(
+    memory: int, lines: list[str], traffic_is: Traffic | None, ns: int | Fraction
+) -> None:
+    memories = ["memory D 1 KiB, 1 TB/s", f"memory E 1 GB, {memory} GB/s", "memory F 1 GB, 50 GB/s"]
+    on = machine("peak f64 1 TFLOP/s", *memories, *lines)
+    p = predict(COPY, {"n": 1000}, on, Options(data="E", traffic=traffic_is))
+    assert p.levels[-1].bytes == 16000
+    assert p.levels[-1].time_s == p.bound_s == Fraction(ns) / 10**9
+
+
+def test_stores_need_a_link_back() -> None:
+    one_way = machine("peak f64 1 TFLOP/s", "memory D 1 KiB, 1 TB/s", "memory E 1 GB, 1 TB/s", "link x: E -> D 5 GB/s")
+    with pytest.raises(CommandError, match=r"no link of machine .* leads from D to E"):
+        predict(COPY, {"n": 1000}, one_way, Options(data="E"))

@@ -292,6 +292,19 @@ def test_an_impossible_time_is_exit_status_one_and_says_which_argument() -> None
     assert "100 us is impossible on v100: HBM alone takes 142.3 us" in run.output
 
 
+@pytest.mark.parametrize(("time", "says"), [
+    ("4.2us", "4.2 us is possible: the floor is 4.2 us."),
+    ("4.201us", "4.201 us is possible, and within 1 % of the floor."),
+    ("4.4us", "4.4 us is possible, and within 5 % of the floor."),
+    ("5.25us", "5.25 us is possible, and within 25 % of the floor."),
+    ("5.3us", "5.3 us is possible: 26 % above the floor."),
+    ("4.1999996us", "4.1999996 us is impossible on v100: launch alone takes 4.2 us"),
+])  # fmt: skip
+def test_what_is_said_about_times_near_the_floor_is_true(time: str, says: str) -> None:
+    run = CliRunner().invoke(cli, ["sol", "gemv", "--machine", "v100", "--set", "n=40", "--measured", time])
+    assert says in run.output
+
+
 @pytest.mark.parametrize("time", ["fast", "3", "-1ms", "0s", "3 GB"])
 def test_a_time_that_is_none_is_refused(time: str) -> None:
     run = CliRunner().invoke(cli, ["sol", "gemv", "--machine", "v100", "--set", "n=40", f"--measured={time}"])

@@ -1,0 +1,101 @@
+"""Work that cores cannot share evenly: loops that run on one core, and iterations that do not come out even."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+
+from roofdsl.incore.result import InCore, Step
+from roofdsl.loops.model import Kernel
+from roofdsl.predict import in_core_time
+from roofdsl.predict.divided_loops import division
+from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.kernel import Options
+from roofdsl.predict.scaling import on_cores, scaling
+from tests.predict.machines import kernel_of, machine
+
+CODE = Options(code=Code("stated"))
+
+HALF = """
+kernel half(n):
+    inout x: f64[n]
+    in b: f64[n]
+    out a: f64[n]
+    for i in range(1, n):
+        x[i] += 0.5 * x[i - 1]
+    for i in range(n):
+        a[i] = 2 * b[i]
+"""
+"""The first loop is a chain: three accesses in each of n - 1 iterations. The second one can be shared: two."""
+
+ROWS = """
+kernel rows(k, n):
+    inout A: f64[k, n]
+    for i in range(k), j in range(1, n):
+        A[i, j] += A[i, j - 1]
+"""
+
+STEPS = """
+kernel steps(t, n):
+    inout A: f64[n]
+    in B: f64[n]
+    for s in range(t):
+        A[0] = s
+        for i in range(n):
+            A[i] += B[i]
+"""
+
+
+def busiest(text: str, cores: int, **sizes: int) -> Fraction:
+    found = division(kernel_of(text), sizes)
+    assert found is not None
+    return found.busiest(cores)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 7, 8])
+def test_a_loop_that_one_core_runs(cores: int) -> None:
+    n, whole = 56, 3 * 55 + 2 * 56
+    assert busiest(HALF, cores, n=n) == Fraction(3 * 55 + 2 * 56 // cores, whole)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 17])
+@pytest.mark.parametrize("cores", [2, 3, 8])
+def test_cores_get_whole_iterations(rows: int, cores: int) -> None:
+    each = [0] * cores
+    for row in range(rows):
+        each[row % cores] += 1
+    assert busiest(ROWS, cores, k=rows, n=5) == Fraction(max(each), rows)
+
+
+def test_a_shared_loop_in_time_steps() -> None:
+    """Each step has one store outside of the shared loop, and three accesses in each of its ten iterations."""
+    assert busiest(STEPS, 4, t=6, n=10) == Fraction(1 + 3 * 3, 31)
+
+
+def test_no_loop_to_share_and_nothing_to_do() -> None:
+    chain = "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] += x[i - 1]\n"
+    assert division(kernel_of(chain), {"n": 9}) is None
+    assert busiest(ROWS, 4, k=3, n=1) == Fraction(1, 4)
+
+
+def test_the_expected_time_is_that_of_the_busiest_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second of work in the core: half on one core leaves 5/8 s on four cores, three rows on eight cores 1/3 s."""
+    monkeypatch.setattr(in_core_time, "_core", lambda *_: InCore("one second", (Step("", "", 1.0, 0.0),), 0.0))
+    eight = machine(
+        "peak f64 80 GFLOP/s", "transfers overlap", "cache L1 32 KiB, 800 GB/s, line 64 B, copies 8",
+        "memory DRAM 16 GiB, 100 GB/s", 'ceiling "one core, DRAM" DRAM 20 GB/s', "units 8",
+    )  # fmt: skip
+
+    def on(kernel: Kernel, cores: int, **sizes: int) -> Fraction:
+        found = on_cores(kernel, sizes, eight, cores, CODE)
+        assert found.expected is not None
+        assert scaling(kernel, sizes, eight, [1, cores], CODE).times_s[-1] == found.expected.expected_s
+        return found.expected.expected_s
+
+    rows, half = kernel_of(ROWS), kernel_of(HALF.replace("range(1, n)", "range(2, n)").replace("2 * b[i]", "b[i]"))
+    assert on(rows, 8, k=3, n=10) == Fraction(1, 3)
+    assert on(half, 4, n=8) == Fraction(3 * 6 + 2 * 2, 3 * 6 + 2 * 8)
+    told = on_cores(half, {"n": 8}, eight, 4, CODE)
+    assert any("52.9 % are outside of the loops that cores share" in note for note in told.assumptions)
+    assert told.cores is not None and told.cores.saturation is None, "one core alone takes longer than the memory"
