@@ -31,7 +31,10 @@ REORDER = "another order of the loops, or of the array's dimensions"
 
 
 def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, relaxed: bool = False) -> InCore:
-    """The in-core time of one launch of the kernel at these sizes. Raises NoInCore with the reason if there is none."""
+    """The in-core time of one launch of the kernel at these sizes, divided evenly among the machine's cores.
+
+    Raises NoInCore with the reason if there is none.
+    """
     rates = rates_of(machine)
     if machine.clock_hz is None:
         raise NoInCore(f"machine {machine.name} states no clock frequency")
@@ -54,7 +57,7 @@ def in_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, *, rela
             core, loads = max(core, steps[-1].overlapping_s), max(loads, steps[-1].loads_s)
         steps.append(Step(cause, remedy, core, loads))
     math = "relaxed" if relaxed else "strict"
-    notes = (f"a compiler with {math} math and vectors of {timer.vector_bits} bits", *_noted(planned, machine))
+    notes = (f"a compiler with {math} math and vectors of {timer.vector_bits} bits", *_noted(planned))
     return InCore(f"stated: {math} compiler", tuple(steps), None, notes)
 
 
@@ -66,12 +69,10 @@ def _refuse_types(kernel: Kernel) -> None:
             raise NoInCore("how a compiler arranges complex numbers in vectors is not modeled")
 
 
-def _noted(planned: Sequence[PlannedLoop], machine: Machine) -> Iterator[str]:
+def _noted(planned: Sequence[PlannedLoop]) -> Iterator[str]:
     yield from dict.fromkeys(
         f"the loop over {p.loop.var} is not vectorized: {p.reason[0]}" for p in planned if p.reason[0] and p.loop.var
     )
-    if machine.units is not None and machine.units > 1:
-        yield f"the work is divided evenly among {machine.units} cores"
 
 
 # ---- the assumed compiler ----

@@ -14,6 +14,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import For, If, Kernel, Node
 from roofdsl.loops.sized import Sized, sized
+from roofdsl.machine.quantities import show_number
 from roofdsl.predict.loops_as_launched import independent_loops
 
 
@@ -57,6 +58,24 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
         if own:
             loops.append((Fraction(own, every), _trips(loop, at.values)))
     return Division(1 - sum((share for share, _ in loops), Fraction(0)), tuple(loops))
+
+
+def undivided(kernel: Kernel) -> str:
+    """Why the generated code cannot share the kernel's work among cores."""
+    return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
+
+
+def in_words(divided: Division | None, cores: int) -> tuple[str, ...]:
+    """How the work is divided among several cores, for people."""
+    if cores == 1 or divided is None:
+        return ()
+    times = cores * divided.busiest(cores)
+    if times == 1:
+        return (f"the work is divided evenly among {cores} cores",)
+    found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
+    if not divided.alone:
+        return (f"{found}, since cores get whole iterations",)
+    return (f"{found}: {show_number(100 * divided.alone, 3)} % are outside of the loops that cores share",)
 
 
 def _accesses(at: Sized, body: Sequence[Node]) -> int:

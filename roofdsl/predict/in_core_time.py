@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 from roofdsl.codegen.math_mode import Math
-from roofdsl.incore.result import InCore, NoInCore
+from roofdsl.incore.result import InCore, NoInCore, Step
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
@@ -36,6 +37,7 @@ class Code(Record):
 
 RELAXED = "--math relaxed"
 NONE_WANTED = "not asked for"
+UNEVEN = "cores share the work unevenly"
 
 
 def with_expected(
@@ -103,7 +105,28 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
         return tools.in_core_by(code.model, kernel, values, machine, code=code.compiler, math=code.math)
     from roofdsl.incore import assumed_compiler
 
-    return assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
+    core = assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
+    return core if machine.units in (None, 1) else _on_all_cores(core, kernel, values, machine.units)
+
+
+def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores: int) -> InCore:
+    """The in-core time of work that is divided evenly, for the work of the busiest core. Raises NoInCore."""
+    from roofdsl.predict.divided_loops import Division, division, in_words, undivided
+
+    try:
+        divided = division(kernel, values)
+    except CommandError:  # its accesses take too long to count
+        divided = Division()
+    if divided is None:
+        raise NoInCore(f"{undivided(kernel)}: `--cores 1` predicts that")
+    steps, times = core.steps, float(cores * divided.busiest(cores))
+    if times > 1:
+        last = steps[-1]
+        uneven = Step(
+            UNEVEN, "more iterations in the loops that cores share", last.overlapping_s * times, last.loads_s * times
+        )
+        steps = (*steps, uneven)
+    return replace(core, steps=steps, assumptions=(*core.assumptions, *in_words(divided, cores)))
 
 
 def without_in_core(machine: Machine) -> str:

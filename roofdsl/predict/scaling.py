@@ -15,8 +15,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
-from roofdsl.machine.quantities import show_number
-from roofdsl.predict.divided_loops import Division, division
+from roofdsl.predict.divided_loops import Division, division, in_words, undivided
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_level_times import measured_turns_s
@@ -52,7 +51,7 @@ def scaling(
         raise CommandError(f"{kernel.name} has no expected time on {machine.name}: {single.no_expected}")
     divided = division(kernel, values)
     if divided is None and max(cores, default=1) > 1:
-        raise CommandError(_undivided(kernel), "leave out --cores, or change the loops")
+        raise CommandError(undivided(kernel), "leave out --cores, or change the loops")
     times = tuple(_on(single, found, machine, n, divided or Division()).expected_s for n in cores)
     shared = _shared(single, found, machine)
     return Scaling(single, tuple(cores), times, shared, _saturation(found, shared, divided))
@@ -72,7 +71,7 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
         return several
     divided = division(kernel, values)
     if cores > 1 and divided is None:
-        return replace(several, no_expected=_undivided(kernel))
+        return replace(several, no_expected=undivided(kernel))
     single = predict(kernel, values, some_cores(machine, 1), options)
     if single.expected is None:
         return replace(several, no_expected=single.no_expected)
@@ -82,28 +81,10 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     timed = replace(
         several,
         expected=replace(found, causes=causes_of(several.bound_s, found.ladder)),
-        assumptions=tuple(dict.fromkeys((*several.assumptions, *_shares(divided, cores), *found.assumptions))),
+        assumptions=tuple(dict.fromkeys((*several.assumptions, *in_words(divided, cores), *found.assumptions))),
         cores=Cores(cores, saturation, None if saturation is None else shared),
     )
     return with_energy(timed, their) if options.energy else timed
-
-
-def _undivided(kernel: Kernel) -> str:
-    """Why the generated code cannot share the kernel's work among cores."""
-    return f"no loop of {kernel.name} is known to have independent iterations, so its code runs on one core"
-
-
-def _shares(divided: Division | None, cores: int) -> tuple[str, ...]:
-    """How the work is divided, in words."""
-    if cores == 1 or divided is None:
-        return ()
-    times = cores * divided.busiest(cores)
-    if times == 1:
-        return (f"the work is divided evenly among {cores} cores",)
-    found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
-    if not divided.alone:
-        return (f"{found}, since cores get whole iterations",)
-    return (f"{found}: {show_number(100 * divided.alone, 3)} % are outside of the loops that cores share",)
 
 
 def _check(machine: Machine, cores: int, options: Options) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from roofdsl.incore.result import InCore, Step
 from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import load_machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.divided_loops import division
-from roofdsl.predict.in_core_time import Code
-from roofdsl.predict.kernel import Options
-from roofdsl.predict.scaling import on_cores, scaling
+from roofdsl.predict.in_core_time import UNEVEN, Code
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.scaling import on_cores, scaling, some_cores
 from tests.predict.machines import kernel_of, machine
 
 CODE = Options(code=Code("stated"))
@@ -99,3 +100,17 @@ def test_the_expected_time_is_that_of_the_busiest_core(monkeypatch: pytest.Monke
     told = on_cores(half, {"n": 8}, eight, 4, CODE)
     assert any("52.9 % are outside of the loops that cores share" in note for note in told.assumptions)
     assert told.cores is not None and told.cores.saturation is None, "one core alone takes longer than the memory"
+
+
+def test_without_a_number_of_cores_all_of_a_machine_share_the_loops() -> None:
+    """With data in the first caches, three rows take as long as one on a core, and a chain has no time on 20 cores."""
+    machine = load_machine("skylake_gold_6148")
+    warm = Options(code=Code("stated"), warm=True)
+    three, one = (predict(kernel_of(ROWS), {"k": k, "n": 1000}, machine, warm).expected for k in (3, 1))
+    single = predict(kernel_of(ROWS), {"k": 1, "n": 1000}, some_cores(machine, 1), warm).expected
+    assert three is not None and one is not None and single is not None
+    assert float(three.core_s) == pytest.approx(float(one.core_s)) == pytest.approx(float(single.core_s))
+    assert UNEVEN in [c.cause for c in three.causes]
+    chain = "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] += x[i - 1]\n"
+    found = predict(kernel_of(chain), {"n": 1000}, machine, warm)
+    assert found.expected is None and "`--cores 1` predicts that" in found.no_expected

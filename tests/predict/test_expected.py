@@ -18,6 +18,7 @@ from roofdsl.predict.in_core_time import Code, composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
+from roofdsl.predict.scaling import some_cores
 from tests.predict.machines import kernel_of, machine
 from tests.predict.test_program import FILE
 
@@ -199,7 +200,7 @@ def test_rules_that_no_machine_has() -> None:
 def test_what_relaxed_math_gains() -> None:
     """Ten additions of four cycles one after the other, or many at a time: by two predictions."""
     text = "kernel total(n):\n    in x: f64[n]\n    out s: f64\n    s = 0\n    for i in range(n):\n        s += x[i]\n"
-    kernel, given = kernel_of(text), load_machine("skylake_gold_6148")
+    kernel, given = kernel_of(text), some_cores(load_machine("skylake_gold_6148"), 1)
     strict, relaxed = (
         predict(kernel, {"n": 4000}, given, Options(code=Code("stated", math=math), warm=True))
         for math in ("strict", "relaxed")
