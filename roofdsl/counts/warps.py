@@ -4,7 +4,8 @@ The threads of a warp execute one access at a time, together, and every sector t
 warp is N consecutive iterations of the innermost `parallel for` around the access, from the loop's first one on, as in
 the generated CUDA. If there is none, it is N iterations of the loop along which most elements of the statement are
 adjacent. The last warp of a loop may be smaller. A loop with fewer iterations than a warp has threads shares the warp
-with the next loop over threads.
+with the next loop over threads. The threads of a warp run a loop inside in step: they execute its first iterations
+together, and so on, wherever in the arrays each of them begins.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _of_statement(at: Sized, placed: PlacedStatement, lanes: Mapping[int, int], 
             touched = r.location
             if placed.loops:
                 names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
-                onto = [_warp(at, placed.loops, i, lanes[i]) if i in lanes else n for i, n in enumerate(names)]
+                onto = _together(at, placed.loops, lanes)
                 touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
             each = number(cardinality(touched.wrap())) * sector_bytes
             loaded += each * (r.count - r.writes)
@@ -65,8 +66,9 @@ def _of_statement(at: Sized, placed: PlacedStatement, lanes: Mapping[int, int], 
     return loaded, stored
 
 
-def _warp(at: Sized, loops: Sequence[For], lanes: int, warp: int) -> str:
-    """isl text of the number of a warp along loop `lanes`, in the dimensions d0, d1, ... of the loops.
+def _together(at: Sized, loops: Sequence[For], lanes: Mapping[int, int]) -> list[str]:
+    """isl text that is the same for executions which the threads of a warp make together, for each of the dimensions
+    d0, d1, ... of the loops: the number of the warp along loops over threads, and what the threads inside count.
 
     A dimension counts iterations, or it is the loop's variable itself if the step is 1 or the start is a maximum
     (`sets.domains`).
@@ -74,13 +76,21 @@ def _warp(at: Sized, loops: Sequence[For], lanes: int, warp: int) -> str:
     from roofdsl.sets.instances import Encoder
 
     texts, known = Encoder(at.kernel, at.values), dict[str, str]()
+    differing: set[str] = set()  # variables that the threads of a warp have different values of
+    found = []
     for k, loop in enumerate(loops):
         step, first = loop.step.evaluate(at.values), texts.expression(loop.start, known)
         counts = step != 1 and len(loop.starts) == 1
-        if k == lanes:
-            return f"floor(d{k}/{warp})" if counts else f"floor((d{k} - ({first}))/{step * warp})"
+        number = f"d{k}" if counts else f"(d{k} - ({first}))"
+        apart = bool(loop.start.symbols() & differing)
+        if k in lanes:
+            found.append(f"floor({number}/{lanes[k] if counts else step * lanes[k]})")
+        else:
+            found.append(number if apart else f"d{k}")
+        if k in lanes or apart:
+            differing.add(loop.var)
         known[loop.var] = f"({first} + {step}*d{k})" if counts else f"d{k}"
-    raise IndexError(lanes)
+    return found
 
 
 def _lanes(placed: PlacedStatement) -> int:

@@ -19,7 +19,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.matrices.points import distinct, touching, unfolded
-from roofdsl.predict.warp_lanes import lanes_of
+from roofdsl.predict.loops_as_launched import as_launched
 
 
 def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
@@ -48,8 +48,8 @@ def _lanes(at: Sized, warp: int) -> dict[int, Mapping[str, int]]:
     """By statement (its identity): the threads of a warp along each loop; none for one thread."""
     found: dict[int, Mapping[str, int]] = {}
     for call in launched(Cuda(), at.kernel, with_declared({}, at.kernel.body)).calls():
-        along = lanes_of(call, at.values, warp)
-        if along is None:  # data bound the grid
-            along = dict.fromkeys(call.parallel[:1], warp)
+        bounds = [e for dim in call.dims for e in (dim.start, dim.stop, dim.step)]
+        how = as_launched(call, None, at.values) if all(e.symbols() <= at.values.keys() for e in bounds) else None
+        along = dict.fromkeys(call.parallel[:1], warp) if how is None else how.lanes(warp)  # None: data bound the grid
         found |= {id(s): along for s in leaf_statements(call.nodes)}
     return found
