@@ -37,7 +37,7 @@ class Call:
     sum; their number is 0 if that launch has no iterations. copied: the arrays and scalars of which each thread has its
     own copy. nodes: the statements of the kernel that it executes, without the host's loops around them, and without
     accesses to copies in registers. nest: the same as its threads run them, with the loops over threads outermost and
-    marked parallel, the one along x last; None for a single block.
+    marked parallel; None for a single block, and if these loops need others around them.
     """
 
     function: str
@@ -145,7 +145,8 @@ def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
     trips = [len(values) for values in covered(call, env)]
     if not all(trips):
         return None
-    grid, block = (1,), (call.threads,)
+    grid: tuple[int, ...] = (1,)
+    block: tuple[int, ...] = (call.threads,)
     if call.dims:
         usual = tuple(dim.threads for dim in call.dims)
         tiles = [dim.step.evaluate(env) if dim.tiles else None for dim in call.dims]

@@ -87,17 +87,21 @@ def plan_nest(
     return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial), variables)
 
 
-def loops_of_threads(nest: Nest) -> For:
-    """The nest with the loops over threads outermost, the one along x last, and marked parallel."""
+def loops_of_threads(nest: Nest) -> For | None:
+    """The nest with the loops over threads outermost, in the order of the code, and marked parallel.
+
+    None if the bounds of one of them depend on a loop that each thread runs.
+    """
     spread = {id(s.loop) for s in nest.spread}
     chain = list(chain_of(nest.root))
+    band, inside = [n for n in chain if id(n) in spread], [n for n in chain if id(n) not in spread]
+    if any((loop.start.symbols() | loop.stop.symbols()) & {n.var for n in inside} for loop in band):
+        return None
     body = chain[-1].body
-    # z, y, x: loops over blocks outside all loops over threads, whose bounds depend on them
-    band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
-    for loop in reversed([loop for loop in chain if id(loop) not in spread]):
+    for loop in reversed(inside):
         body = (replace(loop, parallel=False, body=body),)
-    for s in reversed(band):
-        body = (replace(s.loop, parallel=True, body=body),)
+    for loop in reversed(band):
+        body = (replace(loop, parallel=True, body=body),)
     root = body[0]
     assert isinstance(root, For)
     return root

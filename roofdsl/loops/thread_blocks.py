@@ -23,6 +23,7 @@ from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let,
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 
+
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
@@ -81,19 +82,25 @@ def dimensions(loops: Sequence[For], tiles: Mapping[str, For]) -> list[tuple[For
     return found
 
 
+class Grid(Record):
+    """What a launch spreads: the loops over threads and the values that the grid covers, in each dimension, x first.
+
+    most_blocks: of all dimensions together, if the blocks join the parts of sums.
+    """
+
+    loops: tuple[str, ...]
+    covered: tuple[range, ...]
+    most_blocks: int | None = None
+
+
 def launch_of(
-    kernel: Kernel,
-    values: Mapping[str, int],
-    block_threads: int,
-    covered: Sequence[range] | None = None,
-    most_blocks: int | None = None,
+    kernel: Kernel, values: Mapping[str, int], block_threads: int, grid: Grid | None = None
 ) -> Launch | None:
     """The blocks and threads of a kernel; None if it does not begin with `parallel for`, or if bounds of these loops
     depend on other loops in a way that cannot be written as blocks.
 
-    block_threads: threads of a block if no tiles determine them. covered: the values that each dimension of the grid
-    covers, x first; without it, the loops must have bounds of their own. most_blocks: of the grid, if the blocks join
-    the parts of sums.
+    block_threads: threads of a block, unless tiles determine them, with at most as many points or at most
+    USUAL_THREADS. grid: without it, the last of the loops is x, and they must have bounds of their own.
     """
     written = apply(kernel)
     plain = with_numbers(written, dict(kernel.constants) | dict(values))
@@ -103,16 +110,18 @@ def launch_of(
     tile_of = tiles_around(declared)  # of the loops as written: a tile may have a single point
     over_tiles = {tile.var for tile in tile_of.values()}
     numbered = {loop.var: loop for loop in band}
+    as_written = {loop.var: loop for loop in declared}
+    names = [loop.var for loop in reversed(declared) if loop.var not in over_tiles] if grid is None else grid.loops
     pairs = [
         (None if tile is None else numbered[tile.var], numbered[loop.var])
-        for tile, loop in dimensions([loop for loop in reversed(declared) if loop.var not in over_tiles], tile_of)
+        for tile, loop in dimensions([as_written[name] for name in names], tile_of)
     ]
-    if covered is None:
+    if grid is None:
         spans = [loop if tile is None else tile for tile, loop in pairs]
         if not all(map(_is_fixed, spans)):
             return None
-        covered = tuple(map(_values, spans))
-    spread = _spread(pairs, covered, block_threads, most_blocks)
+        grid = Grid(tuple(names), tuple(map(_values, spans)))
+    spread = _spread(pairs, grid, block_threads, [loop.var for loop in band])
     if spread is None:
         return None
     taken = {loop.var for pair in pairs for loop in pair if loop is not None}
@@ -120,7 +129,7 @@ def launch_of(
     if not all(map(_is_fixed, blocks)):
         return None
     is_tiled = any(tile is not None for tile, _ in pairs)
-    return Launch(plain, blocks, tuple(spread.threads), _nest(spread.turns, body), is_tiled, spread.along)
+    return Launch(plain, blocks, spread.threads, _nest(spread.turns, body), is_tiled, spread.along)
 
 
 def _band(body: tuple[Node, ...]) -> tuple[list[For], tuple[Node, ...]]:
@@ -133,7 +142,7 @@ def _band(body: tuple[Node, ...]) -> tuple[list[For], tuple[Node, ...]]:
 
 
 class _Spread(Record):
-    """The loops of several dimensions, z first: over blocks, over the turns of threads, and over threads."""
+    """The loops of one or several dimensions: over blocks, over the turns of threads, and over threads."""
 
     blocks: tuple[For, ...]
     turns: tuple[For, ...]
@@ -142,28 +151,37 @@ class _Spread(Record):
 
 
 def _spread(
-    pairs: Sequence[tuple[For | None, For]], covered: Sequence[range], block_threads: int, most_blocks: int | None
+    pairs: Sequence[tuple[For | None, For]], grid: Grid, block_threads: int, order: Sequence[str]
 ) -> _Spread | None:
-    """The loops of a launch with the grid and the blocks of the generated code; None if bounds cannot be written."""
+    """The loops of a launch with the grid and the blocks of the generated code; None if bounds cannot be written.
+
+    order: the loops as the code has them. Turns have this order; blocks have z outside and x inside, and so have
+    threads if their bounds allow it.
+    """
     tiles = [None if tile is None else tile.step.evaluate({}) for tile, _ in pairs]
-    trips = [max(1, len(values)) for values in covered]
-    usual = usual_block(len(pairs), block_threads if most_blocks is not None or not any(tiles) else USUAL_THREADS)
-    block = block_of(usual, trips, tiles, joins_sums=most_blocks is not None)
-    grid = grid_of(block, trips, tiles, most_blocks)
+    trips = [max(1, len(values)) for values in grid.covered]
+    usual = usual_block(len(pairs), max(block_threads, USUAL_THREADS) if any(tiles) else block_threads)
+    block = block_of(usual, trips, tiles, joins_sums=grid.most_blocks is not None)
+    number = grid_of(block, trips, tiles, grid.most_blocks)
     blocks: list[For] = []
-    turns: list[For] = []
-    inner: list[For] = []
-    threads: list[For] = []
-    for (tile, loop), n, b, g in reversed(list(zip(pairs, trips, block, grid, strict=True))):
+    parts: list[tuple[int, _Spread]] = []  # with the place of each in the code
+    for (tile, loop), n, b, g in reversed(list(zip(pairs, trips, block, number, strict=True))):
         own = _over_grid(loop, n, b, g) if tile is None else _over_grid(tile, n, 1, g)
         within = _Spread((), (), ()) if tile is None else _in_tile(loop, tile.step.evaluate({}), b)
         if own is None or within is None:
             return None
         blocks += own.blocks
-        turns += own.turns
-        inner += within.turns
-        threads += (*own.threads, *within.threads)
-    return _Spread(tuple(blocks), (*turns, *inner), tuple(threads), block[::-1])
+        parts += [(order.index((tile or loop).var), own), (order.index(loop.var), within)]
+    threads = [loop for _, part in parts for loop in part.threads]
+    turns = [loop for _, part in sorted(parts, key=lambda p: p[0]) for loop in part.turns]
+    if any(_needs(loop, threads[k:]) for k, loop in enumerate(threads)):
+        threads = [loop for _, part in sorted(parts, key=lambda p: p[0]) for loop in part.threads]
+    return _Spread(tuple(blocks), tuple(turns), tuple(threads), block[::-1])
+
+
+def _needs(loop: For, others: Sequence[For]) -> bool:
+    """Whether the bounds of a loop depend on one of others."""
+    return bool((loop.start.symbols() | loop.stop.symbols()) & {other.var for other in others})
 
 
 def _over_grid(loop: For, trips: int, threads: int, blocks: int) -> _Spread | None:

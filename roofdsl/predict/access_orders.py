@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Orders(Record):
     """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
-    how: the launch of the generated code, whose warps access the first cache; None if it is not known, or not one launch.
+    how: the launch of the generated code, whose warps access the first cache; None if there is not one that is known.
     resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave. is_declared: whether the kernel
     states by `parallel for` which loops its threads run. counted: for a kernel with data, what one pass over all its
     accesses found.
@@ -70,7 +70,7 @@ def orders_of(
     """
     if machine.multiprocessor is None or not machine.caches:
         return Orders(kernel)  # without caches, the order does not matter
-    from roofdsl.loops.thread_blocks import launch_of
+    from roofdsl.loops.thread_blocks import Grid, launch_of
     from roofdsl.predict.kernel_launches import the_launch
     from roofdsl.predict.loops_as_launched import ONE_THREAD, declares_threads
 
@@ -80,11 +80,13 @@ def orders_of(
         how = the_launch(kernel, values)
     if isinstance(how, str):
         return in_loop_order(kernel, how)
-    if how.kernel is None:
+    if not how.loops:
         return in_loop_order(kernel, ONE_THREAD, how)
     wanted = block.threads if block is not None else USUAL_THREADS
-    covered = how.covered
-    launch = None if covered is None else launch_of(how.kernel, values, wanted, covered, how.most_blocks)
+    launch = None
+    if how.kernel is not None and how.covered is not None:
+        grid = Grid(how.loops, how.covered, how.most_blocks)
+        launch = launch_of(how.kernel, values, wanted, grid)
     if launch is None:
         return in_loop_order(kernel, "bounds of the loops over threads depend on other loops", how)
     threads = min(launch.threads_of_block, wanted) if not launch.is_tiled else launch.threads_of_block
