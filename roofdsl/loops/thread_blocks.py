@@ -60,9 +60,9 @@ def tiles_around(loops: Sequence[For]) -> dict[str, For]:
 
 
 def _may_be_over_tiles(loop: For, inside: For) -> bool:
-    """Whether a loop steps from tile to tile of the loop inside; tiles of one point end with it."""
+    """Whether a loop steps from tile to tile of the loop inside. Tiles of one point begin and end with it."""
     ends = [affine(stop) for stop in inside.stops]
-    return loop.step != Const(1) or affine(add(Sym(loop.var), Const(1))) in ends
+    return loop.step != Const(1) or (Sym(loop.var) in inside.starts and affine(add(Sym(loop.var), Const(1))) in ends)
 
 
 def dimensions(loops: Sequence[For], tiles: Mapping[str, For]) -> list[tuple[For | None, For]]:
@@ -93,9 +93,7 @@ class Grid(Record):
     most_blocks: int | None = None
 
 
-def launch_of(
-    kernel: Kernel, values: Mapping[str, int], block_threads: int, grid: Grid | None = None
-) -> Launch | None:
+def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, grid: Grid | None = None) -> Launch | None:
     """The blocks and threads of a kernel; None if it does not begin with `parallel for`, or if bounds of these loops
     depend on other loops in a way that cannot be written as blocks.
 
