@@ -16,35 +16,36 @@ from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.registers import alone
 from roofdsl.loops.accesses import PlacedStatement, accesses, scalar_bytes, statements
 from roofdsl.loops.affine import affine
+from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.sized import Sized, sized
 
 
 def warp_bytes_at(
-    kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int, lanes: Mapping[str, int] | None = None
+    kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int, block: Mapping[str, int] | None = None
 ) -> tuple[int, int]:
     """(loaded, stored) bytes in sectors, with warps of `warp` threads; scalars once per execution (rule 8).
 
-    lanes: threads of a warp along each loop over threads, nothing for a single thread; None if it is not known how a
-    launch forms its blocks. Raises CommandError for missing or illegal sizes and for a sector that does not hold a
-    whole number of elements, and TooHard.
+    block: threads of a block along each loop over threads, x first, nothing for a single thread; None if it is not
+    known how a launch forms its blocks. Raises CommandError for missing or illegal sizes and for a sector that does not
+    hold a whole number of elements, and TooHard.
     """
     at = sized(kernel, params)
     check_cache(kernel, None, sector_bytes)
     loaded, stored = scalar_bytes(at.kernel)
     for placed in statements(at.kernel.body):
         if isinstance(placed.statement, (Assign, Let)):
-            if lanes is None:
-                own = {_lanes(placed): warp}
-            else:
-                own = {d: lanes[loop.var] for d, loop in enumerate(placed.loops) if loop.var in lanes}
-            more = _of_statement(at, placed, own, sector_bytes)
+            places = {loop.var: d for d, loop in enumerate(placed.loops)}
+            own = {_lanes(placed): warp} if block is None else {places[v]: n for v, n in block.items() if v in places}
+            more = _of_statement(at, placed, own, warp, sector_bytes)
             loaded, stored = loaded + more[0], stored + more[1]
     return loaded, stored
 
 
-def _of_statement(at: Sized, placed: PlacedStatement, lanes: Mapping[int, int], sector_bytes: int) -> tuple[int, int]:
-    """lanes: threads of a warp along loops, by their places."""
+def _of_statement(
+    at: Sized, placed: PlacedStatement, block: Mapping[int, int], warp: int, sector_bytes: int
+) -> tuple[int, int]:
+    """block: threads of a block along loops, x first, by the places of these loops."""
     import islpy as isl
 
     from roofdsl.sets.access_sets import build
@@ -58,7 +59,7 @@ def _of_statement(at: Sized, placed: PlacedStatement, lanes: Mapping[int, int], 
             touched = r.location
             if placed.loops:
                 names = [f"d{i}" for i in range(touched.dim(isl.dim_type.in_))]
-                onto = _together(at, placed.loops, lanes)
+                onto = _together(at, placed.loops, block, warp)
                 touched = touched.apply_domain(isl.Map(f"{{ T[{', '.join(names)}] -> T[{', '.join(onto)}] }}"))
             each = number(cardinality(touched.wrap())) * sector_bytes
             loaded += each * (r.count - r.writes)
@@ -66,9 +67,9 @@ def _of_statement(at: Sized, placed: PlacedStatement, lanes: Mapping[int, int], 
     return loaded, stored
 
 
-def _together(at: Sized, loops: Sequence[For], lanes: Mapping[int, int]) -> list[str]:
-    """isl text that is the same for executions which the threads of a warp make together, for each of the dimensions
-    d0, d1, ... of the loops: the number of the warp along loops over threads, and what the threads inside count.
+def _together(at: Sized, loops: Sequence[For], block: Mapping[int, int], warp: int) -> list[str]:
+    """isl text that is the same for executions which the threads of a warp make together: where they are along loops
+    over threads, in the dimensions d0, d1, ... of the loops, and what the threads count inside.
 
     A dimension counts iterations, or it is the loop's variable itself if the step is 1 or the start is a maximum
     (`sets.domains`).
@@ -77,20 +78,32 @@ def _together(at: Sized, loops: Sequence[For], lanes: Mapping[int, int]) -> list
 
     texts, known = Encoder(at.kernel, at.values), dict[str, str]()
     differing: set[str] = set()  # variables that the threads of a warp have different values of
-    found = []
+    found: list[str] = []
+    ranks: dict[int, str] = {}
     for k, loop in enumerate(loops):
         step, first = loop.step.evaluate(at.values), texts.expression(loop.start, known)
         counts = step != 1 and len(loop.starts) == 1
         number = f"d{k}" if counts else f"(d{k} - ({first}))"
         apart = bool(loop.start.symbols() & differing)
-        if k in lanes:
-            found.append(f"floor({number}/{lanes[k] if counts else step * lanes[k]})")
-        else:
-            found.append(number if apart else f"d{k}")
-        if k in lanes or apart:
+        found.append(number if apart else f"d{k}")
+        if k in block:
+            ranks[k] = number if counts or step == 1 else f"floor({number}/{step})"
+        if k in block or apart:
             differing.add(loop.var)
         known[loop.var] = f"({first} + {step}*d{k})" if counts else f"d{k}"
-    return found
+    if sum(threads > 1 for threads in block.values()) <= 1 or all(n & (n - 1) == 0 for n in block.values()):
+        along = lanes(tuple(block.values()), warp)  # a warp is a box of threads
+        return _with(found, {k: f"floor({ranks[k]}/{n})" for k, n in zip(block, along, strict=True)})
+    numbers, stride = list[str](), 1
+    for k, threads in block.items():  # of a thread in its block, x first
+        numbers.append(f"{stride}*(({ranks[k]}) mod {threads})")
+        stride *= threads
+    within = f"floor(({' + '.join(numbers)})/{warp})"
+    return [*_with(found, {k: f"floor({ranks[k]}/{threads})" for k, threads in block.items()}), within]
+
+
+def _with(found: Sequence[str], changed: Mapping[int, str]) -> list[str]:
+    return [changed.get(k, text) for k, text in enumerate(found)]
 
 
 def _lanes(placed: PlacedStatement) -> int:

@@ -200,7 +200,7 @@ def _from_registers(
         return (*warp_bytes_of_data(kernel, values, own.warp, sector), sector, (note,))
     if how is None or how.most_blocks is not None:
         return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
-    moved = warp_bytes_at(kernel if how.kernel is None else how.kernel, values, own.warp, sector, how.lanes(own.warp))
+    moved = warp_bytes_at(kernel if how.kernel is None else how.kernel, values, own.warp, sector, how.threads())
     return (*moved, sector, (note,))
 
 

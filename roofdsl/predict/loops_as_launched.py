@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import LoopId
-from roofdsl.loops.block_shape import lanes
 from roofdsl.loops.model import Count, For, Kernel
 from roofdsl.loops.transform import apply
 
@@ -36,9 +35,9 @@ class AsLaunched(Record):
     block: tuple[int, ...] = ()
     most_blocks: int | None = None
 
-    def lanes(self, warp: int) -> Mapping[str, int]:
-        """The threads of a warp along each loop over threads; nothing for a single thread."""
-        return dict(zip(self.loops, lanes(self.block, warp), strict=False))
+    def threads(self) -> Mapping[str, int]:
+        """The threads of a block along each loop over threads, x first; nothing for a single thread."""
+        return dict(zip(self.loops, self.block, strict=False))
 
 
 def as_launched(call: Call, kernel: Kernel | None, env: Mapping[str, int]) -> AsLaunched | None:

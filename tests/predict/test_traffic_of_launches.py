@@ -24,11 +24,12 @@ PRODUCT = (
 PROVEN = PRODUCT.format("", ", k in range(m):")
 DECLARED = PRODUCT.format("parallel ", ":\n        for k in range(m):").replace("  C[", "      C[")
 MATCHED = (
-    "kernel k(n, m):\n    in A: f64[n, n], B: f64[n, n]\n    inout C: f64[n, n]\n    for i in range(n), j in range(n):\n"
-    "        C[j, i] += A[j, i] * B[i, j]\n"
+    "kernel k(n, m):\n    in A: f64[n, n], B: f64[n, n]\n    inout C: f64[n, n]\n"
+    "    for i in range(n), j in range(n):\n        C[j, i] += A[j, i] * B[i, j]\n"
 )
 TRIANGLE = (
-    "kernel k(n, m):\n    assume n >= m\n    in A: f64[n, n]\n    inout C: f64[n, n]\n    for i in range(n), j in range({}):\n"
+    "kernel k(n, m):\n    assume n >= m\n    in A: f64[n, n]\n    inout C: f64[n, n]\n"
+    "    for i in range(n), j in range({}):\n"
     "        for k in range({}):\n            C[i, j] += A[i, k] * A[j, k]\n"
 )
 
@@ -58,6 +59,8 @@ TILES = [
     "tile i by 24\n    tile j by 40",
     "tile i by 16\n    tile j by 8",
     "tile i by 1",
+    "tile i, j by 12",
+    "tile i by 5\n    tile j by 48",
 ]
 
 
@@ -127,7 +130,7 @@ def test_sums_have_no_more_blocks_than_parts(
 
 
 def test_a_sum_of_many_rows() -> None:
-    """1024 blocks of 32 x 8 threads, 16 along j and 64 along i, take 8 turns each. Every block loads its part of x once."""
+    """1024 blocks of 32 x 8 threads, 16 along j and 64 along i, take 8 turns each. Each loads its part of x once."""
     found = {level.name: level.bytes for level in predict(kernel_of(ROWS), {"n": 4096, "m": 512}, V100).levels}
     assert found["L2"] == 8 * (4096 * 512 + 1024 * 32 + 2)
 
