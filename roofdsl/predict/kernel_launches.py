@@ -107,15 +107,18 @@ def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env:
     temps = _in_one_launch(plain, made)
     written: set[str] = set()
     found: dict[Kernel | None, Launched] = {}
+    is_one = len(made) == 1 and made[0][2] == 1
     for call, outer, times in made:
         if call.parts is not None:
             own, how = None, None
         else:
             stores = set(_written(call.nodes))
             before = written if times == 1 else written | stores
-            own = kernel if _is_all(call, plain) else _alone(plain, call.nodes, outer, before, temps)
-            nest = () if call.nest is None else (call.nest,)
-            how = as_launched(call, _alone(plain, nest, outer, before, temps) if nest else None, {**env, **outer})
+            own = _alone(plain, call.nodes, outer, before, temps)
+            if is_one and _is_all(call, plain):
+                own = kernel
+            run = None if call.nest is None else _alone(plain, (call.nest,), outer, before, temps)
+            how = as_launched(call, run, {**env, **outer})
             written |= stores
         known = found[own].times if own in found else 0
         found[own] = Launched(own, known + times, how or "")
