@@ -8,21 +8,18 @@ with cold caches, as those of a program do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import InputError
-from roofdsl.lang.record import Record, replace
-from roofdsl.lang.source import Source
-from roofdsl.lang.types import ElementType
-from roofdsl.loops.accesses import accesses, bound_accesses, operands
+from roofdsl.lang.record import Record
 from roofdsl.loops.affine import affine, is_positive
-from roofdsl.loops.integers import Compare, Condition, Const, IntExpr, Sym, sub
-from roofdsl.loops.model import Array, Assign, Count, For, If, Intent, Kernel, Let, Node
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
+from roofdsl.loops.model import Count, For, If, Kernel, Node
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
+from roofdsl.predict.launch_statements import alone, in_one_launch, written
 from roofdsl.predict.loops_as_launched import AsLaunched, as_launched, independent_loops, only_nest
 from roofdsl.store.in_process import in_process
 
@@ -104,22 +101,22 @@ def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> Ker
 def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env: Mapping[str, int]) -> list[Launched]:
     """These launches, equal ones together."""
     plain = apply(kernel)
-    temps = _in_one_launch(plain, made)
-    written: set[str] = set()
+    temps = in_one_launch(plain, made)
+    stored: set[str] = set()
     found: dict[Kernel | None, Launched] = {}
     is_one = len(made) == 1 and made[0][2] == 1
     for call, outer, times in made:
         if call.parts is not None:
             own, how = None, None
         else:
-            stores = set(_written(call.nodes))
-            before = written if times == 1 else written | stores
-            own = _alone(plain, call.nodes, outer, before, temps)
+            stores = set(written(call.nodes))
+            before = stored if times == 1 else stored | stores
+            own = alone(plain, call.nodes, outer, before, temps)
             if is_one and _is_all(call, plain):
                 own = kernel
-            run = None if call.nest is None else _alone(plain, (call.nest,), outer, before, temps)
+            run = None if call.nest is None else alone(plain, (call.nest,), outer, before, temps)
             how = as_launched(call, run, {**env, **outer})
-            written |= stores
+            stored |= stores
         known = found[own].times if own in found else 0
         found[own] = Launched(own, known + times, how or "")
     return list(found.values())
@@ -340,89 +337,3 @@ def _bounds(nodes: Sequence[Node]) -> frozenset[str]:
         elif isinstance(node, If):
             found |= node.condition.symbols() | _bounds(node.then) | _bounds(node.orelse)
     return found
-
-
-def _alone(
-    plain: Kernel, nodes: tuple[Node, ...], outer: Mapping[str, int], before: Set[str], temps: Set[str]
-) -> Kernel:
-    """A kernel of the statements of a launch. before: the arrays that launches before it have written. temps: those
-    that no other launch accesses.
-    """
-    reads, stores = set(_read(nodes)), set(_written(nodes))
-    known = {a.name: a for a in (*_arrays(nodes), *plain.arrays)}  # buffers of copies too
-    arrays = {
-        name: a if name in temps else replace(a, intent=_intent(a, name in reads, name in stores, name in before))
-        for name, a in known.items()
-        if name in reads | stores
-    }
-    body = _with_arrays(nodes, arrays)
-    return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
-
-
-def _in_one_launch(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]]) -> frozenset[str]:
-    """The `temp` arrays that a single launch accesses, so that nothing of them is needed after it. Copies of a thread
-    are not among them: they stay behind in a buffer.
-    """
-    launched: Counter[str] = Counter()
-    for call, outer, _ in made:
-        names = {*_read(call.nodes), *_written(call.nodes)}
-        launched.update({name: 2 if outer or name in call.copied else 1 for name in names})
-    return frozenset(a.name for a in kernel.arrays if a.intent == "temp" and launched[a.name] == 1)
-
-
-def _with_arrays(part: Any, arrays: Mapping[str, Array]) -> Any:
-    """Statements that refer to these arrays by the same names."""
-    if type(part) is tuple:
-        return tuple(_with_arrays(p, arrays) for p in part)
-    if isinstance(part, Array):
-        return arrays[part.name]
-    if isinstance(part, Record) and not isinstance(part, Source | ElementType | IntExpr | Condition):
-        fields = {n: getattr(part, n) for n in part.__match_args__ if n != "span"}
-        return replace(part, **{n: _with_arrays(value, arrays) for n, value in fields.items()})
-    return part
-
-
-def _intent(array: Array, is_read: bool, is_written: bool, written_before: bool) -> Intent:
-    """What a launch does with an array. An array that is no input, and that no earlier launch has written, is written
-    before it is read.
-    """
-    if not is_written:
-        return "in"
-    if not is_read:
-        return "out"
-    return "inout" if array.intent in ("in", "inout") or written_before else "out"
-
-
-def _read(nodes: Sequence[Node]) -> Iterator[str]:
-    """The arrays and scalars that statements read, and those that subscripts and bounds of loops read."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield from (a.element.array.name for a in bound_accesses(node))
-            yield from _read(node.body)
-        elif isinstance(node, If):
-            yield from _read((*node.then, *node.orelse))
-        elif isinstance(node, Assign | Let):
-            yield from (a.element.array.name for a in accesses(node) if not a.is_write)
-            yield from (operand.array.name for operand in operands(node.value))
-            if isinstance(node, Assign) and node.op != "=":
-                yield node.target.array.name
-
-
-def _written(nodes: Sequence[Node]) -> Iterator[str]:
-    """The arrays and scalars that statements write."""
-    return (array.name for array in _arrays(nodes))
-
-
-def _arrays(nodes: Sequence[Node]) -> Iterator[Array]:
-    """The arrays and scalars that statements write."""
-    return (node.target.array for node in _statements(nodes) if isinstance(node, Assign))
-
-
-def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
-    for node in nodes:
-        if isinstance(node, For):
-            yield from _statements(node.body)
-        elif isinstance(node, If):
-            yield from _statements((*node.then, *node.orelse))
-        elif isinstance(node, Assign | Let):
-            yield node
