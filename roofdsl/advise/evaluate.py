@@ -20,6 +20,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import launches_of_kernel
 from roofdsl.predict.level_traffic import nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
+from roofdsl.predict.loops_as_launched import AsLaunched
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.time_model import capped_bandwidth, larger_direction
 
@@ -126,8 +127,9 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     memory = behind.pop(machine.main_memory.name)
     first = replace(machine, caches=machine.caches[:1])
     launches = launches_of_kernel(kernel, case.values, machine)
-    launched = launches.each[0].kernel if launches.count == 1 else None
-    seen = Orders(launched or kernel)
+    launched, how = launches.each[0].kernel, launches.each[0].how
+    is_one = launches.count == 1 and launched is not None
+    seen = Orders(launched, how=None if isinstance(how, str) else how) if is_one and launched else Orders(kernel)
     nearer = nearer_levels(seen, case.values, first, options.traffic, accesses=options.accesses).levels
     every = options.levels == "all"
     found = predict_counts(
@@ -173,17 +175,17 @@ def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     for launch in launches.each:
         if launch.kernel is None:
             continue
-        for name, level in _launch_at_most(launch.kernel, case).items():
+        for name, level in _launch_at_most(launch.kernel, launch.how, case).items():
             own = level * launch.times
             total[name] = total[name] + own if name in total else own
     return total
 
 
-def _launch_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
+def _launch_at_most(kernel: Kernel, how: AsLaunched | str, case: Case) -> dict[str, LevelTime]:
     """Like `_levels_at_most`, for one launch."""
     machine, traffic = case.machine, case.options.traffic
     values = numbers(kernel, case.values)
-    orders = orders_of(kernel, values, machine, case.options.block)
+    orders = orders_of(kernel, values, machine, case.options.block, how)
     caps = [c for c in machine.ceilings if c.name in case.options.ceilings and isinstance(c, BandwidthCeiling)]
     found: dict[str, LevelTime] = {}
     for place, cache in enumerate(machine.caches):

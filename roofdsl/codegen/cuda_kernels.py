@@ -28,7 +28,7 @@ from roofdsl.codegen.independent_loops import mentioned
 from roofdsl.codegen.launch_grids import Call, HostIf, HostLoop, Step
 from roofdsl.codegen.private_copies import Copies, private_copies
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Text
-from roofdsl.codegen.threads import Nest, Spread, plan_nest
+from roofdsl.codegen.threads import Nest, Spread, loops_of_threads, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.indirect import is_indirect
@@ -251,10 +251,10 @@ class _Builder:
     def _spread(self, nest: Nest, root: For, variables: tuple[str, ...]) -> Call:
         name = self._function()
         headers = {id(s.loop): header_of(s, self.syntax) for s in nest.spread}
-        spread = [s.loop.var for s in nest.spread]
+        spread = tuple(s.loop.var for s in nest.spread)
         atomic = updated_together(nest.root, spread) if self.by_data else frozenset[int]()
         self._write(name, variables, (nest.root,), Around((), headers, self._ranks(nest), atomic=atomic))
-        return Call(name, variables, nest.dims, tuple(s.loop.var for s in nest.spread), nodes=(root,))
+        return Call(name, variables, nest.dims, spread, nodes=(root,), nest=loops_of_threads(nest))
 
     def _copied(self, copies: Copies, root: For, variables: tuple[str, ...]) -> Step:
         """One launch with copies; if that is not always better, the host chooses between it and launches without."""
@@ -266,7 +266,8 @@ class _Builder:
         around = Around(comments, headers, self._ranks(copies.nest), own=copies.own, scalars=copies.scalars)
         self.buffers += copies.buffers
         self._write(name, variables, (copies.nest.root,), around)
-        call = Call(name, variables, copies.nest.dims, spread, copied=copies.names, nodes=(copies.counted,))
+        seen = copies.counted
+        call = Call(name, variables, copies.nest.dims, spread, copied=copies.names, nodes=(seen,), nest=seen)
         written = len(self.functions)
         self.without |= {id(loop) for loop in chain_of(root)}  # copies for fewer of these loops are not better
         inside = self._is_launched_inside(root)
@@ -302,7 +303,8 @@ class _Builder:
         made = Around(comments, headers, self._ranks(nest), makes=sums)
         self._write(name, variables, (nest.root,), made)
         spread = tuple(s.loop.var for s in nest.spread)
-        parts = Call(name, variables, nest.dims, spread, most_blocks=MOST_PARTS, nodes=(root,))
+        run = loops_of_threads(nest)
+        parts = Call(name, variables, nest.dims, spread, most_blocks=MOST_PARTS, nodes=(root,), nest=run)
         whole = self._function()
         self._write(whole, variables, before, Around(["// One block joins the parts."], joins=(name, sums)))
         return [parts, Call(whole, variables, (), (), threads=BLOCK, parts=parts, nodes=before)]

@@ -9,14 +9,8 @@ from roofdsl.codegen.expressions import Expressions
 from roofdsl.codegen.syntax import PRODUCT, SUM, Lines, Syntax, Text
 from roofdsl.lang.source import Source, Span
 from roofdsl.loops.accesses import elements
-from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import (
-    Condition,
-    Max,
-    Min,
-    Sym,
-    sub,
-)
+from roofdsl.loops.affine import is_positive
+from roofdsl.loops.integers import Condition, sub
 from roofdsl.loops.model import (
     Array,
     Assign,
@@ -210,12 +204,7 @@ class Emitter(Expressions):
 
     def _runs(self, loop: For) -> bool:
         """Whether the loop certainly has an iteration; parameters are at least 1."""
-        if isinstance(loop.stop, Min) or isinstance(loop.start, Max):
-            return False
-        form = affine(sub(loop.stop, loop.start))
-        names = {t.name if isinstance(t, Sym) else "" for t, _ in form.terms}
-        positive = all(c > 0 for _, c in form.terms) and names <= self.parameters
-        return positive and form.constant + sum(c for _, c in form.terms) > 0
+        return is_positive(sub(loop.stop, loop.start), dict.fromkeys(self.parameters, 1))
 
     def _accumulate(self, node: For, update: Assign) -> None:
         target = update.target

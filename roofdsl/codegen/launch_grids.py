@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from roofdsl.loops.affine import NotAffineError, Range, at_least, at_most, maximum
-from roofdsl.loops.block_shape import covering, filled
+from roofdsl.loops.block_shape import block_of, grid_of
 from roofdsl.loops.integers import Condition, Const, FloorDiv, IntExpr, add, mul, sub
 from roofdsl.loops.model import For, Node
 
@@ -36,7 +36,8 @@ class Call:
     together; threads of a smaller grid take several iterations. parts: the launch whose blocks each stored a part of a
     sum; their number is 0 if that launch has no iterations. copied: the arrays and scalars of which each thread has its
     own copy. nodes: the statements of the kernel that it executes, without the host's loops around them, and without
-    accesses to copies in registers.
+    accesses to copies in registers. nest: the same as its threads run them, with the loops over threads outermost and
+    marked parallel; None for a single block, and if these loops need others around them.
     """
 
     function: str
@@ -49,6 +50,7 @@ class Call:
     parts: Call | None = None
     copied: tuple[str, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), compare=False, repr=False)
+    nest: For | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -112,10 +114,6 @@ def trips_at_most(loop: HostLoop | For, ranges: Mapping[str, Range]) -> IntExpr:
     return maximum(length, Const(0))
 
 
-MOST_BLOCKS = (2**31 - 1, 65535, 65535)
-"""The largest grid of a launch, x, y and z."""
-
-
 @dataclass(frozen=True)
 class Launch:
     """A launch with its numbers: grid and block (x, y, z), dynamic shared bytes, extra 64-bit integer arguments."""
@@ -144,34 +142,28 @@ def launches_of(steps: tuple[Step, ...], env: dict[str, int]) -> Iterator[Launch
 
 def launch_with_grid(call: Call, env: Mapping[str, int]) -> Launch | None:
     """The launch of a call, its grid and block chosen from the trip counts at `env`; None without iterations."""
-    grid, block = [1, 1, 1], [1 if call.dims else call.threads, 1, 1]
-    left = call.most_blocks
-    trips = [len(range(d.start.evaluate(env), d.stop.evaluate(env), d.step.evaluate(env))) for d in call.dims]
+    trips = [len(values) for values in covered(call, env)]
     if not all(trips):
         return None
-    for d, (dim, threads) in enumerate(zip(call.dims, _block(call, trips, env), strict=True)):
-        block[d] = threads
-        grid[d] = min(trips[d] if dim.tiles else -(-trips[d] // threads), MOST_BLOCKS[d])
-        if left is not None:
-            grid[d] = min(grid[d], left)
-            left //= grid[d]
+    grid: tuple[int, ...] = (1,)
+    block: tuple[int, ...] = (call.threads,)
+    if call.dims:
+        usual = tuple(dim.threads for dim in call.dims)
+        tiles = [dim.step.evaluate(env) if dim.tiles else None for dim in call.dims]
+        block = block_of(usual, trips, tiles, joins_sums=call.most_blocks is not None)
+        grid = grid_of(block, trips, tiles, call.most_blocks)
     values = tuple(env[v] for v in call.variables)
     if call.parts is not None:
         made = launch_with_grid(call.parts, env)
         values += (0 if made is None else prod(made.grid),)
-    return Launch(call.function, (grid[0], grid[1], grid[2]), (block[0], block[1], block[2]), call.shared_bytes, values)
+    return Launch(call.function, _in_three(grid), _in_three(block), call.shared_bytes, values)
 
 
-def _block(call: Call, trips: Sequence[int], env: Mapping[str, int]) -> tuple[int, ...]:
-    """Threads of a block in each dimension, x first: the points of tiles if they are no more than usual blocks have,
-    except for sums, whose blocks join the parts of as many threads as usual.
-    """
-    usual = tuple(dim.threads for dim in call.dims)
-    if not any(dim.tiles for dim in call.dims):
-        return filled(usual, trips)
-    points, others = [], []
-    for dim, n in zip(call.dims, trips, strict=True):
-        covered = min(dim.threads, covering(n))
-        points.append(dim.step.evaluate(env) if dim.tiles else covered)
-        others.append(dim.threads if dim.tiles else covered)
-    return tuple(points if prod(points) <= prod(usual) and call.most_blocks is None else others)
+def covered(call: Call, env: Mapping[str, int]) -> tuple[range, ...]:
+    """The values of the loop of each dimension of the grid, x first; of tiles, those of the loop over tiles."""
+    return tuple(range(d.start.evaluate(env), d.stop.evaluate(env), d.step.evaluate(env)) for d in call.dims)
+
+
+def _in_three(dimensions: tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*dimensions, 1, 1)[:3]
+    return x, y, z

@@ -101,7 +101,8 @@ def private_copies(
     beside = _buffers(kernel, nest, position, shared, {*taken, *all_names(kernel)})
     if beside is None:
         return None
-    nest, counted = _in_place(nest, beside), loops_of_threads(_in_place(seen, beside))
+    nest, seen = _in_place(nest, beside), _in_place(seen, beside)
+    counted = loops_of_threads(seen) or seen.root
     buffers = tuple(place.array for place in beside.values())
     size = add(*(mul(Const(a.type.bytes), *a.dims) for a in buffers))
     return Copies(

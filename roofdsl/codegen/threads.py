@@ -11,12 +11,10 @@ from roofdsl.codegen.launch_grids import GridDimension
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
-from roofdsl.loops.block_shape import MOST_DIMENSIONS
+from roofdsl.loops.block_shape import usual_block
 from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
 from roofdsl.loops.model import For, If, Kernel, Node
-
-_THREADS = {1: (256,), 2: (32, 8), 3: (32, 4, 2)}
-"""Threads of a block by the number of dimensions, x first: whole warps along x."""
+from roofdsl.loops.thread_blocks import dimensions, tiles_around
 
 UNKNOWN = 1 << 20
 """The number of iterations assumed if the bounds of a loop give no number before the launch."""
@@ -89,17 +87,21 @@ def plan_nest(
     return Nest(nest[0], spread, _grid_dimensions(chosen, hoisted + serial), variables)
 
 
-def loops_of_threads(nest: Nest) -> For:
-    """The nest with the loops over threads outermost, the one along x last, and marked parallel."""
+def loops_of_threads(nest: Nest) -> For | None:
+    """The nest with the loops over threads outermost, in the order of the code, and marked parallel.
+
+    None if the bounds of one of them depend on a loop that each thread runs.
+    """
     spread = {id(s.loop) for s in nest.spread}
     chain = list(chain_of(nest.root))
+    band, inside = [n for n in chain if id(n) in spread], [n for n in chain if id(n) not in spread]
+    if any((loop.start.symbols() | loop.stop.symbols()) & {n.var for n in inside} for loop in band):
+        return None
     body = chain[-1].body
-    # z, y, x: loops over blocks outside all loops over threads, whose bounds depend on them
-    band = sorted(nest.spread, key=lambda s: (s.level == "threads", -s.dimension))
-    for loop in reversed([loop for loop in chain if id(loop) not in spread]):
+    for loop in reversed(inside):
         body = (replace(loop, parallel=False, body=body),)
-    for s in reversed(band):
-        body = (replace(s.loop, parallel=True, body=body),)
+    for loop in reversed(band):
+        body = (replace(loop, parallel=True, body=body),)
     root = body[0]
     assert isinstance(root, For)
     return root
@@ -125,24 +127,17 @@ def _dimensions(loops: Sequence[For], along: Mapping[str, int] | None) -> list[S
     Of a loop over tiles and the loop inside its tile, the first is distributed over blocks, the second over their
     threads.
     """
-    tile_of: dict[str, For] = {}
-    for loop in loops:
-        over = [t for t in loops if t.step != Const(1) and t.var in loop.start.symbols()]
-        if len(over) == 1 and loop.step == Const(1):
-            tile_of.setdefault(loop.var, over[0])
+    tile_of = tiles_around(loops)
     tiles = {t.var for t in tile_of.values()}
     points = [loop for loop in loops if loop.var not in tiles]
     fastest = max(reversed(points), key=lambda loop: (along or {}).get(loop.var, 0))
     ordered = [fastest, *(loop for loop in reversed(points) if loop is not fastest)]
     spread = []
-    used: set[str] = set()
-    for dimension, loop in enumerate(ordered[:MOST_DIMENSIONS]):
-        tile = tile_of.get(loop.var)
-        if tile is None or tile.var in used:
+    for dimension, (tile, loop) in enumerate(dimensions(ordered, tile_of)):
+        if tile is None:
             spread.append(Spread(loop, dimension, "grid"))
-            continue
-        used.add(tile.var)
-        spread += [Spread(tile, dimension, "blocks"), Spread(loop, dimension, "threads")]
+        else:
+            spread += [Spread(tile, dimension, "blocks"), Spread(loop, dimension, "threads")]
     return spread
 
 
@@ -161,7 +156,7 @@ def _grid_dimensions(spread: Sequence[Spread], loops: Sequence[For]) -> tuple[Gr
     """The dimensions of the launch, from loop bounds without loop variables; 0 to UNKNOWN if there are none."""
     ranges = {loop.var: Range(loop.start, loop.stop) for loop in loops}
     used = [s for s in spread if s.level != "threads"]
-    sizes = _THREADS[len(used)]
+    sizes = usual_block(len(used))
     found = []
     for s in sorted(used, key=lambda s: s.dimension):
         others = {v: r for v, r in ranges.items() if v != s.loop.var}

@@ -110,7 +110,7 @@ class LoopIntervals:
 
     def __init__(self, subscripted: set[str]) -> None:
         """subscripted: the variables that occur in subscripts."""
-        self._subscripted = subscripted
+        self.subscripted = subscripted
         self._forms: dict[int, Form] = {}
         self._bounds: dict[int, Bounds] = {}
         self._accesses: dict[int, tuple[Assign | Let, tuple[Access, ...]]] = {}
@@ -152,7 +152,7 @@ class LoopIntervals:
         """
         bounds = self.bounds(loop)
         moving = [name for name in bounds.needed if env[name][0] != env[name][1]]
-        if any(name in self._subscripted for name in moving):
+        if any(name in self.subscripted for name in moving):
             raise NoAnswer(f"the bounds of the loop over {loop.var} depend on other loops")
         step = bounds.step
         start, stop = bounds.ends(env)

@@ -21,6 +21,7 @@ from roofdsl.counts.distinct_units import Amount, Box, distinct_units
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals
+from roofdsl.counts.thread_turns import has_empty, leaves_gaps
 from roofdsl.loops.accesses import accesses
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
@@ -135,7 +136,9 @@ class _WorkingSets:
         count = len(values)
         if not count:
             return Counted({}, {}, {})
-        times = _representatives(count, self._period(loop), 1 if cold else HEAD)
+        cut = self._cut(loop, env, values)
+        times = _representatives(cut, self._period(loop), 1 if cold else HEAD)
+        times |= {cut + k: n for k, n in _representatives(count - cut, self._period(loop), 1 if cold else HEAD).items()}
         parts: dict[int, Counted] = {}
 
         def part(k: int) -> Counted:
@@ -155,6 +158,19 @@ class _WorkingSets:
                     left = self._left_by(loop, env, values[:k]) if part(k).fits else None
                     terms.append((self._shared(left or part(k - 1).last, part(k).first), -n))
         return Counted(_sum(terms), part(0).first, part(count - 1).last)
+
+    def _cut(self, loop: For, env: Env, values: range) -> int:
+        """The iterations after which a loop inside is empty in its last turn, so that the others do less; all if there
+        is no such loop.
+        """
+
+        def is_less(k: int) -> bool:
+            return has_empty(self.intervals, loop.body, {**env, loop.var: (values[k], values[k], 1)}, {loop.var})
+
+        try:
+            return bisect_right(range(len(values)), False, key=is_less)
+        except NoAnswer:
+            return len(values)
 
     def _left_by(self, loop: For, env: Env, before: range) -> Sets | None:
         """The set of as many of the iterations `before` as fit together, latest first; None if that is unknown."""
@@ -197,12 +213,25 @@ class _WorkingSets:
         key = self.intervals.key(node, env)
         if key not in self._touched:
             if isinstance(node, For):
-                values = self.intervals.hull(node, env)
-                found = {} if values is None else self.sets(node.body, {**env, node.var: values})
+                found = self._of_turns(node, env) if leaves_gaps(self.intervals, node) else self._of_loop(node, env)
             else:
                 found = self._of_statement(node, env)
             self._touched[key] = found
         return self._touched[key]
+
+    def _of_loop(self, loop: For, env: Env) -> Sets:
+        values = self.intervals.hull(loop, env)
+        return {} if values is None else self.sets(loop.body, {**env, loop.var: values})
+
+    def _of_turns(self, loop: For, env: Env) -> Sets:
+        """The elements that all turns touch, or as many of them as exceed the cache, since more do so as well."""
+        found: Sets = {}
+        for done, value in enumerate(self.intervals.values(loop, env), 1):
+            own = self.sets(loop.body, {**env, loop.var: (value, value, 1)})
+            found |= {name: _both(found[name], touched) if name in found else touched for name, touched in own.items()}
+            if done & (done - 1) == 0 and self._exceeds(found):  # not each time, which takes time
+                break
+        return found
 
     def _of_statement(self, statement: Assign | Let, env: Env) -> Sets:
         found: Sets = {}
@@ -272,6 +301,10 @@ class _WorkingSets:
             return 0
         one, other, both = (self._units(name, boxes, self.sector_bytes) for boxes in (a, b, a + b))
         return one + other - both
+
+
+def _both(a: Touched, b: Touched) -> Touched:
+    return Touched(*(tuple(dict.fromkeys(x + y)) for x, y in zip(a, b, strict=True)))
 
 
 def _joined(before: Sets, after: Sets) -> Sets:

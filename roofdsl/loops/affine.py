@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.integers import Const, IntExpr, Max, Min, Product, Sum, Sym, add, mul
@@ -73,6 +74,15 @@ def _extremum(kind: type[Min] | type[Max], terms: tuple[IntExpr, ...]) -> IntExp
     if numbers:
         others.append(Const(min(numbers) if kind is Min else max(numbers)))
     return others[0] if len(others) == 1 else kind(tuple(others))
+
+
+def is_positive(expression: IntExpr, least: Mapping[str, int]) -> bool:
+    """Whether an expression is certainly positive: a sum in which no parameter counts less than nothing, and that is
+    positive at the `least` values of the parameters.
+    """
+    form = affine(expression)
+    known = all(c > 0 and isinstance(t, Sym) and t.name in least for t, c in form.terms)
+    return known and form.constant + sum(c * least[t.name] for t, c in form.terms if isinstance(t, Sym)) > 0
 
 
 class Range(Record):

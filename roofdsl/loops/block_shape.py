@@ -1,4 +1,4 @@
-"""The shape of a thread block: how many threads it has along each loop of a launch."""
+"""The block and the grid of a launch: how many threads a block has along each loop, and how many blocks there are."""
 
 from __future__ import annotations
 
@@ -10,6 +10,62 @@ MOST_THREADS = (1024, 1024, 64)
 
 MOST_DIMENSIONS = len(MOST_THREADS)
 """Of a grid."""
+
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+"""The most blocks of a grid along x, y and z (CUDA C++ Programming Guide, Compute Capabilities)."""
+
+USUAL_THREADS = 256
+"""The threads of a block where nothing else states them."""
+
+WARP = 32
+"""Threads of a block along x, where it has several dimensions."""
+
+
+def usual_block(dimensions: int, threads: int = USUAL_THREADS) -> tuple[int, ...]:
+    """A block of about `threads` threads, x first: whole warps along x."""
+    if dimensions == 1:
+        return (threads,)
+    along, across = min(threads, WARP), max(1, threads // WARP)
+    if dimensions == 2:
+        return (along, across)
+    return (along, across // 2, 2) if across >= 4 else (along, across, 1)
+
+
+def block_of(
+    usual: Sequence[int], trips: Sequence[int], tiles: Sequence[int | None], *, joins_sums: bool
+) -> tuple[int, ...]:
+    """Threads of a block in each dimension, x first, for loops with these numbers of iterations.
+
+    tiles: the points of a tile, where a dimension is one of tiles, whose `trips` are the number of tiles. These points
+    are threads if they are no more than a usual block has, except if blocks join the parts of sums, for which they have
+    as many threads as usual.
+    """
+    if all(points is None for points in tiles):
+        return filled(usual, trips)
+    whole, others = [], []
+    for threads, n, points in zip(usual, trips, tiles, strict=True):
+        covered = min(threads, covering(n))
+        whole.append(covered if points is None else points)
+        others.append(covered if points is None else threads)
+    return tuple(whole if prod(whole) <= prod(usual) and not joins_sums else others)
+
+
+def grid_of(
+    block: Sequence[int], trips: Sequence[int], tiles: Sequence[int | None], most_blocks: int | None
+) -> tuple[int, ...]:
+    """Blocks of the grid in each dimension, x first: a tile each, or as many as cover the loop.
+
+    There are no more than MOST_BLOCKS, and no more than `most_blocks` of all dimensions together. Where that is less
+    than the loop needs, every thread runs several of its iterations.
+    """
+    found = []
+    for threads, n, points, most in zip(block, trips, tiles, MOST_BLOCKS, strict=False):
+        blocks = min(-(-n // threads) if points is None else n, most)
+        if most_blocks is not None:
+            blocks = min(blocks, most_blocks)
+            most_blocks //= blocks
+        found.append(blocks)
+    return tuple(found)
 
 
 def filled(shape: Sequence[int], trips: Sequence[int]) -> tuple[int, ...]:

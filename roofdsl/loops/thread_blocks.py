@@ -1,9 +1,10 @@
 """A kernel as a GPU runs it: blocks of threads on multiprocessors, in waves; as loops, so that every analysis applies.
 
 The model (docs/model.md, "Thread blocks"): the `parallel for` loops that the kernel begins with are spread over
-threads. A loop over tiles runs over blocks, the loop inside its tile over the threads of one; without tiles, a block is
-a box of iterations of the innermost parallel loops, 32 along the last of several, as in generated CUDA. The threads
-of a block, and the blocks of a wave, advance together: loops inside the threads come outside them.
+threads, the last one along x. A loop over tiles runs over blocks, the loop inside its tile over the threads of one;
+another loop is cut into chunks, one for each block. Where a block has fewer threads than its tile has points, or the
+grid fewer than the loop has iterations, the threads take turns: a loop inside each of them. The threads of a block, and
+the blocks of a wave, advance together: loops inside the threads come outside them.
 """
 
 from __future__ import annotations
@@ -15,21 +16,19 @@ from typing import Any
 from roofdsl.lang.record import Record, replace
 from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
-from roofdsl.loops.affine import minimum
-from roofdsl.loops.block_shape import filled
+from roofdsl.loops.affine import affine, minimum
+from roofdsl.loops.block_shape import MOST_DIMENSIONS, USUAL_THREADS, block_of, grid_of, usual_block
 from roofdsl.loops.integers import Condition, Const, IntExpr, Sym, add, mul
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.transform import apply
 
-WARP = 32
-"""Threads of a block along its last loop (x), where it has several."""
-
 
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
-    The loops of `blocks` run over numbers alone. along: the threads of a block in each dimension, z first.
+    The loops of `blocks` run over numbers alone. The bounds of `threads` may depend on loops of `body` over the turns
+    that threads take. along: the threads of a block in each dimension, z first.
     """
 
     kernel: Kernel
@@ -50,66 +49,175 @@ class Launch(Record):
         return tuple(_trips(loop) for loop in self.blocks)
 
 
-def _threads_along(loop: For) -> int:
-    """Threads along a loop inside a tile: the iterations of a full one."""
-    step = loop.step.evaluate({})
-    ends = [e.evaluate(dict.fromkeys(e.symbols(), 0)) for e in loop.stops]
-    return max(1, -(-min(ends) // step))
+def tiles_around(loops: Sequence[For]) -> dict[str, For]:
+    """For the variable of each loop inside a tile: the loop over tiles."""
+    found: dict[str, For] = {}
+    for loop in loops:
+        over = [t for t in loops if t.var in loop.start.symbols() and _may_be_over_tiles(t, loop)]
+        if len(over) == 1 and loop.step == Const(1):
+            found.setdefault(loop.var, over[0])
+    return found
 
 
-def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int) -> Launch | None:
-    """The launch of `kernel` at `values`; None if it is not one nest that begins with `parallel for`, or if bounds
-    depend on other loops.
+def _may_be_over_tiles(loop: For, inside: For) -> bool:
+    """Whether a loop steps from tile to tile of the loop inside. Tiles of one point begin and end with it."""
+    ends = [affine(stop) for stop in inside.stops]
+    return loop.step != Const(1) or (Sym(loop.var) in inside.starts and affine(add(Sym(loop.var), Const(1))) in ends)
 
-    block_threads: threads of a block if no tiles determine them.
+
+def dimensions(loops: Sequence[For], tiles: Mapping[str, For]) -> list[tuple[For | None, For]]:
+    """(the loop over its tiles, a loop) for each dimension of a launch, of `loops` without those over tiles, x first.
+
+    tiles: as `tiles_around` found them.
     """
-    plain = with_numbers(apply(kernel), dict(kernel.constants) | dict(values))
-    if len(plain.body) != 1:
+    found: list[tuple[For | None, For]] = []
+    used: set[str] = set()
+    for loop in loops[:MOST_DIMENSIONS]:
+        over = tiles.get(loop.var)
+        if over is not None and over.var in used:
+            over = None
+        if over is not None:
+            used.add(over.var)
+        found.append((over, loop))
+    return found
+
+
+class Grid(Record):
+    """What a launch spreads: the loops over threads and the values that the grid covers, in each dimension, x first.
+
+    most_blocks: of all dimensions together, if the blocks join the parts of sums.
+    """
+
+    loops: tuple[str, ...]
+    covered: tuple[range, ...]
+    most_blocks: int | None = None
+
+
+def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, grid: Grid | None = None) -> Launch | None:
+    """The blocks and threads of a kernel; None if it does not begin with `parallel for`, or if bounds of these loops
+    depend on other loops in a way that cannot be written as blocks.
+
+    block_threads: threads of a block, unless tiles determine them, with at most as many points or at most
+    USUAL_THREADS. grid: without it, the last of the loops is x, and they must have bounds of their own.
+    """
+    written = apply(kernel)
+    plain = with_numbers(written, dict(kernel.constants) | dict(values))
+    declared, (band, body) = _band(written.body)[0], _band(plain.body)
+    if not band:
         return None
+    tile_of = tiles_around(declared)  # of the loops as written: a tile may have a single point
+    over_tiles = {tile.var for tile in tile_of.values()}
+    numbered = {loop.var: loop for loop in band}
+    as_written = {loop.var: loop for loop in declared}
+    names = [loop.var for loop in reversed(declared) if loop.var not in over_tiles] if grid is None else grid.loops
+    pairs = [
+        (None if tile is None else numbered[tile.var], numbered[loop.var])
+        for tile, loop in dimensions([as_written[name] for name in names], tile_of)
+    ]
+    if grid is None:
+        spans = [loop if tile is None else tile for tile, loop in pairs]
+        if not all(map(_is_fixed, spans)):
+            return None
+        grid = Grid(tuple(names), tuple(map(_values, spans)))
+    spread = _spread(pairs, grid, block_threads, [loop.var for loop in band])
+    if spread is None:
+        return None
+    taken = {loop.var for pair in pairs for loop in pair if loop is not None}
+    blocks = (*(loop for loop in band if loop.var not in taken), *spread.blocks)
+    if not all(map(_is_fixed, blocks)):
+        return None
+    is_tiled = any(tile is not None for tile, _ in pairs)
+    return Launch(plain, blocks, spread.threads, _nest(spread.turns, body), is_tiled, spread.along)
+
+
+def _band(body: tuple[Node, ...]) -> tuple[list[For], tuple[Node, ...]]:
+    """The nested `parallel for` loops that a kernel begins with, and what is inside them."""
     band: list[For] = []
-    body: tuple[Node, ...] = plain.body
     while len(body) == 1 and isinstance(node := body[0], For) and node.parallel:
         band.append(node)
         body = node.body
-    if not band:
-        return None
-    tiles = [t for t in band if any(_is_inside(loop, t) for loop in band)]
-    if tiles:
-        threads = [loop for loop in band if any(_is_inside(loop, t) for t in tiles)]
-        blocks = [loop for loop in band if loop not in threads]
-        shape = tuple(map(_threads_along, threads))
-    else:
-        if not all(_is_fixed(loop) for loop in band):
+    return band, body
+
+
+class _Spread(Record):
+    """The loops of one or several dimensions: over blocks, over the turns of threads, and over threads."""
+
+    blocks: tuple[For, ...]
+    turns: tuple[For, ...]
+    threads: tuple[For, ...]
+    along: tuple[int, ...] = ()
+
+
+def _spread(
+    pairs: Sequence[tuple[For | None, For]], grid: Grid, block_threads: int, order: Sequence[str]
+) -> _Spread | None:
+    """The loops of a launch with the grid and the blocks of the generated code; None if bounds cannot be written.
+
+    order: the loops as the code has them. Turns have this order; blocks have z outside and x inside, and so have
+    threads if their bounds allow it.
+    """
+    tiles = [None if tile is None else tile.step.evaluate({}) for tile, _ in pairs]
+    trips = [max(1, len(values)) for values in grid.covered]
+    usual = usual_block(len(pairs), max(block_threads, USUAL_THREADS) if any(tiles) else block_threads)
+    block = block_of(usual, trips, tiles, joins_sums=grid.most_blocks is not None)
+    number = grid_of(block, trips, tiles, grid.most_blocks)
+    blocks: list[For] = []
+    parts: list[tuple[int, _Spread]] = []  # with the place of each in the code
+    for (tile, loop), n, b, g in reversed(list(zip(pairs, trips, block, number, strict=True))):
+        own = _over_grid(loop, n, b, g) if tile is None else _over_grid(tile, n, 1, g)
+        within = _Spread((), (), ()) if tile is None else _in_tile(loop, tile.step.evaluate({}), b)
+        if own is None or within is None:
             return None
-        usual = _shape(len(band), block_threads)
-        shape = filled(usual[::-1], [_trips(loop) for loop in band[-len(usual) :]][::-1])[::-1]
-        blocks, threads = list(band[: -len(shape)]), []
-        for loop, length in zip(band[-len(shape) :], shape, strict=True):
-            if length == 1:
-                blocks.append(loop)
-                continue
-            over, within = _chunks(loop, length * loop.step.evaluate({}))
-            blocks.append(over)
-            threads.append(within)
-    if not all(_is_fixed(loop) for loop in blocks):
+        blocks += own.blocks
+        parts += [(order.index((tile or loop).var), own), (order.index(loop.var), within)]
+    threads = [loop for _, part in parts for loop in part.threads]
+    turns = [loop for _, part in sorted(parts, key=lambda p: p[0]) for loop in part.turns]
+    if any(_needs(loop, threads[k:]) for k, loop in enumerate(threads)):
+        threads = [loop for _, part in sorted(parts, key=lambda p: p[0]) for loop in part.threads]
+    return _Spread(tuple(blocks), tuple(turns), tuple(threads), block[::-1])
+
+
+def _needs(loop: For, others: Sequence[For]) -> bool:
+    """Whether the bounds of a loop depend on one of others."""
+    return bool((loop.start.symbols() | loop.stop.symbols()) & {other.var for other in others})
+
+
+def _over_grid(loop: For, trips: int, threads: int, blocks: int) -> _Spread | None:
+    """A loop of which each of `blocks` blocks has `threads` iterations at a time. trips: those that the grid covers."""
+    step = loop.step.evaluate({})
+    chunk = threads * step
+    if _is_fixed(loop) and threads * blocks >= trips:
+        if threads == 1:
+            return _Spread((loop,), (), ())
+        over, within = _chunks(loop, chunk)
+        return _Spread((over,), (), (within,))
+    # a thread starts at the loop's own first iteration plus its number
+    over = replace(loop, var=f"{loop.var}'", start=Const(0), stop=Const(blocks * chunk), step=Const(chunk))
+    place: IntExpr = Sym(over.var)
+    turns: tuple[For, ...] = ()
+    if threads * blocks < trips:
+        stride, var = Const(blocks * chunk), f"{loop.var} in turn"
+        turns = (replace(loop, var=var, start=Const(0), stop=Const(trips * step), step=stride),)
+        place = add(place, Sym(var))
+    own = _part(loop, place, chunk)
+    return None if own is None else _Spread((over,), turns, (own,))
+
+
+def _in_tile(loop: For, points: int, threads: int) -> _Spread | None:
+    """The loop over the points of a tile, of which a block runs `threads` at a time."""
+    if threads >= points:
+        return _Spread((), (), (loop,))
+    turn = replace(loop, var=f"{loop.var} in turn", start=Const(0), stop=Const(points), step=Const(threads))
+    own = _part(loop, Sym(turn.var), threads)
+    return None if own is None else _Spread((), (turn,), (own,))
+
+
+def _part(loop: For, place: IntExpr, length: int) -> For | None:
+    """The part of a loop that begins `place` after its start; None if the start is a max, which has no such text."""
+    if len(loop.starts) != 1:
         return None
-    return Launch(plain, tuple(blocks), tuple(threads), body, bool(tiles), shape)
-
-
-def _is_inside(loop: For, over: For) -> bool:
-    """Whether `loop` runs within a tile of `over`; tiles of one iteration have step 1, and end with their loop."""
-    in_stop = over.step != Const(1) or over.var in loop.stop.symbols()
-    return over.var in loop.start.symbols() and in_stop
-
-
-def _shape(dimensions: int, threads: int) -> tuple[int, ...]:
-    """Threads of a block along the innermost loops, outermost first: a warp along the last one if there are several."""
-    if dimensions == 1:
-        return (threads,)
-    along, across = min(threads, WARP), max(1, threads // WARP)
-    if dimensions == 2:
-        return (across, along)
-    return (2, across // 2, along) if across >= 4 else (1, across, along)
+    first = add(loop.start, place)
+    return replace(loop, start=first, stop=minimum(loop.stop, add(first, Const(length))))
 
 
 def block_by_block(launch: Launch) -> Kernel:
@@ -152,8 +260,11 @@ def _is_fixed(loop: For) -> bool:
 
 
 def _trips(loop: For) -> int:
-    start, stop, step = (e.evaluate({}) for e in (loop.start, loop.stop, loop.step))
-    return max(0, -((start - stop) // step))
+    return len(_values(loop))
+
+
+def _values(loop: For) -> range:
+    return range(loop.start.evaluate({}), loop.stop.evaluate({}), loop.step.evaluate({}))
 
 
 def _chunks(loop: For, length: int) -> tuple[For, For]:

@@ -342,8 +342,9 @@ class _Collector:
 def _is_launched(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> bool:
     """Whether `predict` counts by thread blocks or by several launches, while the page counts in loop order."""
     launches = launches_of_kernel(kernel, values, machine)
-    own = launches.count > 1 or launches.each[0].kernel is not kernel
-    return own or orders_of(kernel, values, machine).launch is not None
+    first = launches.each[0]
+    own = launches.count > 1 or first.kernel is not kernel
+    return own or orders_of(kernel, values, machine, how=first.how).launch is not None
 
 
 def _function(form: Cases | Terms) -> str:

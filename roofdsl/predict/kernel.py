@@ -30,7 +30,7 @@ from roofdsl.predict.hardware_traffic import WRITTEN, Moved, Moving, lost_by_sha
 from roofdsl.predict.idempotent_kernels import changes_nothing_again
 from roofdsl.predict.in_core_time import Code, with_expected
 from roofdsl.predict.index_array_checks import check_available, values_given
-from roofdsl.predict.kernel_launches import MANY_LAUNCHES, launches_of_kernel, why_so_many
+from roofdsl.predict.kernel_launches import MANY_LAUNCHES, SEVERAL, launches_of_kernel, why_so_many
 from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.prediction import LevelTime, Prediction
@@ -265,16 +265,19 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
     if options.data is not None:
         far = link_level_time(kernel, values, machine, options.data, boundary.convention, warm=options.warm)
         beyond = (far,)
-    if options.warm or options.sets or launches.why or launches.each[0].kernel is kernel:
-        orders = Orders(kernel) if options.warm else orders_of(kernel, values, machine, options.block)
-        if launches.why and not options.warm:
-            orders = in_loop_order(kernel, launches.why)
+    first = launches.each[0]
+    if options.warm or options.sets or launches.why or first.kernel is kernel:
+        how = first.how if first.kernel is kernel else SEVERAL
+        if options.warm:
+            orders = Orders(kernel, how=None if isinstance(how, str) else how)
+        else:
+            orders = orders_of(kernel, values, machine, options.block, how)
         orders = replace(orders, counted=case.counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
     parts = []
     for launch in launches.each:
         if launch.kernel is not None:
-            own = orders_of(launch.kernel, values, machine, options.block)
+            own = orders_of(launch.kernel, values, machine, options.block, launch.how)
             parts.append((_one_crossing(own, values, machine, options, boundary), launch.times))
     note = f"{launches.count:,} launches of the generated code, each with cold caches"
     notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
@@ -376,7 +379,7 @@ def _at_memory(
             moved, at = launch_transfers(orders, cache, values, boundary)
         except CommandError as error:
             why = "counting by thread blocks takes too long" if isinstance(error, OutOfReach) else error.message
-            orders = in_loop_order(orders.kernel, why)
+            orders = in_loop_order(orders.kernel, why, orders.how)
         else:
             return moved, at, orders
     return crossing_at(orders, values, boundary, boundary.convention, warm=False), boundary, orders

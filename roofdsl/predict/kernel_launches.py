@@ -1,5 +1,5 @@
-"""The launches that the generated CUDA makes of one kernel: one for each nest, repeated in each iteration of the host's
-loops.
+"""The launches that the generated CUDA makes of one kernel: one for each nest that has iterations, repeated in each
+iteration of the host's loops.
 
 `codegen.cuda_kernels` decides what is launched, so that a prediction is about the code that runs. Every launch starts
 with cold caches, as those of a program do.
@@ -8,22 +8,19 @@ with cold caches, as those of a program do.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import InputError
-from roofdsl.lang.record import Record, replace
-from roofdsl.lang.source import Source
-from roofdsl.lang.types import ElementType
-from roofdsl.loops.accesses import accesses, bound_accesses, operands
-from roofdsl.loops.affine import affine
-from roofdsl.loops.integers import Condition, IntExpr
-from roofdsl.loops.model import Array, Assign, For, If, Intent, Kernel, Let, Node
-from roofdsl.loops.numbers import with_numbers
+from roofdsl.lang.record import Record
+from roofdsl.loops.affine import affine, is_positive
+from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
+from roofdsl.loops.model import Count, For, If, Kernel, Node
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.alike_launches import SAMPLES, alike, sampled
-from roofdsl.predict.loops_as_launched import as_launched, independent_loops
+from roofdsl.predict.launch_statements import alone, in_one_launch, written
+from roofdsl.predict.loops_as_launched import AsLaunched, as_launched, independent_loops, only_nest
 from roofdsl.store.in_process import in_process
 
 if TYPE_CHECKING:
@@ -33,17 +30,22 @@ MOST_SIZES = 64
 """The most launches of different sizes, made by a loop of the host, that are predicted one by one."""
 
 
+SEVERAL = "it is more than one launch"
+
+NOTHING_RUNS = "none of its loops has iterations, so nothing is launched"
+
 MANY_LAUNCHES = 100
 """If at least this many launches bound a prediction, a warning says where they come from."""
 
 
 class Launched(Record):
     """A launch and how often it is made. kernel: its statements alone; None for a block that only joins the parts of a
-    sum, whose traffic does not count.
+    sum, whose traffic does not count. how: its threads, or why its accesses are counted in the order of the loops.
     """
 
     kernel: Kernel | None
     times: int
+    how: AsLaunched | str = ""
 
 
 class KernelLaunches(Record):
@@ -61,55 +63,77 @@ def launches_of_kernel(kernel: Kernel, values: Mapping[str, int], machine: Machi
     """The launches of one execution of `kernel` at `values`. There is one on a machine without multiprocessors, and on
     one without caches, where the order of accesses does not matter.
     """
-    whole = KernelLaunches((Launched(kernel, 1),), 1)
-    if machine.multiprocessor is None or not machine.caches or _is_one(kernel):
-        return whole
+    if machine.multiprocessor is None or not machine.caches:
+        return KernelLaunches((Launched(kernel, 1),), 1)
+    longest = max(size for c in machine.caches for size in (c.line_bytes or 1, c.sector_bytes or 1))
+    return _launches(kernel, values, longest)
+
+
+def the_launch(kernel: Kernel, values: Mapping[str, int]) -> AsLaunched | str:
+    """The threads of a kernel that is one launch; otherwise, why there are no such threads."""
+    found = _launches(kernel, values, 1)
+    if found.count != 1 or found.why:
+        return found.why or (SEVERAL if found.count else NOTHING_RUNS)
+    return found.each[0].how
+
+
+def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> KernelLaunches:
+    """line_bytes: the largest line."""
+
+    def whole(why: str, count: int = 1) -> KernelLaunches:
+        return KernelLaunches((Launched(kernel, 1, why),), count, why if count else "")
+
     steps = _steps(kernel)
     if isinstance(steps, str):
-        return replace(whole, why=steps)
+        return whole(steps)
     env = dict(kernel.constants) | dict(values)
-    plain = apply(kernel)
-    found: dict[Kernel | None, int] = {}
-    written: set[str] = set()
-    has_copies = False
-    walk = _Walk(env, max(size for c in machine.caches for size in (c.line_bytes or 1, c.sector_bytes or 1)))
+    walk = _Walk(env, line_bytes)
     try:
         made = tuple(walk.over(steps, {}))
-        temps = _in_one_launch(plain, made)
-        for call, outer, times in made:
-            if call.parts is not None:
-                found[None] = found.get(None, 0) + times
-                continue
-            stores = set(_written(call.nodes))
-            before = written if times == 1 else written | stores
-            own = _alone(plain, call, outer, before, temps)
-            found[own] = found.get(own, 0) + times
-            has_copies = has_copies or bool(call.copied)
-            written |= stores
     except _TooMany as error:
-        return replace(whole, count=_counts(steps, env).total(), why=str(error))
-    count = sum(found.values())
-    if found.keys() <= {None} or (count <= 1 and not has_copies):
-        return replace(whole, count=count)
-    return KernelLaunches(tuple(Launched(own, times) for own, times in found.items()), count, sampled=walk.sampled)
+        return whole(str(error), _counts(steps, env).total())
+    if all(call.parts is not None for call, _, _ in made):
+        return whole(NOTHING_RUNS, len(made))
+    found = _each(kernel, made, env)
+    return KernelLaunches(tuple(found), sum(launch.times for launch in found), sampled=walk.sampled)
+
+
+def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env: Mapping[str, int]) -> list[Launched]:
+    """These launches, equal ones together."""
+    plain = apply(kernel)
+    temps = in_one_launch(plain, made)
+    stored: set[str] = set()
+    found: dict[Kernel | None, Launched] = {}
+    is_one = len(made) == 1 and made[0][2] == 1
+    for call, outer, times in made:
+        if call.parts is not None:
+            own, how = None, None
+        else:
+            stores = set(written(call.nodes))
+            before = stored if times == 1 else stored | stores
+            own = alone(plain, call.nodes, outer, before, temps)
+            if is_one and _is_all(call, plain):
+                own = kernel
+            run = None if call.nest is None else alone(plain, (call.nest,), outer, before, temps)
+            how = as_launched(call, run, {**env, **outer})
+            stored |= stores
+        known = found[own].times if own in found else 0
+        found[own] = Launched(own, known + times, how or "")
+    return list(found.values())
+
+
+def _is_all(call: Call, plain: Kernel) -> bool:
+    """Whether a launch executes all of a kernel, and the kernel itself rather than what the caches see of copies."""
+    own, every = ([node for node in nodes if not isinstance(node, Count)] for nodes in (call.nodes, plain.body))
+    return own == every
 
 
 def launches_by_function(kernel: Kernel, values: Mapping[str, int]) -> Mapping[str, int]:
     """How often an execution of `kernel` launches each function of its generated CUDA, on any machine; nothing if no
     CUDA is generated for it.
     """
-    if _is_one(kernel):
-        return {kernel.name: 1}
     steps = _steps(kernel)
     return {} if isinstance(steps, str) else _counts(steps, dict(kernel.constants) | dict(values))
-
-
-def generated_calls(kernel: Kernel) -> Sequence[Call]:
-    """The launches of the generated CUDA, each once; none if no CUDA is generated for it."""
-    from roofdsl.codegen.cuda_kernels import calls_of
-
-    steps = _steps(kernel)
-    return [] if isinstance(steps, str) else list(calls_of(steps))
 
 
 def why_so_many(kernel: Kernel, count: int) -> str:
@@ -125,31 +149,32 @@ def is_spread(kernel: Kernel) -> bool:
     """Whether a GPU executes the kernel on the threads of many blocks, or in several launches."""
     from roofdsl.codegen.launch_grids import Call
 
-    if _is_one(kernel):
-        return True
     steps = _steps(kernel)
     return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call) and not steps[0].dims)
 
 
 def may_be_several(kernel: Kernel) -> bool:
-    """Whether one execution of the kernel can be several launches on a GPU with caches."""
+    """Whether one execution of the kernel can be several launches, or none, on a GPU with caches."""
     from roofdsl.codegen.launch_grids import Call
 
-    if _is_one(kernel):
-        return False
     steps = _steps(kernel)
-    return isinstance(steps, tuple) and not (len(steps) == 1 and isinstance(steps[0], Call))
-
-
-def _is_one(kernel: Kernel) -> bool:
-    """Whether the kernel is one launch of many threads, without a second one that joins sums."""
-    from roofdsl.codegen.block_sums import sums_of
-
-    planned = as_launched(kernel)
-    if isinstance(planned, str):
+    if not isinstance(steps, tuple):
         return False
-    root = apply(planned).body[0]
-    return not (isinstance(root, For) and sums_of(root))
+    (first, *others) = steps or (None,)
+    if others or not isinstance(first, Call):
+        return True
+    least = _least_values(kernel)
+    return not all(is_positive(sub(dim.stop, dim.start), least) for dim in first.dims)
+
+
+def _least_values(kernel: Kernel) -> dict[str, int]:
+    """The least value of each parameter: its number, 1, or what an assumption such as `n >= 4` says."""
+    found = dict.fromkeys((p.name for p in kernel.parameters), 1) | dict(kernel.constants)
+    for assumption in kernel.assumptions:
+        match assumption:
+            case Compare(">=", Sym(name), Const(value)) if name in found:
+                found[name] = max(found[name], value)
+    return found
 
 
 class _TooMany(Exception):
@@ -161,11 +186,17 @@ def _steps(kernel: Kernel) -> tuple[Step, ...] | str:
     """The host's steps of the generated CUDA, or why there is none."""
     from roofdsl.checks.private_copies import private_loops
     from roofdsl.codegen.cuda_kernels import launched
+    from roofdsl.codegen.generate import with_declared
     from roofdsl.codegen.targets.cuda import Cuda
+    from roofdsl.codegen.threads import plan_nest
 
     plain = apply(kernel)
+    root = only_nest(plain)
+    is_declared = root is not None and root.parallel
+    free = with_declared({}, plain.body) if is_declared else independent_loops(kernel)  # a proof takes time
+    needs_no_copies = root is not None and plan_nest(plain, root, (plain.body.index(root),), free) is not None
     try:
-        return launched(Cuda(), plain, independent_loops(kernel), private_loops(kernel)).steps
+        return launched(Cuda(), plain, free, {} if needs_no_copies else private_loops(kernel)).steps
     except InputError as error:
         return f"no CUDA is generated for it: {error.diagnostics[0].message}"
 
@@ -306,88 +337,3 @@ def _bounds(nodes: Sequence[Node]) -> frozenset[str]:
         elif isinstance(node, If):
             found |= node.condition.symbols() | _bounds(node.then) | _bounds(node.orelse)
     return found
-
-
-def _alone(plain: Kernel, call: Call, outer: Mapping[str, int], before: Set[str], temps: Set[str]) -> Kernel:
-    """A kernel of the statements of a launch. before: the arrays that launches before it have written. temps: those
-    that no other launch accesses.
-    """
-    nodes = call.nodes
-    reads, stores = set(_read(nodes)), set(_written(nodes))
-    known = {a.name: a for a in (*_arrays(nodes), *plain.arrays)}  # buffers of copies too
-    arrays = {
-        name: a if name in temps else replace(a, intent=_intent(a, name in reads, name in stores, name in before))
-        for name, a in known.items()
-        if name in reads | stores
-    }
-    body = _with_arrays(nodes, arrays)
-    return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
-
-
-def _in_one_launch(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]]) -> frozenset[str]:
-    """The `temp` arrays that a single launch accesses, so that nothing of them is needed after it. Copies of a thread
-    are not among them: they stay behind in a buffer.
-    """
-    launched: Counter[str] = Counter()
-    for call, outer, _ in made:
-        names = {*_read(call.nodes), *_written(call.nodes)}
-        launched.update({name: 2 if outer or name in call.copied else 1 for name in names})
-    return frozenset(a.name for a in kernel.arrays if a.intent == "temp" and launched[a.name] == 1)
-
-
-def _with_arrays(part: Any, arrays: Mapping[str, Array]) -> Any:
-    """Statements that refer to these arrays by the same names."""
-    if type(part) is tuple:
-        return tuple(_with_arrays(p, arrays) for p in part)
-    if isinstance(part, Array):
-        return arrays[part.name]
-    if isinstance(part, Record) and not isinstance(part, Source | ElementType | IntExpr | Condition):
-        fields = {n: getattr(part, n) for n in part.__match_args__ if n != "span"}
-        return replace(part, **{n: _with_arrays(value, arrays) for n, value in fields.items()})
-    return part
-
-
-def _intent(array: Array, is_read: bool, is_written: bool, written_before: bool) -> Intent:
-    """What a launch does with an array. An array that is no input, and that no earlier launch has written, is written
-    before it is read.
-    """
-    if not is_written:
-        return "in"
-    if not is_read:
-        return "out"
-    return "inout" if array.intent in ("in", "inout") or written_before else "out"
-
-
-def _read(nodes: Sequence[Node]) -> Iterator[str]:
-    """The arrays and scalars that statements read, and those that subscripts and bounds of loops read."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield from (a.element.array.name for a in bound_accesses(node))
-            yield from _read(node.body)
-        elif isinstance(node, If):
-            yield from _read((*node.then, *node.orelse))
-        elif isinstance(node, Assign | Let):
-            yield from (a.element.array.name for a in accesses(node) if not a.is_write)
-            yield from (operand.array.name for operand in operands(node.value))
-            if isinstance(node, Assign) and node.op != "=":
-                yield node.target.array.name
-
-
-def _written(nodes: Sequence[Node]) -> Iterator[str]:
-    """The arrays and scalars that statements write."""
-    return (array.name for array in _arrays(nodes))
-
-
-def _arrays(nodes: Sequence[Node]) -> Iterator[Array]:
-    """The arrays and scalars that statements write."""
-    return (node.target.array for node in _statements(nodes) if isinstance(node, Assign))
-
-
-def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
-    for node in nodes:
-        if isinstance(node, For):
-            yield from _statements(node.body)
-        elif isinstance(node, If):
-            yield from _statements((*node.then, *node.orelse))
-        elif isinstance(node, Assign | Let):
-            yield node

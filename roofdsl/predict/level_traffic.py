@@ -25,6 +25,7 @@ from roofdsl.predict.time_model import larger_direction
 
 if TYPE_CHECKING:
     from roofdsl.counts.traffic_at import TrafficAt
+    from roofdsl.predict.loops_as_launched import AsLaunched
 
 
 class Hierarchy(Record):
@@ -70,7 +71,7 @@ def nearer_levels(
                 notes.append(f"{cache.name}: {NO_L1}")
                 continue
             try:
-                loads, stores, unit, note = _from_registers(launched, values, machine, accesses)
+                loads, stores, unit, note = _from_registers(orders.how, launched, values, machine, accesses)
             except CommandError as error:
                 warnings.append(f"{cache.name} is left out: {error.message}")
                 continue
@@ -169,10 +170,15 @@ def _begun(orders: Orders, values: Mapping[str, int], at: Boundary, moved: Traff
 
 
 def _from_registers(
-    launched: Kernel, values: Mapping[str, int], machine: Machine, accesses: Literal["written", "compiled"]
+    how: AsLaunched | None,
+    launched: Kernel,
+    values: Mapping[str, int],
+    machine: Machine,
+    accesses: Literal["written", "compiled"],
 ) -> tuple[int, int, int | None, tuple[str, ...]]:
     """(loaded bytes, stored bytes, bytes moved at a time, assumptions) of the accesses, counted by warps if the machine
-    has them. launched: the kernel with its stores past the caches.
+    has them. how: its launch, if it is known. launched: the kernel with its stores past the caches. The loops of a nest
+    that only adds up scalars may be spread in any way, and published codes choose the one with contiguous accesses.
     """
     from roofdsl.counts.registers import compiled_bytes_at
     from roofdsl.counts.sector_traffic import register_bytes_at
@@ -192,10 +198,10 @@ def _from_registers(
         from roofdsl.predict.warps_of_data import warp_bytes_of_data
 
         return (*warp_bytes_of_data(kernel, values, own.warp, sector), sector, (note,))
-    from roofdsl.predict.warp_lanes import warp_lanes
-
-    lanes = warp_lanes(launched, values, own.warp)
-    return (*warp_bytes_at(kernel, values, own.warp, sector, lanes), sector, (note,))
+    if how is None or how.most_blocks is not None:
+        return (*warp_bytes_at(kernel, values, own.warp, sector), sector, (note,))
+    moved = warp_bytes_at(kernel if how.kernel is None else how.kernel, values, own.warp, sector, how.threads())
+    return (*moved, sector, (note,))
 
 
 def is_first_level(cache: Cache) -> bool:

@@ -55,7 +55,9 @@ def launch_transfers(
                 raise error from None
     try:
         return _by_working_sets(orders, cache, values, at, executed)
-    except NoAnswer:
+    except NoAnswer as error:
+        if executed > NEARER_ACCESSES:  # integer sets would take long, and rarely find anything
+            raise OutOfReach(orders.kernel.name, str(error), executed, NEARER_ACCESSES) from None
         return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at
 
 

@@ -19,7 +19,7 @@ from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.matrices.points import distinct, touching, unfolded
-from roofdsl.predict.warp_lanes import lanes_of
+from roofdsl.predict.loops_as_launched import as_launched
 
 
 def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sector_bytes: int) -> tuple[int, int]:
@@ -29,13 +29,18 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
     """
     at = sized(kernel, params)
     check_cache(kernel, None, sector_bytes)
-    lanes = _lanes(at, warp)
+    blocks = _blocks(at, warp)
     loaded, stored = scalar_bytes(at.kernel)
     for touched in touching(at.kernel):
         placed = touched.placed
         points = unfolded(at, placed)
-        own = lanes.get(id(placed.statement), {})
-        together = [points.turns[n.var] // own.get(n.var, 1) for n in placed.loops]
+        block = blocks.get(id(placed.statement), {})
+        together = [points.turns[n.var] // block.get(n.var, 1) for n in placed.loops]
+        if block:
+            thread, stride = 0, 1  # a thread's number in its block, x first
+            for name, threads in block.items():
+                thread, stride = thread + stride * (points.turns[name] % threads), stride * threads
+            together.append(thread // warp)
         for access in touched.accesses:
             per_sector = max(1, sector_bytes // access.element.array.type.bytes)
             sectors = points.flat(access.element, at.kernel, at.values) // per_sector
@@ -44,12 +49,12 @@ def warp_bytes_of_data(kernel: Kernel, params: Mapping[str, int], warp: int, sec
     return loaded, stored
 
 
-def _lanes(at: Sized, warp: int) -> dict[int, Mapping[str, int]]:
-    """By statement (its identity): the threads of a warp along each loop; none for one thread."""
+def _blocks(at: Sized, warp: int) -> dict[int, Mapping[str, int]]:
+    """By statement (its identity): the threads of a block along each loop, x first; none for one thread."""
     found: dict[int, Mapping[str, int]] = {}
     for call in launched(Cuda(), at.kernel, with_declared({}, at.kernel.body)).calls():
-        along = lanes_of(call, at.values, warp)
-        if along is None:  # data bound the grid
-            along = dict.fromkeys(call.parallel[:1], warp)
-        found |= {id(s): along for s in leaf_statements(call.nodes)}
+        bounds = [e for dim in call.dims for e in (dim.start, dim.stop, dim.step)]
+        how = as_launched(call, None, at.values) if all(e.symbols() <= at.values.keys() for e in bounds) else None
+        block = dict.fromkeys(call.parallel[:1], warp) if how is None else how.threads()  # None: data bound the grid
+        found |= {id(s): block for s in leaf_statements(call.nodes)}
     return found

@@ -14,13 +14,12 @@ from roofdsl.codegen.launch_grids import launches_of
 from roofdsl.codegen.targets.cuda import Cuda
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
-from roofdsl.loops.thread_blocks import launch_of
 from roofdsl.loops.transform import apply
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.page.content import _is_launched
+from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import is_spread, launches_by_function, launches_of_kernel
-from roofdsl.predict.loops_as_launched import as_launched
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import kernel_of, machine
@@ -106,12 +105,10 @@ def test_declared_loops_are_the_threads_that_are_predicted(loops: str, outermost
     assert list(call.parallel) == outermost_first[::-1], "x first"
     (launch,) = launches_of(made.steps, {"n": 64})
     assert launch.block == (32, 4, 2) and launch.grid == (2, 16, 32)
-    planned = as_launched(of)
-    assert isinstance(planned, Kernel)
-    predicted = launch_of(planned, {"n": 64}, 256)
-    if predicted is not None:  # None if bounds depend on other loops
-        assert [loop.var for loop in predicted.threads] == outermost_first
-        assert predicted.grid == launch.grid[::-1]
+    predicted = orders_of(of, {"n": 64}, load_machine("v100")).launch
+    assert predicted is not None
+    assert [loop.var for loop in predicted.threads] == outermost_first
+    assert predicted.grid == launch.grid[::-1]
 
 
 def test_loops_inside_declared_ones_stay_in_their_thread() -> None:

@@ -1,0 +1,60 @@
+"""Loops over the turns that threads take, if a launch has fewer threads than iterations (`loops.thread_blocks`).
+
+A turn goes on with the next chunk of every block. So what a block touches has gaps, and the blocks for which the last
+turn leaves nothing have a turn less than the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from roofdsl.counts.loop_intervals import Env, LoopIntervals
+from roofdsl.loops.affine import affine
+from roofdsl.loops.integers import Sym, sub
+from roofdsl.loops.model import For, Node
+
+
+def leaves_gaps(intervals: LoopIntervals, loop: For) -> bool:
+    """Whether a loop inside runs over a chunk at the variable of `loop` that is shorter than a step of it."""
+    step, name = intervals.bounds(loop).step, loop.var
+    if step == 1 or name in intervals.subscripted:
+        return False
+    return any(_reach(inner, name) < step for inner in _loops(loop.body) if name in inner.start.symbols())
+
+
+def _reach(loop: For, name: str) -> float:
+    """How far a loop that starts at a variable goes on from there, as far as its bounds say so by a number."""
+    from_it = [affine(sub(stop, Sym(name))) for stop in loop.stops]
+    in_all = [form.constant for form in from_it if not form.terms]
+    own = [affine(sub(stop, start)) for start in loop.starts for stop in loop.stops]
+    return min(in_all or [form.constant for form in own if not form.terms], default=inf)
+
+
+def _loops(nodes: Sequence[Node]) -> Iterator[For]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield node
+            yield from _loops(node.body)
+
+
+def has_empty(intervals: LoopIntervals, nodes: Sequence[Node], env: Env, moving: set[str]) -> bool:
+    """Whether a loop that starts at variables of `moving` has no iteration for the last values of the loops around it,
+    because of an end that does not move with them. env: the values of the loops outside `nodes`.
+
+    Raises NoAnswer.
+    """
+    for loop in nodes:
+        if not isinstance(loop, For):
+            continue
+        moves = bool(loop.start.symbols() & moving)
+        bounds = intervals.bounds(loop)
+        if moves:
+            ends = [form.interval(env)[1] for form in bounds.stops if not moving & {*form.symbols}]
+            if ends and max(form.interval(env)[1] for form in bounds.starts) >= min(ends):
+                return True
+        inside = intervals.hull(loop, env)
+        more = moving | {loop.var} if moves else moving
+        if inside is not None and has_empty(intervals, loop.body, {**env, loop.var: inside}, more):
+            return True
+    return False
