@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from roofdsl.frontends.tensors import normalizations
@@ -24,18 +25,8 @@ _SAME = {
     "bitwise_or": "logical_or", "bitwise_not": "logical_not", "clamp_min": "clamp", "_softmax": "softmax",
     "_log_softmax": "log_softmax", "rms_norm": "rms_norm", "sgn": "sign",
 }  # fmt: skip
-_FILLS = (
-    "full",
-    "full_like",
-    "zeros",
-    "zeros_like",
-    "ones",
-    "ones_like",
-    "empty",
-    "empty_like",
-    "new_zeros",
-    "new_full",
-)
+_FILLS = ("full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "empty", "empty_like", "empty_permuted",
+          "new_zeros", "new_full")  # fmt: skip
 _NUMBERS = (int, float, bool)
 
 
@@ -131,7 +122,7 @@ class _Reader:
         if node.meta.get("val") is None:
             return None  # a check that computes nothing
         result = node.meta["val"]
-        if base in _VIEWS_IN_ORDER or base in _VIEWS:
+        if (base in _VIEWS_IN_ORDER or base in _VIEWS) and not _overlaps(base, args, result):
             return self._view(base, args, result)
         if base == "scalar_tensor" or (base in _FILLS and not result.shape):
             return args[0] if base == "scalar_tensor" else args[1] if "full" in base else float("ones" in base)
@@ -202,17 +193,27 @@ class _Reader:
         if name not in OPERATORS:
             return (UNKNOWN, self._tensors([args, list(kwargs.values())]), {})
         if name in ("cast", "copy"):
-            return (name, args[:1], {})
+            return (name, args[1:2] if base == "copy" else args[:1], {})  # `copy` is given what it overwrites first
         operands = [a for a in args if isinstance(a, Tensor | int | float)]
         options: dict[str, Any] = {k: v for k, v in kwargs.items() if k in ("alpha", "approximate", "value")}
         if name == "div" and kwargs.get("rounding_mode"):
             return (UNKNOWN, self._tensors(args), {})
         if name in ("clamp", "hardtanh"):
-            return (name, args[:1], _bounds(base, args))
+            low, high = [*args[1:3], *[None] * (3 - len(args))]
+            if not isinstance(low, Tensor) and not isinstance(high, Tensor):
+                return (name, args[:1], _bounds(base, args))
+            if low is not None and high is not None:
+                return (name, args[:3], {})
+            return ("maximum", args[:2], {}) if high is None else ("minimum", [args[0], high], {})
         extra = {"leaky_relu": ("slope",), "elu": ("alpha", "scale", "input_scale"), "softplus": ("beta", "threshold")}
         if name in extra:
             return (name, args[:1], options | dict(zip(extra[name], args[1:], strict=False)))
         return (name, operands, options)
+
+
+def _overlaps(base: str, args: Sequence[Any], result: Any) -> bool:
+    """Whether a view has elements several times that `expand` cannot repeat: windows that overlap."""
+    return base in ("unfold", "as_strided") and isinstance(args[0], Tensor) and args[0].size < prod(result.shape)
 
 
 def _bounds(base: str, args: list[Any]) -> dict[str, str]:
