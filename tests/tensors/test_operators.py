@@ -64,7 +64,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "clamp high": (lambda a: torch.clamp(a, max=0.1), (_rand(3, 7),)),
     "clamp by a tensor": (lambda a, b: torch.clamp(a, min=b), (_rand(3, 7), _rand(7) * 0.5)),
     "clamp below a tensor": (lambda a, b: torch.clamp(a, max=b), (_rand(3, 7), _rand(3, 7) * 0.5)),
-    "clamp between tensors": (lambda a, b, c: torch.clamp(a, b, c), (_rand(3, 7), _rand(7) - 0.5, _positive(7))),
+    "clamp between tensors": (torch.clamp, (_rand(3, 7), _rand(7) - 0.5, _positive(7))),
     "whole numbers divided": (lambda a: a / 4, (torch.arange(12).reshape(3, 4),)),
     "root of whole numbers": (lambda a: torch.sqrt(a) * 0.5, (torch.arange(1, 5).reshape(2, 2) ** 2,)),
     "softsign": (F.softsign, (_rand(3, 7),)),
@@ -232,3 +232,30 @@ def test_windows_that_overlap_are_not_read_as_so_many_elements() -> None:
     assert program.unknown == ("aten.unfold.default",)
     kernel = lowered(program.checked, program.launches[0])
     assert footprint_at(kernel, {}) == 8 * (2 * 9 + 2 * 7 * 3)
+
+
+def test_an_embedding_with_padding_reads_its_indices() -> None:
+    """`padding_idx` is an argument after the indices."""
+    graph = torch_graph(torch.nn.Embedding(100, 8, padding_idx=0), (torch.zeros(3, 5, dtype=torch.int64),))
+    program = tensor_program(graph)
+    assert footprint_at(lowered(program.checked, program.launches[0]), {}) == 2 * 15 * 8 * 4 + 15 * 8
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "numbers"),
+    [
+        (lambda a, x: a @ x, (_rand(30, 40), _rand(40)), 30 * 40 + 40 + 30),
+        (torch.dot, (_rand(40), _rand(40)), 81),
+    ],
+)
+def test_products_by_vectors_are_one_launch(
+    function: Callable[..., Any], inputs: tuple[Any, ...], numbers: int
+) -> None:
+    program = tensor_program(only_node(function, inputs))
+    (launch,) = program.launches
+    assert footprint_at(lowered(program.checked, launch), {}) == 8 * numbers
+
+
+def test_a_complex_number_is_no_missing_operand() -> None:
+    program = tensor_program(only_node(lambda a: torch.view_as_complex(a) * 2j, (_rand(3, 2),)))
+    assert program.unknown == ("aten.mul.Tensor",)

@@ -112,7 +112,8 @@ class Node(Record):
             return tensor.bytes
         if self.op in PICKING:
             return 0
-        return min(tensor.bytes, self.options.get("reads", tensor.size) * TYPES[tensor.type].bytes)
+        reads: int = self.options.get("reads", tensor.size)
+        return min(tensor.bytes, reads * TYPES[tensor.type].bytes)
 
 
 class Graph(Record):

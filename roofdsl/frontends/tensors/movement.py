@@ -134,6 +134,6 @@ def unknown(node: Node) -> KernelText:
 
 
 KERNELS = {
-    "fill": fill, "arange": fill, "cat": join, "pad": pad, "triangle": triangle, "embedding": rows, "index_select": rows, "gather": rows,
-    "unknown": unknown,
+    "fill": fill, "arange": fill, "cat": join, "pad": pad, "triangle": triangle,
+    "embedding": rows, "index_select": rows, "gather": rows, "unknown": unknown,
 }  # fmt: skip

@@ -25,6 +25,7 @@ MOST_STEPS = 100_000
 MOST_DEPTH = 12
 LARGEST = 2**63
 
+
 class _Returned(Exception):
     """The value of a `return`."""
 

@@ -118,7 +118,10 @@ def _reduced(op: str, kind: str = "", **fixed: Any) -> Call:
 
     def read(b: Builder, x: Any, dim: Any = None, *rest: Any, keepdim: bool = False, **more: Any) -> Tensor:
         data = _tensor(x)
-        if len(rest) > (op not in ("var", "std")) or set(more) - {"dtype", *(("unbiased", "correction") if op in ("var", "std") else ())}:
+        if len(rest) > (op not in ("var", "std")) or set(more) - {
+            "dtype",
+            *(("unbiased", "correction") if op in ("var", "std") else ()),
+        }:
             raise NotRead(f"{op} called in this way")
         keepdim = rest[0] if rest else keepdim
         if not isinstance(keepdim, bool) or isinstance(dim, bool):
@@ -220,7 +223,9 @@ def _filled(value: float | None) -> Call:
     def read(b: Builder, *given: Any, dtype: Dtype | None = None) -> Tensor:
         sizes = _sizes(given[:1] if value is None else given)
         number = value if value is not None else given[1]
-        whole = "" if value is not None else "i8" if isinstance(number, bool) else "i64" if isinstance(number, int) else ""
+        whole = (
+            "" if value is not None else "i8" if isinstance(number, bool) else "i64" if isinstance(number, int) else ""
+        )
         kind = dtype.name if dtype is not None else whole or "f32"
         return b.add("fill", "fill", [], sizes, kind, value=float(number))
 
@@ -320,7 +325,8 @@ CALLS: Mapping[str, Call] = {
     "cat": _cat, "concat": _cat, "stack": _stack, "zeros": _filled(0), "ones": _filled(1), "full": _filled(None),
     "empty": _filled(0), "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0),
     "full_like": _like(None),
-    "arange": _arange, "tril": _triangle(1), "triu": _triangle(-1), "embedding": _rows("embedding"), "gather": _rows("gather"),
+    "arange": _arange, "tril": _triangle(1), "triu": _triangle(-1),
+    "embedding": _rows("embedding"), "gather": _rows("gather"),
     "index_select": _rows("index_select"), "masked_fill": _masked,
     "to": _to, "type": _to, "float": _cast("f32"), "half": _cast("f16"), "bfloat16": _cast("bf16"),
     "double": _cast("f64"),
@@ -346,7 +352,11 @@ def called(builder: Builder, name: str, args: Sequence[Any], kwargs: Mapping[str
     """The value of a call of torch's function or method `name`. Raises NotRead."""
     plain = _ALSO.get(name.rstrip("_"), name.rstrip("_"))
     kwargs = {_NUMPY.get(k, k): v for k, v in kwargs.items()}
-    if has_given([*args, *kwargs.values()]) and plain not in _OF_GIVEN and (plain in CALLS or has_given([*kwargs.values()])):
+    if (
+        has_given([*args, *kwargs.values()])
+        and plain not in _OF_GIVEN
+        and (plain in CALLS or has_given([*kwargs.values()]))
+    ):
         raise NotRead(f"`{name}` of a number that is given when the code runs")
     try:
         if plain in CALLS:

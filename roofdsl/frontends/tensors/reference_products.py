@@ -39,8 +39,9 @@ def convolution(spatial: int) -> Call:
         if any(n < 1 for n in places) or weight.shape[1] * groups != x.shape[1]:
             raise NotRead("a convolution whose shapes do not fit")
         inputs = [x, weight, *([bias] if bias is not None else [])]
-        windows = zip(x.shape[2:], places, weight.shape[2:], steps, gaps, pads, strict=True)
-        reads = math.prod(x.shape[:2]) * math.prod(_touched(*numbers) for numbers in windows)
+        reads = math.prod(x.shape[:2])
+        for n, o, k, step, gap, pad in zip(x.shape[2:], places, weight.shape[2:], steps, gaps, pads, strict=True):
+            reads *= _touched(n, o, k, step=step, gap=gap, pad=pad)
         return b.add(
             "convolution", f"conv{spatial}d", inputs, (x.shape[0], weight.shape[0], *places),
             promoted(x.type, weight.type), stride=steps, padding=pads, dilation=gaps, transposed=False, groups=groups,
@@ -50,7 +51,7 @@ def convolution(spatial: int) -> Call:
     return read
 
 
-def _touched(size: int, outs: int, taps: int, step: int, gap: int, pad: int) -> int:
+def _touched(size: int, outs: int, taps: int, *, step: int, gap: int, pad: int) -> int:
     """How many of `size` places along a dimension a convolution reads."""
     last = (outs - 1) * step + (taps - 1) * gap - pad
     if gap == 1 and step <= taps:  # nothing is left out between the first place and the last one
