@@ -540,3 +540,15 @@ def numbers_chosen_by_elements(a: f64["n"], b: f64["n"], k: int):
 
 def in_double_precision(x: f64["n"]):
     return np.float_power(x, 3) + np.mean(x, dtype=np.float64)
+
+
+def numbers_of_math_yield_to_arrays(a: f32["n"], b: f32["n"], d: int, x: float):
+    a[:] = b / math.sqrt(d) + math.sqrt(2) * b
+    for i in range(len(a)):
+        a[i] = a[i] * math.sqrt(2.0) - math.sqrt(x * x) / b[i]
+
+
+def float_makes_a_number_of_python(a: f32["n"], b: f32["n"], c: f64["n"]):
+    for i in range(len(a)):
+        s = float(b[i])
+        a[i] = s * s + b[i] * s - a[i] * float(c[i])

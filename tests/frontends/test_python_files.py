@@ -12,6 +12,7 @@ import pytest
 
 from roofdsl.api import einsum, from_python, predict
 from roofdsl.cli.main import run
+from roofdsl.frontends.python.read import readings
 from roofdsl.frontends.python.signature import size_of
 from roofdsl.lang.codes import PYTHON_CODES
 from roofdsl.lang.diagnostics import CommandError, InputError
@@ -243,3 +244,19 @@ def test_a_function_that_would_be_read_too_often_is_refused(tmp_path: Path, monk
     (found,) = refused.value.diagnostics
     assert found.message == "the types and sizes in this function are not all known after reading it 1 times"
     assert found.help == "split it into smaller functions"
+
+
+@pytest.mark.parametrize(("body", "exact"), [("s += a[i]", False), ("a[i] *= 2", True)])
+def test_sums_of_parallel_loops_are_compared_up_to_rounding(body: str, exact: bool, tmp_path: Path) -> None:
+    """numba adds them up in an order of its own."""
+    path = tmp_path / "f.py"
+    lines = [
+        "def f(a: f64['n']):",
+        "    s = 0.0",
+        "    for i in numba.prange(len(a)):",
+        f"        {body}",
+        "    return s",
+    ]
+    path.write_text("\n".join(["import numba", *lines]))
+    ((found, _),) = readings(str(path))
+    assert found.exact == exact

@@ -129,3 +129,29 @@ def test_repeated_elements_are_stored_once_until_a_copy_joins_them() -> None:
     program = from_jax(lambda x: jnp.repeat(x, 3, axis=0) * 2, shape(256))
     copy, product = (lowered(program.checked, name) for name in program.launches)
     assert footprint_at(copy, {}) == 4 * (256 + 768) and footprint_at(product, {}) == 4 * (768 + 768)
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "elements"),
+    [
+        (lambda x, w: jnp.einsum("bmk,bkn->bmn", x, jnp.broadcast_to(w, (5, 6, 3))), ((5, 4, 6), (6, 3)), 198),
+        (
+            lambda q, k: jnp.einsum("hgqd,hgkd->hgqk", q, jnp.broadcast_to(k[:, None], (2, 4, 9, 16))),
+            ((2, 4, 3, 16), (2, 9, 16)), 384 + 288 + 216,
+        ),
+        (lambda x, y: jnp.concatenate([jnp.broadcast_to(x, (5, 1, 6)), y], 1), ((1, 1, 6), (5, 3, 6)), 6 + 90 + 120),
+        (lambda x: jnp.broadcast_to(x, (5, 4, 6)).sum(1), ((4, 6),), 24 + 30),
+    ],
+)  # fmt: skip
+def test_a_broadcast_operand_counts_the_elements_that_it_has_in_memory(
+    function: Any, inputs: tuple[tuple[int, ...], ...], elements: int
+) -> None:
+    program = from_jax(function, *(shape(*dims) for dims in inputs))
+    (launch,) = program.launches
+    assert footprint_at(lowered(program.checked, launch), {}) == 4 * elements
+
+
+def test_a_conversion_to_the_same_type_is_no_launch() -> None:
+    program = from_jax(lambda x: (x + jnp.arange(6) * 1.0).astype(jnp.float32), shape(4, 6))
+    same = from_jax(lambda x: x + jnp.arange(6) * 1.0, shape(4, 6))
+    assert program.launches == same.launches

@@ -62,6 +62,11 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "hardtanh": (lambda a: F.hardtanh(a, -0.5, 0.25), (_rand(3, 7),)),
     "clamp low": (lambda a: torch.clamp(a, min=0.1), (_rand(3, 7),)),
     "clamp high": (lambda a: torch.clamp(a, max=0.1), (_rand(3, 7),)),
+    "clamp by a tensor": (lambda a, b: torch.clamp(a, min=b), (_rand(3, 7), _rand(7) * 0.5)),
+    "clamp below a tensor": (lambda a, b: torch.clamp(a, max=b), (_rand(3, 7), _rand(3, 7) * 0.5)),
+    "clamp between tensors": (torch.clamp, (_rand(3, 7), _rand(7) - 0.5, _positive(7))),
+    "whole numbers divided": (lambda a: a / 4, (torch.arange(12).reshape(3, 4),)),
+    "root of whole numbers": (lambda a: torch.sqrt(a) * 0.5, (torch.arange(1, 5).reshape(2, 2) ** 2,)),
     "softsign": (F.softsign, (_rand(3, 7),)),
     "sigmoid": (torch.sigmoid, (_rand(3, 7),)),
     "tanh": (torch.tanh, (_rand(3, 7),)),
@@ -98,6 +103,9 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "cumsum": (lambda a: torch.cumsum(a, 1), (_rand(3, 7, 2),)),
     "cumprod": (lambda a: torch.cumprod(a, -1), (_rand(3, 7),)),
     "softmax": (lambda a: torch.softmax(a, 1), (_rand(3, 7, 2),)),
+    "sum of expanded": (lambda a: a.expand(4, 3, 5).sum(2), (_rand(3, 5),)),
+    "sum of copies": (lambda a: a.expand(4, 3, 5).sum(0), (_rand(3, 5),)),
+    "softmax of expanded": (lambda a: torch.softmax(a.expand(4, 3, 5), -1), (_rand(3, 5),)),
     "softmax of the last": (lambda a: torch.softmax(a, -1), (_rand(3, 7),)),
     "log softmax": (lambda a: torch.log_softmax(a, -1), (_rand(3, 7),)),
     "layer norm": (lambda a, w, b: F.layer_norm(a, (4, 5), w, b), (_rand(3, 4, 5), _rand(4, 5), _rand(4, 5))),
@@ -133,6 +141,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "avg pool": (lambda a: F.avg_pool3d(a, 2), (_rand(2, 3, 4, 6, 4),)),
     "avg pool padded": (lambda a: F.avg_pool1d(a, 3, 2, 1), (_rand(2, 3, 9),)),
     "cat": (lambda a, b: torch.cat((a, b), 1), (_rand(2, 3, 4), _rand(2, 5, 4))),
+    "cat of expanded": (lambda a, b: torch.cat((a.expand(2, 1, 4), b), 1), (_rand(1, 1, 4), _rand(2, 5, 4))),
+    "copy into another": (lambda a, b: torch.empty_like(a).copy_(b), (_rand(2, 3), _rand(3))),
     "pad": (lambda a: F.pad(a, (1, 2, 0, 3), value=0.5), (_rand(2, 3, 4),)),
     "full": (lambda a: torch.full_like(a, 2.5), (_rand(2, 3),)),
     "copy": (lambda a: a.clone(), (_rand(2, 3),)),
@@ -203,7 +213,7 @@ def test_bytes_are_those_of_the_tensors(name: str) -> None:
     function, inputs = CASES[name]
     graph = only_node(function, inputs)
     program = tensor_program(graph)
-    sizes = {"f64": 8, "i64": 8, "i8": 1}
+    sizes = {"f64": 8, "f32": 4, "i64": 8, "i8": 1}
     for node, launch in zip(graph.nodes, program.launches, strict=True):
         kernel = lowered(program.checked, launch)
         read = sum(t.size * sizes[t.type] for t in dict.fromkeys(node.tensors))
@@ -215,3 +225,37 @@ def test_bytes_are_those_of_the_tensors(name: str) -> None:
         if node.op in ("max_pool", "convolution") or "norm" in node.op:
             continue  # windows may leave elements out; statistics that nobody reads are not stored
         assert footprint_at(kernel, {}) == read + written, launch
+
+
+def test_windows_that_overlap_are_not_read_as_so_many_elements() -> None:
+    program = tensor_program(only_node(lambda a: a.unfold(1, 3, 1).sum(-1), (_rand(2, 9),)))
+    assert program.unknown == ("aten.unfold.default",)
+    kernel = lowered(program.checked, program.launches[0])
+    assert footprint_at(kernel, {}) == 8 * (2 * 9 + 2 * 7 * 3)
+
+
+def test_an_embedding_with_padding_reads_its_indices() -> None:
+    """`padding_idx` is an argument after the indices."""
+    graph = torch_graph(torch.nn.Embedding(100, 8, padding_idx=0), (torch.zeros(3, 5, dtype=torch.int64),))
+    program = tensor_program(graph)
+    assert footprint_at(lowered(program.checked, program.launches[0]), {}) == 2 * 15 * 8 * 4 + 15 * 8
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "numbers"),
+    [
+        (lambda a, x: a @ x, (_rand(30, 40), _rand(40)), 30 * 40 + 40 + 30),
+        (torch.dot, (_rand(40), _rand(40)), 81),
+    ],
+)
+def test_products_by_vectors_are_one_launch(
+    function: Callable[..., Any], inputs: tuple[Any, ...], numbers: int
+) -> None:
+    program = tensor_program(only_node(function, inputs))
+    (launch,) = program.launches
+    assert footprint_at(lowered(program.checked, launch), {}) == 8 * numbers
+
+
+def test_a_complex_number_is_no_missing_operand() -> None:
+    program = tensor_program(only_node(lambda a: torch.view_as_complex(a) * 2j, (_rand(3, 2),)))
+    assert program.unknown == ("aten.mul.Tensor",)

@@ -15,6 +15,7 @@ from roofdsl.frontends.python.select import chosen
 from roofdsl.frontends.python.types import kind
 from roofdsl.frontends.python.values import Constant, Known, Value, Whole
 from roofdsl.lang import tree
+from roofdsl.lang.record import replace
 from roofdsl.lang.types import TYPES
 
 _FOLD: dict[str, Callable[[Any, Any], Any]] = {
@@ -137,7 +138,7 @@ class Arithmetic(Elementwise):
         elif kind(a.type) == "complex" and name not in ("abs", "real", "imag", "conj"):
             self.context.refuse("py-type", f"`{name}` of complex values is not part of the language", node)
         if not a.own:
-            a = self.nests.stored(a, "f64", node, name)
+            a = replace(self.nests.stored(a, "f64", node, name), weak=a.weak)
         span = self.context.span(node)
         type_ = TYPES[a.type].component.name if real else a.type
         build = lambda x: tree.Call(tree.Name(name, span), (x,), span)  # noqa: E731

@@ -14,6 +14,7 @@ from roofdsl.frontends.python.indexing import Part
 from roofdsl.frontends.python.types import NUMPY, kind
 from roofdsl.frontends.python.values import ONE, ZERO, Constant, Extremum, Items, Value, Whole
 from roofdsl.frontends.refuse import Refused
+from roofdsl.lang.record import replace
 
 Row = Callable[["Library", Call], Any]
 _UNARY = {
@@ -279,7 +280,7 @@ class Library(Arrangements):
             self.context.refuse("py-type", "`float` of this is not supported", call.node)
         if found.number is not None:
             return self.arithmetic.constant(float(found.number.real), call.node)
-        return self.nests.stored(found, "f64", call.node, "cast")
+        return replace(self.nests.stored(found, "f64", call.node, "cast"), weak=True)
 
     def as_int(self, call: Call) -> Any:
         found = self.one(call, "x")

@@ -91,6 +91,7 @@ class Loops:
             step = header.step if up else -header.step
             clause = self._clause(name, lowers, stops, step, span)
             parallel = header.parallel and not self._keeps(items)
+            self.context.exact &= parallel or not header.parallel  # numba adds up in an order of its own
             if parallel:
                 context.emit(tree.For((clause,), True, tuple(items), span))
             else:

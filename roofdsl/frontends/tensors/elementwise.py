@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from roofdsl.frontends.tensors.graph import Node, Tensor
+from roofdsl.frontends.tensors.types import is_whole
 from roofdsl.frontends.tensors.writing import KernelText, Writer, number
 
 Make = Callable[..., str]
@@ -147,7 +148,10 @@ def _statements(writer: Writer, nodes: Sequence[Node], texts: dict[object, str],
         return f"({shown})" if shown.startswith("-") else shown
 
     for k, node in enumerate(nodes):
-        made = OPERATORS[node.op](*(text(o) for o in node.inputs), **node.options)
+        operands = [text(o) for o in node.inputs]
+        if _is_converted(node):
+            operands = [_converted(writer, o, node, shown) for o, shown in zip(node.inputs, operands, strict=True)]
+        made = OPERATORS[node.op](*operands, **node.options)
         own = node.outputs[0].id
         later = any(t.id == own for n in nodes[k + 1 :] for t in n.tensors)
         if own not in targets or later:
@@ -156,6 +160,24 @@ def _statements(writer: Writer, nodes: Sequence[Node], texts: dict[object, str],
             made = results[own] = name
         if own in targets:
             writer.put(f"{targets[own]} = {made}")
+
+
+def _is_converted(node: Node) -> bool:
+    """Whether whole numbers are converted before a floating-point operation on them. The language would divide whole
+    numbers without a fraction, and compute everything else in f64.
+    """
+    result = node.outputs[0].type
+    only_whole = bool(node.tensors) and all(is_whole(t.type) for t in node.tensors)
+    return only_whole and not is_whole(result) and node.op not in ("cast", "copy", "where")
+
+
+def _converted(writer: Writer, operand: Any, node: Node, shown: str) -> str:
+    if not isinstance(operand, Tensor):
+        return shown
+    name = f"f{len(writer.declared['temp']) + 1}"
+    writer.array("temp", name, node.outputs[0].type, ())
+    writer.put(f"{name} = {shown}")
+    return name
 
 
 def _repeats(nodes: Sequence[Node], tensor: Tensor) -> bool:

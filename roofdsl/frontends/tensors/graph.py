@@ -103,6 +103,18 @@ class Node(Record):
         """The inputs that are tensors."""
         return tuple(t for t in self.inputs if isinstance(t, Tensor))
 
+    def read_bytes(self, k: int) -> int:
+        """The bytes of its tensor k that it is sure to read: of the first one, those of the elements that the option
+        `reads` counts, and none if rows are picked by indices.
+        """
+        tensor = self.tensors[k]
+        if k > 0:
+            return tensor.bytes
+        if self.op in PICKING:
+            return 0
+        reads: int = self.options.get("reads", tensor.size)
+        return min(tensor.bytes, reads * TYPES[tensor.type].bytes)
+
 
 class Graph(Record):
     """Operators in an executable order. returned: the values that the program returns. views: their number."""
@@ -126,8 +138,8 @@ class Graph(Record):
         read: dict[int, int] = {}
         for node in self.nodes:
             for k, tensor in enumerate(node.tensors):
-                if tensor.id not in made and not (k == 0 and node.op in PICKING):
-                    read[tensor.id] = max(tensor.bytes, read.get(tensor.id, 0))
+                if tensor.id not in made:
+                    read[tensor.id] = max(node.read_bytes(k), read.get(tensor.id, 0))
         stored: dict[int, int] = {}
         for tensor in dict.fromkeys(self.returned):
             if tensor.id in made:
@@ -138,10 +150,10 @@ class Graph(Record):
     def partly_used(self) -> tuple[str, ...]:
         """The framework's names of operators of whose results not all elements are sure to be used."""
         used: dict[int, dict[str, int]] = {}
-        reads = [(t, k == 0 and n.op in PICKING) for n in self.nodes for k, t in enumerate(n.tensors)]
-        for tensor, picked in [*reads, *((t, False) for t in self.returned)]:
+        reads = [(t, n.read_bytes(k)) for n in self.nodes for k, t in enumerate(n.tensors)]
+        for tensor, size in [*reads, *((t, t.bytes) for t in self.returned)]:
             parts = used.setdefault(tensor.id, {})
-            parts[tensor.part] = max(parts.get(tensor.part, 0), 0 if picked else tensor.bytes)
+            parts[tensor.part] = max(parts.get(tensor.part, 0), size)
         found = [(n.called, t) for n in self.nodes for t in n.outputs if t.id in used]
         return tuple(dict.fromkeys(called for called, t in found if sum(used[t.id].values()) < t.bytes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from math import prod
 from typing import Any
 
 from roofdsl.frontends.tensors.elementwise import OPERATORS
@@ -100,6 +101,8 @@ class _Reader:
         scalar = name == "broadcast_in_dim" or (name == "convert_element_type" and not avals[0].shape)
         if scalar and not any(isinstance(i, Tensor) for i in inputs):
             return [inputs[0]]  # a number, wherever it is read
+        if name == "convert_element_type" and str(equation.invars[0].aval.dtype) == str(avals[0].dtype):
+            return [inputs[0]]  # only how it combines with Python's numbers changes
         view = self._view(name, params, inputs, avals)
         if view is not None:
             self.views += 1
@@ -179,21 +182,23 @@ def _dot(params: Mapping[str, Any], inputs: list[Any]) -> Reading:
     """
     (left_sum, right_sum), (left_batch, right_batch) = params["dimension_numbers"]
     left, right = inputs
-    batch = [left.shape[d] for d in left_batch]
-    own = [n for d, n in enumerate(left.shape) if d not in (*left_sum, *left_batch)]
-    other = [n for d, n in enumerate(right.shape) if d not in (*right_sum, *right_batch)]
-    inner = [left.shape[d] for d in left_sum]
-    m, o, k = _product(own), _product(other), _product(inner)
-    a = replace(left, shape=(*batch, m, k), stored=(*batch, m, k), whole=False)
-    b = replace(right, shape=(*batch, k, o), stored=(*batch, k, o), whole=False)
+    own = [d for d in range(len(left.shape)) if d not in (*left_sum, *left_batch)]
+    other = [d for d in range(len(right.shape)) if d not in (*right_sum, *right_batch)]
+    a = _arranged(left, left_batch, own, left_sum)
+    b = _arranged(right, right_batch, right_sum, other)
     return ("matmul", [a, b], {"bias": False})
 
 
-def _product(numbers: Sequence[int]) -> int:
-    total = 1
-    for n in numbers:
-        total *= int(n)
-    return total
+def _arranged(tensor: Tensor, batch: Sequence[int], *joined: Sequence[int]) -> Tensor:
+    """A factor with its dimensions in the order of a product: those of the batch, and two groups that are joined. A
+    group is one element in memory if each of its dimensions is; otherwise all of it counts.
+    """
+    shape = (*(tensor.shape[d] for d in batch), *(prod(tensor.shape[d] for d in group) for group in joined))
+    stored = tuple(tensor.stored[d] for d in batch)
+    for group in joined:
+        size = prod(tensor.stored[d] for d in group)
+        stored = (*stored, size if size == 1 else prod(tensor.shape[d] for d in group))
+    return replace(tensor, shape=shape, stored=stored, whole=False)
 
 
 def _convolution(params: Mapping[str, Any], inputs: list[Any]) -> Reading:

@@ -30,15 +30,25 @@ def join(node: Node) -> KernelText:
         own = tensor.shape[axis]
         if not prod(tensor.shape):
             continue
-        name = writer.array("in", f"X{k + 1}", tensor.type, (before, own, after))
+        stored = _joined(tensor, axis)
+        name = writer.array("in", f"X{k + 1}", tensor.type, stored)
         with writer.loops([("i", before), ("k", own), ("j", after)]):
-            x = element(name, (before, own, after), ["i", "k", "j"])
+            x = element(name, stored, ["i", "k", "j"])
             place = (f"k + {offset}" if offset else "k") if own > 1 else str(offset)
             i, j = "i" if before > 1 else "0", "j" if after > 1 else "0"
             writer.put(f"Y[{i}, {place}, {j}] = {x}")
         offset += own
     writer.array("out", "Y", out.type, (before, out.shape[axis], after))
     return writer.text("cat", "")
+
+
+def _joined(tensor: Tensor, axis: int) -> tuple[int, int, int]:
+    """The dimensions before an axis, the axis, and those after it, as they are in memory: 1 if all of their elements
+    are one.
+    """
+    parts = slice(None, axis), slice(axis, axis + 1), slice(axis + 1, None)
+    first, own, last = (1 if prod(tensor.stored[p]) == 1 else prod(tensor.shape[p]) for p in parts)
+    return first, own, last
 
 
 def pad(node: Node) -> KernelText:
@@ -61,6 +71,29 @@ def pad(node: Node) -> KernelText:
             with writer.block("else:"):
                 writer.put(f"{element('Y', out.shape, names)} = {number(node.options.get('value', 0))}")
     return writer.text("pad", "")
+
+
+def triangle(node: Node) -> KernelText:
+    """`tril` and `triu` of matrices. options: `diagonal`; `sign` is 1 for the elements on and below it, -1 for those on
+    and above.
+    """
+    (data,) = node.tensors
+    (out,) = node.outputs
+    batch, rows, columns = prod(data.shape[:-2]), *data.shape[-2:]
+    dims = (batch, rows, columns)
+    own = (1 if prod(data.stored[:-2]) == 1 else batch, *data.stored[-2:])
+    writer = Writer()
+    writer.array("in", "X", data.type, own)
+    writer.array("out", "Y", out.type, dims)
+    y = element("Y", dims, ["b", "i", "j"])
+    places = ["0" if n == 1 else v for v, n in (("i", rows), ("j", columns))]
+    side = "<=" if node.options["sign"] > 0 else ">="
+    with writer.loops([("b", batch), ("i", rows), ("j", columns)]):
+        with writer.block(f"if {places[1]} {side} {places[0]} + {node.options['diagonal']}:"):
+            writer.put(f"{y} = {element('X', own, ['b', 'i', 'j'])}")
+        with writer.block("else:"):
+            writer.put(f"{y} = 0")
+    return writer.text(node.called, "")
 
 
 def rows(node: Node) -> KernelText:
@@ -101,6 +134,6 @@ def unknown(node: Node) -> KernelText:
 
 
 KERNELS = {
-    "fill": fill, "arange": fill, "cat": join, "pad": pad, "embedding": rows, "index_select": rows, "gather": rows,
-    "unknown": unknown,
+    "fill": fill, "arange": fill, "cat": join, "pad": pad, "triangle": triangle,
+    "embedding": rows, "index_select": rows, "gather": rows, "unknown": unknown,
 }  # fmt: skip

@@ -17,11 +17,11 @@ def softmax(node: Node) -> KernelText:
     (out,) = node.outputs
     split = Split(data, [node.options["dim"]])
     writer = Writer()
-    writer.array("in", "X", data.type, split.dims)
+    writer.array("in", "X", data.type, split.stored)
     writer.array("out", "Y", out.type, split.dims)
     writer.array("temp", "top", data.type, ())
     writer.array("temp", "s", data.type, ())
-    x, y = element("X", split.dims, split.names), element("Y", split.dims, split.names)
+    x, y = element("X", split.stored, split.names), element("Y", split.dims, split.names)
     with writer.loops(split.kept):
         writer.put(f"top = {LOWEST.get(data.type, '-3.4e38')}")
         writer.put("s = 0")

@@ -18,22 +18,29 @@ class Split:
         wanted = {d % rank for d in dims} if isinstance(dims, list | tuple) and dims else set(range(rank))
         self.ranges: list[tuple[str, int]] = []
         self.kinds: list[bool] = []
-        for k, n in enumerate(tensor.shape):
-            reduced = k in wanted
+        self.repeated: list[bool] = []  # dimensions along which one element is read again and again
+        for k, (n, own) in enumerate(zip(tensor.shape, tensor.stored, strict=True)):
+            reduced, repeated = k in wanted, own != n
             if n == 1:
                 continue
-            if self.kinds and self.kinds[-1] == reduced:
+            if self.kinds and (self.kinds[-1], self.repeated[-1]) == (reduced, repeated):
                 name, old = self.ranges[-1]
                 self.ranges[-1] = (name, old * n)
             else:
                 prefix = "r" if reduced else "i"
                 self.ranges.append((f"{prefix}{self.kinds.count(reduced)}", n))
                 self.kinds.append(reduced)
+                self.repeated.append(repeated)
         self.count = prod(tensor.shape[d] for d in wanted) if rank else 1
 
     @property
     def dims(self) -> list[int]:
         return [n for _, n in self.ranges]
+
+    @property
+    def stored(self) -> list[int]:
+        """The dimensions in memory."""
+        return [1 if repeated else n for (_, n), repeated in zip(self.ranges, self.repeated, strict=True)]
 
     @property
     def names(self) -> list[str]:
@@ -57,8 +64,8 @@ def _single(node: Node) -> tuple[Tensor, Tensor, Split, Writer, str, str]:
     out = node.outputs[0]
     split = Split(data, node.options.get("dims"))
     writer = Writer()
-    writer.array("in", "X", data.type, split.dims)
-    return data, out, split, writer, element("X", split.dims, split.names), split.of_kept("Y")
+    writer.array("in", "X", data.type, split.stored)
+    return data, out, split, writer, element("X", split.stored, split.names), split.of_kept("Y")
 
 
 def total(node: Node) -> KernelText:

@@ -9,37 +9,21 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roofdsl.frontends.tensors.definition import Definition
 from roofdsl.frontends.tensors.graph import Graph, Tensor
 from roofdsl.frontends.tensors.program import program_name
 from roofdsl.frontends.tensors.reference_calls import called
-from roofdsl.frontends.tensors.reference_values import Builder, Dtype, Module, NotRead
+from roofdsl.frontends.tensors.reference_python import FUNCTIONS, MATH, binary, compared, python_value, truth, unary
+from roofdsl.frontends.tensors.reference_values import Builder, Dtype, Module, NotRead, given, has_given
 from roofdsl.frontends.tensors.types import TYPES
 from roofdsl.lang.diagnostics import CommandError
 
 MOST_STEPS = 100_000
 MOST_DEPTH = 12
 LARGEST = 2**63
-
-_BINARY: Mapping[type[ast.AST], tuple[str, Callable[[Any, Any], Any]]] = {
-    ast.Add: ("add", operator.add), ast.Sub: ("sub", operator.sub), ast.Mult: ("mul", operator.mul),
-    ast.Div: ("div", operator.truediv), ast.FloorDiv: ("", operator.floordiv), ast.Mod: ("", operator.mod),
-    ast.Pow: ("pow", operator.pow), ast.BitAnd: ("logical_and", operator.and_), ast.BitOr: ("logical_or", operator.or_),
-}  # fmt: skip
-_COMPARED: Mapping[type[ast.AST], tuple[str, Callable[[Any, Any], bool]]] = {
-    ast.Eq: ("eq", operator.eq), ast.NotEq: ("ne", operator.ne), ast.Lt: ("lt", operator.lt),
-    ast.LtE: ("le", operator.le), ast.Gt: ("gt", operator.gt), ast.GtE: ("ge", operator.ge),
-}  # fmt: skip
-_PYTHON: Mapping[str, Callable[..., Any]] = {
-    "int": int, "float": float, "bool": bool, "len": len, "min": min, "max": max, "abs": abs, "round": round,
-    "tuple": tuple, "list": list, "sum": sum,
-}  # fmt: skip
-_MATH = ("sqrt", "log", "log2", "exp", "ceil", "floor", "prod")
-_NUMBERS = (int, float, bool)
 
 
 class _Returned(Exception):
@@ -62,7 +46,7 @@ def graph_of_reference(definition: Definition) -> Graph:
         raise CommandError(f"the reference of {definition.name} has no function `run`")
     inputs: list[Any] = []
     for _, spec in definition.inputs:
-        scalar = 1.0 if TYPES[spec.dtype][0] in "fbc" else 1
+        scalar = given(1.0 if TYPES[spec.dtype][0] in "fbc" else 1)
         inputs.append(scalar if spec.shape is None else reader.builder.new(spec.shape, TYPES[spec.dtype]))
     try:
         found = reader.call(run, inputs, {})
@@ -95,12 +79,20 @@ def _returned(definition: Definition, found: Any) -> tuple[Tensor, ...]:
     return tuple(tensors)
 
 
+def _holds(value: Any, id: int) -> bool:
+    """Whether a value is a view of the tensor with this id, or contains one."""
+    if isinstance(value, tuple | list | dict):
+        return any(_holds(v, id) for v in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, Tensor) and value.id == id
+
+
 class _Reader:
     def __init__(self, module: ast.Module) -> None:
         self.builder = Builder()
         self.functions = {n.name: n for n in module.body if isinstance(n, ast.FunctionDef)}
         self.globals: dict[str, Any] = {}
-        self.line = self.steps = self.depth = 0
+        self.line = self.steps = 0
+        self.scopes: list[dict[str, Any]] = []  # of the functions that are being followed, the innermost last
         for node in module.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self._imports(node)
@@ -121,7 +113,7 @@ class _Reader:
         """The value of a function of the code. Raises NotRead."""
         given = function.args
         names = [a.arg for a in (*given.posonlyargs, *given.args)]
-        if self.depth >= MOST_DEPTH or given.vararg or given.kwarg or len(args) > len(names):
+        if len(self.scopes) >= MOST_DEPTH or given.vararg or given.kwarg or len(args) > len(names):
             raise NotRead(f"a call of `{function.name}`")
         scope = dict(zip(names, args, strict=False)) | dict(kwargs)
         defaults = dict(zip(names[len(names) - len(given.defaults) :], given.defaults, strict=True))
@@ -129,13 +121,13 @@ class _Reader:
         scope |= {name: self._value(d, {}) for name, d in defaults.items() if name not in scope}
         if set(names) - scope.keys():
             raise NotRead(f"a call of `{function.name}` without {', '.join(sorted(set(names) - scope.keys()))}")
-        self.depth += 1
+        self.scopes.append(scope)
         try:
             self._block(function.body, scope)
         except _Returned as returned:
             return returned.value
         finally:
-            self.depth -= 1
+            self.scopes.pop()
         return None
 
     def _block(self, body: Sequence[ast.stmt], scope: dict[str, Any]) -> None:
@@ -157,11 +149,12 @@ class _Reader:
             case ast.AnnAssign(target, _, value) if value is not None:
                 self._store(target, self._value(value, scope), scope)
             case ast.AugAssign(ast.Name(name), op, value):
-                scope[name] = self._binary(op, self._name(name, scope), self._value(value, scope))
+                old = self._name(name, scope)
+                new = binary(self.builder, op, old, self._value(value, scope), in_place=True)
+                scope[name] = new
+                self._changed(old, new)
             case ast.Expr(ast.Constant()) | ast.Pass() | ast.Assert():
                 pass
-            case ast.Expr(ast.Call(ast.Attribute(ast.Name(name), method)) as call) if method.endswith("_"):
-                scope[name] = self._value(call, scope)  # a change in place
             case ast.Expr(value):
                 self._value(value, scope)
             case ast.If(test, body, orelse):
@@ -192,6 +185,23 @@ class _Reader:
             case _:
                 raise NotRead("an assignment to a part of a tensor")
 
+    def _changed(self, old: Any, new: Any) -> None:
+        """After a change in place, every name of the tensor `old` means `new`. Raises NotRead if another view of it has
+        a name, whose elements change too.
+        """
+        if not isinstance(old, Tensor) or new == old:
+            return
+        if not isinstance(new, Tensor) or (new.shape != old.shape and new.id != old.id):
+            raise NotRead("a change in place to another shape")
+        if old.part:
+            raise NotRead("a change of a part of a tensor")
+        for scope in self.scopes:
+            for name, value in scope.items():
+                if value == old:
+                    scope[name] = new
+                elif new.id != old.id and _holds(value, old.id):
+                    raise NotRead(f"a change in place of what `{name}` contains, too")
+
     def _items(self, value: Any) -> Sequence[Any]:
         if isinstance(value, Tensor):
             return list(called(self.builder, "unbind", [value], {}))
@@ -200,10 +210,7 @@ class _Reader:
         return value
 
     def _truth(self, node: ast.expr, scope: dict[str, Any]) -> bool:
-        value = self._value(node, scope)
-        if isinstance(value, Tensor):
-            raise NotRead("a condition on data")
-        return bool(value)
+        return truth(self._value(node, scope))
 
     # ---- expressions ----
 
@@ -224,16 +231,16 @@ class _Reader:
             case ast.BinOp(left, ast.MatMult(), right):
                 return called(self.builder, "matmul", [self._value(left, scope), self._value(right, scope)], {})
             case ast.BinOp(left, op, right):
-                return self._binary(op, self._value(left, scope), self._value(right, scope))
+                return binary(self.builder, op, self._value(left, scope), self._value(right, scope))
             case ast.UnaryOp(op, operand):
-                return self._unary(op, self._value(operand, scope))
+                return unary(self.builder, op, self._value(operand, scope))
             case ast.Compare(left, [op], [right]):
-                return self._compared(op, self._value(left, scope), self._value(right, scope))
+                return compared(self.builder, op, self._value(left, scope), self._value(right, scope))
             case ast.BoolOp(op, values):
                 found: Any = None
                 for value in values:
                     found = self._value(value, scope)
-                    if isinstance(found, Tensor) or bool(found) == isinstance(op, ast.Or):
+                    if isinstance(found, Tensor) or truth(found) == isinstance(op, ast.Or):
                         break
                 return found
             case ast.IfExp(test, body, orelse):
@@ -262,54 +269,9 @@ class _Reader:
         for where in (scope, self.globals, self.functions):
             if name in where:
                 return where[name]
-        if name in _PYTHON or name == "range":
+        if name in FUNCTIONS or name == "range":
             return Module(name)
         raise NotRead(f"`{name}`")
-
-    def _binary(self, op: ast.operator, left: Any, right: Any) -> Any:
-        name, plain = _BINARY.get(type(op), ("", None))
-        if isinstance(left, Tensor) or isinstance(right, Tensor):
-            if not name:
-                raise NotRead(f"`{type(op).__name__}` of tensors")
-            return self.builder.elementwise(name, [left, right])
-        if isinstance(left, tuple) and isinstance(right, tuple) and isinstance(op, ast.Add):
-            return left + right
-        if plain is None or not isinstance(left, _NUMBERS) or not isinstance(right, _NUMBERS):
-            raise NotRead(f"`{type(op).__name__}` of these values")
-        if isinstance(op, ast.Pow) and abs(right) > 64:
-            raise NotRead("so large a power")
-        try:
-            return self._small(plain(left, right))
-        except (ArithmeticError, TypeError):
-            raise NotRead("arithmetic that has no result") from None
-
-    def _small(self, value: Any) -> Any:
-        if isinstance(value, complex) or (isinstance(value, int) and abs(value) > LARGEST):
-            raise NotRead("so large a number")
-        return value
-
-    def _unary(self, op: ast.unaryop, value: Any) -> Any:
-        names = {ast.USub: "neg", ast.Invert: "logical_not"}
-        if isinstance(value, Tensor) and type(op) in names:
-            return self.builder.elementwise(names[type(op)], [value])
-        if isinstance(op, ast.Not) and not isinstance(value, Tensor):
-            return not value
-        if isinstance(value, _NUMBERS) and isinstance(op, ast.USub | ast.UAdd):
-            return -value if isinstance(op, ast.USub) else value
-        raise NotRead(f"`{type(op).__name__}` of this value")
-
-    def _compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
-        if isinstance(op, ast.Is | ast.IsNot):
-            return (left is right) == isinstance(op, ast.Is)
-        name, plain = _COMPARED.get(type(op), ("", None))
-        if plain is None:
-            raise NotRead(f"`{type(op).__name__}`")
-        if isinstance(left, Tensor) or isinstance(right, Tensor):
-            return self.builder.elementwise(name, [left, right])
-        try:
-            return plain(left, right)
-        except TypeError:
-            raise NotRead("a comparison of these values") from None
 
     def _attribute(self, value: Any, name: str) -> Any:
         if isinstance(value, Tensor):
@@ -329,7 +291,7 @@ class _Reader:
             return value[name == "indices"]
         if value is math and name in ("pi", "inf", "e"):
             return getattr(math, name)
-        if value is math and name in _MATH:
+        if value is math and name in MATH:
             return Module(f"math.{name}")
         if isinstance(value, Module):
             if value.path == "torch" and name in TYPES:
@@ -345,6 +307,8 @@ class _Reader:
         raise NotRead(f"`.{name}`")
 
     def _part(self, value: Any, index: Any) -> Any:
+        if has_given(index):
+            raise NotRead("a place that is given when the code runs")
         if isinstance(value, dict) or (isinstance(value, tuple | list | range) and isinstance(index, int | slice)):
             try:
                 return value[index]
@@ -365,23 +329,22 @@ class _Reader:
             found = self.call(function, args, kwargs)
             self.line = line
             return found
-        if isinstance(function, _Method):
-            return called(self.builder, function.name, [function.data, *args], kwargs)
-        if not isinstance(function, Module):
+        if not isinstance(function, Module | _Method):
             raise NotRead("a call of this value")
-        return self._of_module(function.path, args, kwargs)
+        if isinstance(function, _Method):
+            args = [function.data, *args]
+            found = called(self.builder, function.name, args, kwargs)
+        else:
+            found = self._of_module(function.path, args, kwargs)
+        if args and ((function.name.endswith("_")) or kwargs.get("inplace") is True):
+            self._changed(args[0], found)
+        return found
 
     def _of_module(self, path: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        head, _, name = path.rpartition(".")
-        if path == "range" and args and all(isinstance(n, int) for n in args):
-            return range(*args)
-        plain = _PYTHON.get(path) or (getattr(math, name) if head == "math" else None)
+        plain = python_value(path, args)
         if plain is not None:
-            try:
-                values = [float(a) if path == "float" and isinstance(a, str) else a for a in args]
-                return self._small(plain(*values))
-            except (TypeError, ValueError, ArithmeticError):
-                raise NotRead(f"`{path}` of these values") from None
+            return plain
+        head, _, name = path.rpartition(".")
         if path in ("torch.no_grad", "torch.inference_mode", "torch.device"):
             return None
         if head.startswith("torch"):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import reduce
 from itertools import accumulate
 from typing import Any
 
 from roofdsl.frontends.tensors.elementwise import OPERATORS
 from roofdsl.frontends.tensors.graph import Tensor
 from roofdsl.frontends.tensors.normalizations import over_groups, over_last
-from roofdsl.frontends.tensors.reference_values import Builder, Dtype, NotRead, broadcast
+from roofdsl.frontends.tensors.reference_products import attention, convolution, linear
+from roofdsl.frontends.tensors.reference_values import Builder, Dtype, NotRead, broadcast, has_given
 from roofdsl.frontends.tensors.types import is_whole, promoted
 
 Call = Callable[..., Any]
@@ -102,15 +103,31 @@ def _repeated(b: Builder, x: Tensor, repeats: int, dim: int) -> Tensor:
 # ---- sums, extremes, normalizations ----
 
 
+def _of_sums(op: str, type_name: str) -> str:
+    """The type of the result, if none is asked for: whole numbers are added up in 64 bits."""
+    return "i64" if op in ("sum", "prod", "cumsum") and is_whole(type_name) else type_name
+
+
+def _cumsum(b: Builder, x: Tensor, dim: int, dtype: Dtype | None = None) -> Tensor:
+    type_name = dtype.name if dtype is not None else _of_sums("cumsum", x.type)
+    return b.add("cumsum", "cumsum", [x], x.shape, type_name, dim=_dims(dim, len(x.shape))[0])
+
+
 def _reduced(op: str, kind: str = "", **fixed: Any) -> Call:
     """A reduction; kind: the type of the result, if it is not that of the data."""
 
-    def read(b: Builder, x: Any, dim: Any = None, keepdim: bool = False, **more: Any) -> Tensor:
+    def read(b: Builder, x: Any, dim: Any = None, *rest: Any, keepdim: bool = False, **more: Any) -> Tensor:
         data = _tensor(x)
+        if len(rest) > (op not in ("var", "std")) or set(more) - {
+            "dtype",
+            *(("unbiased", "correction") if op in ("var", "std") else ()),
+        }:
+            raise NotRead(f"{op} called in this way")
+        keepdim = rest[0] if rest else keepdim
+        if not isinstance(keepdim, bool) or isinstance(dim, bool):
+            raise NotRead(f"{op} called in this way")
         dims = _dims(dim, len(data.shape))
-        type_name = kind or (more["dtype"].name if more.get("dtype") is not None else data.type)
-        if op in ("sum", "prod") and is_whole(type_name):
-            type_name = "i64"
+        type_name = kind or (more["dtype"].name if more.get("dtype") is not None else _of_sums(op, data.type))
         options = dict(fixed)
         if op in ("var", "std"):
             options["correction"] = int(more.get("unbiased", more.get("correction", 1)))
@@ -182,60 +199,6 @@ def _rms_norm(b: Builder, x: Tensor, shape: Any, weight: Any = None, eps: float 
     return made if weight is None else b.elementwise("mul", [made, weight])
 
 
-# ---- products ----
-
-
-def _linear(b: Builder, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return b.matmul(x, _transpose(b, weight), "linear", bias)
-
-
-def _convolution(spatial: int) -> Call:
-    def read(b: Builder, x: Tensor, weight: Tensor, *rest: Any, **more: Any) -> Tensor:
-        names = ("bias", "stride", "padding", "dilation", "groups")
-        given = dict(zip(names, rest, strict=False)) | dict(more)
-        bias, stride, padding = given.get("bias"), given.get("stride", 1), given.get("padding", 0)
-        if set(given) - set(names) or isinstance(padding, str) or len(x.shape) != spatial + 2:
-            raise NotRead("this form of a convolution")
-        dilation, groups = given.get("dilation", 1), given.get("groups", 1)
-
-        def wide(value: Any) -> list[int]:
-            return [value] * spatial if isinstance(value, int) else list(value)
-
-        steps, pads, gaps = wide(stride), wide(padding), wide(dilation)
-        places = [
-            (n + 2 * p - d * (k - 1) - 1) // s + 1
-            for n, k, s, p, d in zip(x.shape[2:], weight.shape[2:], steps, pads, gaps, strict=True)
-        ]
-        if any(n < 1 for n in places) or weight.shape[1] * groups != x.shape[1]:
-            raise NotRead("a convolution whose shapes do not fit")
-        inputs = [x, weight, *([bias] if bias is not None else [])]
-        return b.add(
-            "convolution", f"conv{spatial}d", inputs, (x.shape[0], weight.shape[0], *places),
-            promoted(x.type, weight.type), stride=steps, padding=pads, dilation=gaps, transposed=False, groups=groups,
-        )  # fmt: skip
-
-    return read
-
-
-def _grouped_product(b: Builder, left: Tensor, right: Tensor, called: str) -> Tensor:
-    """A product in which several heads of the left factor share one of the right factor."""
-    shared = right.shape[-3]
-    heads = b.reshape(left, (*left.shape[:-3], shared, left.shape[-3] // shared, *left.shape[-2:]))
-    made = b.matmul(heads, _unsqueeze(b, right, -3), called)
-    return b.view(made, (*left.shape[:-1], right.shape[-1]), in_order=True)
-
-
-def _attention(b: Builder, q: Tensor, k: Tensor, v: Tensor, *rest: Any, **more: Any) -> Tensor:
-    """`scaled_dot_product_attention`: scores, a mask, the softmax, and the values. All keys count, as torch counts."""
-    mask = more.get("attn_mask", rest[0] if rest else None)
-    product = partial(_grouped_product, b) if more.get("enable_gqa") else b.matmul
-    scores = product(q, _transpose(b, k, -2, -1), "attention scores")
-    scores = b.elementwise("mul", [scores, float(more.get("scale") or q.shape[-1] ** -0.5)])
-    if isinstance(mask, Tensor):
-        scores = b.elementwise("add", [scores, mask], scores.type)
-    return product(_softmax("softmax")(b, scores), v, "attention values")
-
-
 # ---- movement ----
 
 
@@ -243,7 +206,10 @@ def _cat(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Tensor:
     every = [_tensor(t) for t in tensors]
     at = dim % len(every[0].shape)
     shape = (*every[0].shape[:at], sum(t.shape[at] for t in every), *every[0].shape[at + 1 :])
-    return b.add("cat", "cat", every, shape, every[0].type, dim=at)
+    type_name = reduce(promoted, [t.type for t in every])
+    if broadcast([(*t.shape[:at], 1, *t.shape[at + 1 :]) for t in every]) != (*shape[:at], 1, *shape[at + 1 :]):
+        raise NotRead("tensors of other shapes, joined")
+    return b.add("cat", "cat", every, shape, type_name, dim=at)
 
 
 def _stack(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Tensor:
@@ -254,32 +220,45 @@ def _stack(b: Builder, tensors: Sequence[Any], dim: int = 0) -> Tensor:
 def _filled(value: float | None) -> Call:
     """`zeros`, `ones`, `full`: value None stands for the argument after the sizes."""
 
-    def read(b: Builder, *given: Any, dtype: Dtype | None = None, **more: Any) -> Tensor:
+    def read(b: Builder, *given: Any, dtype: Dtype | None = None) -> Tensor:
         sizes = _sizes(given[:1] if value is None else given)
         number = value if value is not None else given[1]
-        kind = dtype.name if dtype is not None else "f32"
+        whole = (
+            "" if value is not None else "i8" if isinstance(number, bool) else "i64" if isinstance(number, int) else ""
+        )
+        kind = dtype.name if dtype is not None else whole or "f32"
         return b.add("fill", "fill", [], sizes, kind, value=float(number))
 
     return read
 
 
 def _like(value: float | None) -> Call:
-    def read(b: Builder, x: Tensor, *given: Any, dtype: Dtype | None = None, **more: Any) -> Tensor:
+    def read(b: Builder, x: Tensor, *given: Any, dtype: Dtype | None = None) -> Tensor:
         number = value if value is not None else given[0]
         return b.add("fill", "fill", [], x.shape, dtype.name if dtype else x.type, value=float(number))
 
     return read
 
 
-def _arange(b: Builder, *given: Any, dtype: Dtype | None = None, **more: Any) -> Tensor:
+def _arange(b: Builder, *given: Any, dtype: Dtype | None = None) -> Tensor:
     if not all(isinstance(n, int) for n in given) or not given:
         raise NotRead("arange of these numbers")
     count = len(range(*given))
     return b.add("arange", "arange", [], (count,), dtype.name if dtype else "i64")
 
 
-def _triangle(b: Builder, x: Tensor, diagonal: int = 0) -> Tensor:
-    return b.elementwise("copy", [x])
+def _triangle(sign: int) -> Call:
+    """`tril` (sign 1) and `triu` (sign -1): the elements on one side of a diagonal, and zeros."""
+
+    def read(b: Builder, x: Tensor, diagonal: int = 0) -> Tensor:
+        rows, columns = x.shape[-2:]
+        below = sum(min(max(k + diagonal + (sign > 0), 0), columns) for k in range(rows))
+        kept = below if sign > 0 else rows * columns - below
+        reads = math.prod(x.shape[:-2]) * kept if x.stored == x.shape else x.size
+        called = "tril" if sign > 0 else "triu"
+        return b.add("triangle", called, [x], x.shape, x.type, sign=sign, diagonal=diagonal, reads=reads)
+
+    return read
 
 
 def _rows(op: str) -> Call:
@@ -301,6 +280,14 @@ def _masked(b: Builder, x: Tensor, mask: Tensor, value: float) -> Tensor:
     return b.elementwise("where", [mask, float(finite), x], x.type)
 
 
+def _clamp(b: Builder, x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """Bounds are numbers or tensors."""
+    if min is None or max is None:
+        op, bound = ("maximum", min) if max is None else ("minimum", max)
+        return b.elementwise(op, [x, bound])
+    return b.elementwise("clamp", [x, min, max])
+
+
 def _to(b: Builder, x: Tensor, *given: Any, dtype: Any = None, **more: Any) -> Tensor:
     wanted = next((v for v in (dtype, *given) if isinstance(v, Dtype)), None)
     like = next((v for v in given if isinstance(v, Tensor)), None)
@@ -319,9 +306,9 @@ def _same(b: Builder, x: Any, *given: Any, **more: Any) -> Any:
 CALLS: Mapping[str, Call] = {
     "matmul": lambda b, x, y: b.matmul(x, y), "mm": lambda b, x, y: b.matmul(x, y),
     "bmm": lambda b, x, y: b.matmul(x, y),
-    "mv": lambda b, x, y: b.matmul(x, y), "dot": lambda b, x, y: b.matmul(x, y), "linear": _linear,
-    "scaled_dot_product_attention": _attention,
-    "conv1d": _convolution(1), "conv2d": _convolution(2), "conv3d": _convolution(3),
+    "mv": lambda b, x, y: b.matmul(x, y), "dot": lambda b, x, y: b.matmul(x, y), "linear": linear,
+    "scaled_dot_product_attention": attention,
+    "conv1d": convolution(1), "conv2d": convolution(2), "conv3d": convolution(3),
     "transpose": _transpose, "swapaxes": _transpose, "t": _transpose,
     "permute": lambda b, x, *dims: b.permuted(x, _sizes(dims)),
     "view": lambda b, x, *sizes: b.reshape(x, _sizes(sizes)),
@@ -338,32 +325,39 @@ CALLS: Mapping[str, Call] = {
     "cat": _cat, "concat": _cat, "stack": _stack, "zeros": _filled(0), "ones": _filled(1), "full": _filled(None),
     "empty": _filled(0), "zeros_like": _like(0), "ones_like": _like(1), "empty_like": _like(0),
     "full_like": _like(None),
-    "arange": _arange, "tril": _triangle, "triu": _triangle, "embedding": _rows("embedding"), "gather": _rows("gather"),
+    "arange": _arange, "tril": _triangle(1), "triu": _triangle(-1),
+    "embedding": _rows("embedding"), "gather": _rows("gather"),
     "index_select": _rows("index_select"), "masked_fill": _masked,
     "to": _to, "type": _to, "float": _cast("f32"), "half": _cast("f16"), "bfloat16": _cast("bf16"),
     "double": _cast("f64"),
     "long": _cast("i64"), "int": _cast("i32"), "bool": _cast("i8"),
     "contiguous": _same, "detach": _same, "cuda": _same, "cpu": _same, "requires_grad": _same, "dropout": _dropout,
     "clone": lambda b, x: b.elementwise("copy", [x]),
-    "cumsum": lambda b, x, dim: b.add("cumsum", "cumsum", [x], x.shape, x.type, dim=dim),
-    "clamp": lambda b, x, min=None, max=None: b.elementwise("clamp", [x], **_bounds(min, max)),
+    "copy": lambda b, x, y: b.elementwise("copy", [b.expanded(y, x.shape)], x.type),
+    "cumsum": _cumsum, "clamp": _clamp, "clip": _clamp,
     "size": lambda b, x, dim=None: x.shape if dim is None else x.shape[dim], "dim": lambda b, x: len(x.shape),
     "numel": lambda b, x: math.prod(x.shape), "broadcast_shapes": lambda b, *shapes: broadcast(shapes),
 }  # fmt: skip
 """By name, as functions of torch and as methods. Elementwise operators are in `elementwise.OPERATORS`."""
 
+_OF_GIVEN = ("scaled_dot_product_attention", "clamp", "clip", "full", "full_like", "masked_fill", "layer_norm",
+             "group_norm", "rms_norm")  # fmt: skip
+"""Calls whose numbers do not decide what is computed."""
+_NUMPY = {"axis": "dim", "keepdims": "keepdim"}
+"""numpy's names of arguments, which torch accepts too."""
 _ALSO = {"multiply": "mul", "divide": "div", "subtract": "sub", "negative": "neg", "logical_and": "logical_and"}
-
-
-def _bounds(low: Any, high: Any) -> dict[str, str]:
-    from roofdsl.frontends.tensors.writing import number
-
-    return {k: number(v) for k, v in (("low", low), ("high", high)) if isinstance(v, int | float)}
 
 
 def called(builder: Builder, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """The value of a call of torch's function or method `name`. Raises NotRead."""
     plain = _ALSO.get(name.rstrip("_"), name.rstrip("_"))
+    kwargs = {_NUMPY.get(k, k): v for k, v in kwargs.items()}
+    if (
+        has_given([*args, *kwargs.values()])
+        and plain not in _OF_GIVEN
+        and (plain in CALLS or has_given([*kwargs.values()]))
+    ):
+        raise NotRead(f"`{name}` of a number that is given when the code runs")
     try:
         if plain in CALLS:
             return CALLS[plain](builder, *args, **kwargs)
@@ -371,7 +365,8 @@ def called(builder: Builder, name: str, args: Sequence[Any], kwargs: Mapping[str
             options = {k: v for k, v in kwargs.items() if k in ("alpha", "approximate")}
             if set(kwargs) - set(options) - {"inplace"}:
                 raise NotRead(f"{name} with {', '.join(kwargs)}")
-            return builder.elementwise(plain, args, **options)
+            in_place = name.endswith("_") and isinstance(args[0], Tensor)
+            return builder.elementwise(plain, args, args[0].type if in_place else None, **options)
     except (TypeError, IndexError, ValueError, ZeroDivisionError, AttributeError) as error:
         raise NotRead(f"{name} called in this way") from error
     raise NotRead(f"`{name}`")

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from roofdsl.frontends.tensors.elementwise import OPERATORS
 from roofdsl.frontends.tensors.graph import Graph, Node, Tensor
 from roofdsl.frontends.tensors.types import is_whole, promoted
 from roofdsl.lang.record import Record, replace
 
 MOST_OPERATORS = 4000
-COMPARISONS = frozenset(
-    {"eq", "ne", "lt", "le", "gt", "ge", "logical_not", "logical_and", "logical_or", "isnan", "isinf"}
-)
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_not", "isnan", "isinf"})
 ROUNDING = frozenset({
     "add", "sub", "rsub", "mul", "maximum", "minimum", "abs", "neg", "square", "clamp", "relu", "copy", "where", "sign",
-    "pow",
+    "pow", "logical_and", "logical_or",
 })  # fmt: skip
 """Operators that keep whole numbers whole."""
 
@@ -35,9 +34,44 @@ class Module(Record):
 
     path: str
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rpartition(".")[2]
+
 
 class NotRead(Exception):
     """Something that is not read; the message says what."""
+
+
+class Given:
+    """A number that is given when the code runs. The one that stands for it here must decide nothing."""
+
+
+class _GivenInt(int, Given):
+    pass
+
+
+class _GivenFloat(float, Given):
+    pass
+
+
+def given(value: Any, unknown: bool = True) -> Any:
+    """The value; if it is not known here, as a `Given`. Raises NotRead for anything but a number then."""
+    if not unknown:
+        return value
+    if not isinstance(value, int | float):
+        raise NotRead("this, of a number that is given when the code runs")
+    return _GivenFloat(value) if isinstance(value, float) else _GivenInt(value)
+
+
+def has_given(value: Any) -> bool:
+    """Whether a number that is given when the code runs is in a value: in a tuple, or in a slice, too."""
+    if isinstance(value, tuple | list):
+        return any(map(has_given, value))
+    if isinstance(value, slice):
+        return has_given((value.start, value.stop, value.step))
+    return isinstance(value, Given)
 
 
 class Builder:
@@ -80,6 +114,12 @@ class Builder:
         tensors = [o for o in operands if isinstance(o, Tensor)]
         if not tensors or not all(isinstance(o, Tensor | int | float) for o in operands):
             raise NotRead(f"{op} of these operands")
+        try:
+            OPERATORS[op](*["0"] * len(operands), **options)
+        except TypeError:
+            raise NotRead(f"{op} of {len(operands)} operands") from None
+        if op == "pow" and has_given(operands[1]):
+            raise NotRead("a power whose exponent is given when the code runs")
         shape = broadcast([t.shape for t in tensors])
         return self.add(op, op, operands, shape, type_name or _result(op, operands), **options)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 from roofdsl.frontends.tensors import normalizations
@@ -24,18 +25,8 @@ _SAME = {
     "bitwise_or": "logical_or", "bitwise_not": "logical_not", "clamp_min": "clamp", "_softmax": "softmax",
     "_log_softmax": "log_softmax", "rms_norm": "rms_norm", "sgn": "sign",
 }  # fmt: skip
-_FILLS = (
-    "full",
-    "full_like",
-    "zeros",
-    "zeros_like",
-    "ones",
-    "ones_like",
-    "empty",
-    "empty_like",
-    "new_zeros",
-    "new_full",
-)
+_FILLS = ("full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "empty", "empty_like", "empty_permuted",
+          "new_zeros", "new_full")  # fmt: skip
 _NUMBERS = (int, float, bool)
 
 
@@ -51,12 +42,22 @@ def torch_graph(module: Any, inputs: Sequence[Any], name: str = "") -> Graph:
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            exported = torch.export.export(module, tuple(inputs)).run_decompositions()
+            exported = torch.export.export(module, tuple(inputs)).run_decompositions(_decompositions(torch))
     except Exception as error:  # what a module may raise is anything
         lines = str(error).strip().splitlines()
         said = f"{type(error).__name__}: {lines[0][:300] if lines else ''}"
         raise CommandError(f"torch.export cannot read the module: {said}", "run it once in PyTorch first") from None
     return _Reader(exported).graph(program_name(name or type(module).__name__))
+
+
+def _decompositions(torch: Any) -> Any:
+    """torch's own, except those of products by vectors, which would store every term of the sums."""
+    if not hasattr(torch.export, "default_decompositions"):
+        return None
+    table = torch.export.default_decompositions()
+    for product in (torch.ops.aten.mv.default, torch.ops.aten.dot.default):
+        table.pop(product, None)
+    return table
 
 
 class _Reader:
@@ -131,7 +132,7 @@ class _Reader:
         if node.meta.get("val") is None:
             return None  # a check that computes nothing
         result = node.meta["val"]
-        if base in _VIEWS_IN_ORDER or base in _VIEWS:
+        if (base in _VIEWS_IN_ORDER or base in _VIEWS) and not _overlaps(base, args, result):
             return self._view(base, args, result)
         if base == "scalar_tensor" or (base in _FILLS and not result.shape):
             return args[0] if base == "scalar_tensor" else args[1] if "full" in base else float("ones" in base)
@@ -202,17 +203,29 @@ class _Reader:
         if name not in OPERATORS:
             return (UNKNOWN, self._tensors([args, list(kwargs.values())]), {})
         if name in ("cast", "copy"):
-            return (name, args[:1], {})
+            return (name, args[1:2] if base == "copy" else args[:1], {})  # `copy` is given what it overwrites first
+        if any(isinstance(a, complex) for a in args):
+            return (UNKNOWN, self._tensors(args), {})  # the language has no complex numbers to write
         operands = [a for a in args if isinstance(a, Tensor | int | float)]
         options: dict[str, Any] = {k: v for k, v in kwargs.items() if k in ("alpha", "approximate", "value")}
         if name == "div" and kwargs.get("rounding_mode"):
             return (UNKNOWN, self._tensors(args), {})
         if name in ("clamp", "hardtanh"):
-            return (name, args[:1], _bounds(base, args))
+            low, high = (args[k] if k < len(args) else None for k in (1, 2))
+            if not isinstance(low, Tensor) and not isinstance(high, Tensor):
+                return (name, args[:1], _bounds(base, args))
+            if low is not None and high is not None:
+                return (name, args[:3], {})
+            return ("maximum", args[:2], {}) if high is None else ("minimum", [args[0], high], {})
         extra = {"leaky_relu": ("slope",), "elu": ("alpha", "scale", "input_scale"), "softplus": ("beta", "threshold")}
         if name in extra:
             return (name, args[:1], options | dict(zip(extra[name], args[1:], strict=False)))
         return (name, operands, options)
+
+
+def _overlaps(base: str, args: Sequence[Any], result: Any) -> bool:
+    """Whether a view has elements several times that `expand` cannot repeat: windows that overlap."""
+    return base in ("unfold", "as_strided") and isinstance(args[0], Tensor) and args[0].size < prod(result.shape)
 
 
 def _bounds(base: str, args: list[Any]) -> dict[str, str]:
@@ -357,8 +370,9 @@ def _pad(args: list[Any], kwargs: Mapping[str, Any], users: set[int]) -> Reading
     return ("pad", [data], {"low": low, "value": args[2] if len(args) > 2 else 0})
 
 
-def _rows(op: str) -> Callable[..., Reading]:
-    return lambda args, kwargs, users: (op, [args[0], args[-1]], {})
+def _rows(op: str, at: int) -> Callable[..., Reading]:
+    """at: the position of the indices."""
+    return lambda args, kwargs, users: (op, [args[0], args[at]], {})
 
 
 _READ: Mapping[str, Callable[..., Reading]] = {
@@ -377,5 +391,5 @@ _READ: Mapping[str, Callable[..., Reading]] = {
     "_native_batch_norm_legit_functional": _batch_norm("functional"),
     "_native_batch_norm_legit_no_training": _batch_norm("no_training"),
     "cumsum": _scan("cumsum"), "cumprod": _scan("cumprod"), "cat": _cat, "constant_pad_nd": _pad,
-    "embedding": _rows("embedding"), "index_select": _rows("index_select"), "gather": _rows("gather"),
+    "embedding": _rows("embedding", 1), "index_select": _rows("index_select", 2), "gather": _rows("gather", 2),
 }  # fmt: skip
