@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from roofdsl import budget
 from roofdsl.lang.record import replace
 from roofdsl.machine.model import Cache
 from roofdsl.predict.access_orders import Orders
@@ -24,6 +25,9 @@ FEW_ACCESSES = 3_000_000
 """A launch whose loops the generated code chose (no `parallel for`) is simulated up to this many accesses; beyond, only
 if working sets give no answer.
 """
+
+SHARE = 4
+"""The part of the budget for launches that cannot be simulated and have no working sets: one of SHARE."""
 
 BY_WORKING_SETS = "bytes behind {} counted by blocks and waves: their distinct sectors, moved once where they fit"
 
@@ -55,10 +59,10 @@ def launch_transfers(
                 raise error from None
     try:
         return _by_working_sets(orders, cache, values, at, executed)
-    except NoAnswer as error:
-        if executed > NEARER_ACCESSES:  # integer sets would take long, and rarely find anything
-            raise OutOfReach(orders.kernel.name, str(error), executed, NEARER_ACCESSES) from None
-        return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at
+    except NoAnswer:
+        # Where too many accesses are left to simulate, integer sets may take all the time and find nothing.
+        with budget.part(SHARE if executed > NEARER_ACCESSES else 1):
+            return transfers_at(ordered, values, where, at.convention, NEARER_ACCESSES), at
 
 
 def _by_working_sets(
