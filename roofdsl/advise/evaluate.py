@@ -127,9 +127,9 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     memory = behind.pop(machine.main_memory.name)
     first = replace(machine, caches=machine.caches[:1])
     launches = launches_of_kernel(kernel, case.values, machine)
-    launched, how = launches.each[0].kernel, launches.each[0].how
-    is_one = launches.count == 1 and launched is not None
-    seen = Orders(launched, how=None if isinstance(how, str) else how) if is_one and launched else Orders(kernel)
+    launch = launches.each[0]
+    is_one = launches.count == 1 and launch.kernel is not None
+    seen = Orders(launch.kernel or kernel, how=launch.threads) if is_one else Orders(kernel)
     nearer = nearer_levels(seen, case.values, first, options.traffic, accesses=options.accesses).levels
     every = options.levels == "all"
     found = predict_counts(

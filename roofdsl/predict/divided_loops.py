@@ -104,7 +104,6 @@ def _without(nodes: Sequence[Node], left_out: For) -> tuple[Node, ...]:
 def _trips(loop: For, values: Mapping[str, int]) -> int | None:
     """The number of iterations of the loop; None if it depends on other loops."""
     try:
-        start, stop, step = (bound.evaluate(values) for bound in (loop.start, loop.stop, loop.step))
+        return len(range(*(bound.evaluate(values) for bound in (loop.start, loop.stop, loop.step)))) or None
     except KeyError:
         return None
-    return max(0, ceil(Fraction(stop - start, step))) or None

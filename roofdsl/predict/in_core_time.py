@@ -12,6 +12,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
+from roofdsl.predict.divided_loops import Division, division, in_words, undivided
 from roofdsl.predict.expected import expected
 from roofdsl.predict.hardware_traffic import AS_COUNTED, Moving
 from roofdsl.predict.prediction import Prediction
@@ -111,8 +112,6 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
 
 def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores: int) -> InCore:
     """The in-core time of work that is divided evenly, for the work of the busiest core. Raises NoInCore."""
-    from roofdsl.predict.divided_loops import Division, division, in_words, undivided
-
     try:
         divided = division(kernel, values)
     except CommandError:  # its accesses take too long to count

@@ -266,12 +266,12 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
         far = link_level_time(kernel, values, machine, options.data, boundary.convention, warm=options.warm)
         beyond = (far,)
     first = launches.each[0]
-    if options.warm or options.sets or launches.why or first.kernel is kernel:
-        how = first.how if first.kernel is kernel else SEVERAL
+    is_whole = first.kernel is kernel
+    if options.warm or options.sets or launches.why or is_whole:
         if options.warm:
-            orders = Orders(kernel, how=None if isinstance(how, str) else how)
+            orders = Orders(kernel, how=first.threads if is_whole else None)
         else:
-            orders = orders_of(kernel, values, machine, options.block, how)
+            orders = orders_of(kernel, values, machine, options.block, first.how if is_whole else SEVERAL)
         orders = replace(orders, counted=case.counted)
         return replace(_one_crossing(orders, values, machine, options, boundary), beyond=beyond)
     parts = []

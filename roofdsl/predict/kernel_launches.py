@@ -47,6 +47,11 @@ class Launched(Record):
     times: int
     how: AsLaunched | str = ""
 
+    @property
+    def threads(self) -> AsLaunched | None:
+        """Its threads, if they are known."""
+        return None if isinstance(self.how, str) else self.how
+
 
 class KernelLaunches(Record):
     """The launches of a kernel. If they are counted as one kernel in the order of its loops, `why` gives the reason. If

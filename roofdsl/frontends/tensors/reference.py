@@ -23,7 +23,6 @@ from roofdsl.lang.diagnostics import CommandError
 
 MOST_STEPS = 100_000
 MOST_DEPTH = 12
-LARGEST = 2**63
 
 
 class _Returned(Exception):
@@ -336,7 +335,7 @@ class _Reader:
             found = called(self.builder, function.name, args, kwargs)
         else:
             found = self._of_module(function.path, args, kwargs)
-        if args and ((function.name.endswith("_")) or kwargs.get("inplace") is True):
+        if args and (function.name.endswith("_") or kwargs.get("inplace") is True):
             self._changed(args[0], found)
         return found
 

@@ -117,19 +117,16 @@ def _reduced(op: str, kind: str = "", **fixed: Any) -> Call:
     """A reduction; kind: the type of the result, if it is not that of the data."""
 
     def read(b: Builder, x: Any, dim: Any = None, *rest: Any, keepdim: bool = False, **more: Any) -> Tensor:
-        data = _tensor(x)
-        if len(rest) > (op not in ("var", "std")) or set(more) - {
-            "dtype",
-            *(("unbiased", "correction") if op in ("var", "std") else ()),
-        }:
-            raise NotRead(f"{op} called in this way")
+        data, spread = _tensor(x), op in ("var", "std")
+        known = {"dtype", "unbiased", "correction"} if spread else {"dtype"}
         keepdim = rest[0] if rest else keepdim
-        if not isinstance(keepdim, bool) or isinstance(dim, bool):
+        wrong = len(rest) > (0 if spread else 1) or set(more) - known
+        if wrong or not isinstance(keepdim, bool) or isinstance(dim, bool):
             raise NotRead(f"{op} called in this way")
         dims = _dims(dim, len(data.shape))
         type_name = kind or (more["dtype"].name if more.get("dtype") is not None else _of_sums(op, data.type))
         options = dict(fixed)
-        if op in ("var", "std"):
+        if spread:
             options["correction"] = int(more.get("unbiased", more.get("correction", 1)))
         shape = [n for k, n in enumerate(data.shape) if k not in dims]
         made = b.add(op, op, [data], shape, type_name, dims=dims, **options)
@@ -223,13 +220,17 @@ def _filled(value: float | None) -> Call:
     def read(b: Builder, *given: Any, dtype: Dtype | None = None) -> Tensor:
         sizes = _sizes(given[:1] if value is None else given)
         number = value if value is not None else given[1]
-        whole = (
-            "" if value is not None else "i8" if isinstance(number, bool) else "i64" if isinstance(number, int) else ""
-        )
-        kind = dtype.name if dtype is not None else whole or "f32"
-        return b.add("fill", "fill", [], sizes, kind, value=float(number))
+        own = "f32" if value is not None else _type_of(number)
+        return b.add("fill", "fill", [], sizes, own if dtype is None else dtype.name, value=float(number))
 
     return read
+
+
+def _type_of(number: Any) -> str:
+    """torch's type for a number of Python: `full` takes it, while `zeros` and `ones` are f32."""
+    if isinstance(number, bool):
+        return "i8"
+    return "i64" if isinstance(number, int) else "f32"
 
 
 def _like(value: float | None) -> Call:
@@ -352,11 +353,8 @@ def called(builder: Builder, name: str, args: Sequence[Any], kwargs: Mapping[str
     """The value of a call of torch's function or method `name`. Raises NotRead."""
     plain = _ALSO.get(name.rstrip("_"), name.rstrip("_"))
     kwargs = {_NUMPY.get(k, k): v for k, v in kwargs.items()}
-    if (
-        has_given([*args, *kwargs.values()])
-        and plain not in _OF_GIVEN
-        and (plain in CALLS or has_given([*kwargs.values()]))
-    ):
+    deciding = [*kwargs.values(), *(args if plain in CALLS else ())]  # operands of elementwise operators do not
+    if plain not in _OF_GIVEN and has_given(deciding):
         raise NotRead(f"`{name}` of a number that is given when the code runs")
     try:
         if plain in CALLS:
