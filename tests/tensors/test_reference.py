@@ -19,7 +19,7 @@ from roofdsl.loops.load import kernel as lowered
 SQUARE = (4, 4)
 
 
-def graph(body: str, folder: Path, shape: tuple[int, ...] = SQUARE, **types: str) -> Graph:
+def graph(body: str, folder: Path, shape: tuple[int, ...] = SQUARE, *, head: str = "", **types: str) -> Graph:
     """x and y are 4 x 4, k is a number, c an image and w a filter; the result z has the given shape."""
     shapes = {"x": SQUARE, "y": SQUARE, "c": (2, 3, 8, 8), "w": (5, 3, 1, 1), "z": shape, "k": None}
 
@@ -28,7 +28,7 @@ def graph(body: str, folder: Path, shape: tuple[int, ...] = SQUARE, **types: str
         return {"shape": None if dims is None else list(map(str, dims)), "dtype": types.get(name, "float32")}
 
     lines = "".join(f"    {line}\n" for line in body.splitlines())
-    text = f"import torch\nimport torch.nn.functional as F\n\ndef run(x, y, k, c, w):\n{lines}"
+    text = f"import torch\nimport torch.nn.functional as F\n{head}\ndef run(x, y, k, c, w):\n{lines}"
     inputs = {name: spec(name) for name in ("x", "y", "k", "c", "w")}
     found = {"name": "problem", "axes": {}, "inputs": inputs, "outputs": {"z": spec("z")}, "reference": text}
     (folder / "definition.json").write_text(json.dumps(found))
@@ -139,6 +139,14 @@ def test_the_fused_floor_loads_only_what_is_read(
     program = tensor_program(found)
     stored = 4 * found.returned[0].size
     assert footprint_at(lowered(program.checked, program.launches[0]), {}) == 4 * elements + stored
+
+
+@pytest.mark.parametrize("name", ["factorial", "comb", "nothing_of_this_name"])
+def test_functions_of_math_that_are_not_read(name: str, tmp_path: Path) -> None:
+    """`factorial` of a large number would take for ever, and a name that does not exist ended in a traceback."""
+    with pytest.raises(CommandError, match=name):
+        graph(f"return x * {name}(1000000000)", tmp_path, head=f"from math import {name}\n")
+    assert graph("return x * sqrt(4)", tmp_path, head="from math import sqrt\n").nodes[0].inputs[1] == 2.0
 
 
 def test_a_causal_attention_is_noted(tmp_path: Path) -> None:

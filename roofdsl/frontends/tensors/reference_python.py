@@ -32,6 +32,7 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "tuple": tuple, "list": list, "sum": sum,
 }  # fmt: skip
 MATH = ("sqrt", "log", "log2", "exp", "ceil", "floor", "prod")
+"""The functions of `math` that are read. Others may take as long as a number is large (`factorial`)."""
 
 
 def truth(value: Any) -> bool:
@@ -105,7 +106,7 @@ def python_value(path: str, args: Sequence[Any]) -> Any:
         if has_given(args):
             raise NotRead("a loop whose length is given when the code runs")
         return range(*args)
-    plain = FUNCTIONS.get(path) or (getattr(math, name) if head == "math" else None)
+    plain = FUNCTIONS.get(path) or (getattr(math, name) if head == "math" and name in MATH else None)
     if plain is None:
         return None
     try:
