@@ -28,7 +28,7 @@ class Scaling(Record):
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
     the seconds of its transfers; saturation: the number of cores from which it is the limit, None if it transfers
-    nothing.
+    nothing, or less than the work that one core does alone takes.
     """
 
     single: Prediction

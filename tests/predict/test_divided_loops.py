@@ -9,6 +9,7 @@ import pytest
 from roofdsl.incore.result import InCore, Step
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
+from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict import in_core_time
 from roofdsl.predict.divided_loops import division
 from roofdsl.predict.in_core_time import UNEVEN, Code
@@ -100,6 +101,10 @@ def test_the_expected_time_is_that_of_the_busiest_core(monkeypatch: pytest.Monke
     told = on_cores(half, {"n": 8}, eight, 4, CODE)
     assert any("52.9 % are outside of the loops that cores share" in note for note in told.assumptions)
     assert told.cores is not None and told.cores.saturation is None, "one core alone takes longer than the memory"
+    figure = draw_scaling([scaling(half, {"n": 8}, eight, [1, 4], CODE)], ["half"], "title")
+    assert [t.get_text() for t in figure.legends[0].get_texts()] == [
+        "half: never saturates DRAM, a part runs on one core"
+    ]
 
 
 def test_without_a_number_of_cores_all_of_a_machine_share_the_loops() -> None:

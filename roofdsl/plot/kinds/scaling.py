@@ -86,9 +86,12 @@ def draw_scaling(
 
 
 def _key(found: Scaling, label: str) -> str:
-    if found.saturation is None:
+    name, transfers_s = found.shared
+    if not transfers_s:
         return f"{label}: uses no shared level"
-    return f"{label}: n_s = {found.saturation} ({found.shared[0]})"
+    if found.saturation is None:
+        return f"{label}: never saturates {name}, a part runs on one core"
+    return f"{label}: n_s = {found.saturation} ({name})"
 
 
 # ---- the command ----
