@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from roofdsl import budget
 from roofdsl.counts.check_cache import check_cache
@@ -80,21 +80,31 @@ def access_count(at: Sized) -> int:
     return _access_count(at.kernel, tuple(at.values.items()))
 
 
-@lru_cache(maxsize=64)
 def _access_count(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> int:
-    from roofdsl.sets.access_sets import build
-    from roofdsl.sets.cardinality import cardinality
     from roofdsl.sets.count import number
+
+    counted = accesses_counted(kernel, values)
+    return 0 if counted is None else number(counted)
+
+
+@lru_cache(maxsize=64)
+def accesses_counted(kernel: Kernel, values: tuple[tuple[str, int], ...]) -> Any:
+    """The number of array accesses as an isl.PwQPolynomial in the sizes without a value; None without statements.
+
+    Raises TooHard.
+    """
+    from roofdsl.sets.access_sets import build
+    from roofdsl.sets.cardinality import added, cardinality
     from roofdsl.sets.library import limited
 
-    total = 0
+    counts = []
     with limited(f"the number of accesses of kernel {kernel.name}"):
         for domain in build(kernel, dict(values), None).domains:
             statement = domain.placed.statement
             if isinstance(statement, (Assign, Let)):
                 touched: tuple[Access, ...] = accesses(statement)
-                total += len(touched) * number(cardinality(domain.executions))
-    return total
+                counts.append(cardinality(domain.executions).scale_val(len(touched)))
+        return added(counts) if counts else None
 
 
 def traffic_at(

@@ -151,7 +151,7 @@ def _bytes(body: Sequence[Node], values: dict[str, int]) -> int:
             case For():
                 start, stop, step = (e.evaluate(values) for e in (node.start, node.stop, node.step))
                 each = range(start, stop, step)
-                if node.var not in _deciding(node.body):
+                if node.var not in deciding(node.body):
                     total += len(each) * _bytes(node.body, values) if each else 0
                 else:
                     total += sum(_bytes(node.body, {**values, node.var: value}) for value in each)
@@ -160,13 +160,13 @@ def _bytes(body: Sequence[Node], values: dict[str, int]) -> int:
     return total
 
 
-def _deciding(body: Sequence[Node]) -> frozenset[str]:
+def deciding(body: Sequence[Node]) -> frozenset[str]:
     """The names in the bounds and conditions of a body, which decide how often its statements run."""
     found: frozenset[str] = frozenset()
     for node in body:
         match node:
             case For():
-                found |= node.start.symbols() | node.stop.symbols() | node.step.symbols() | _deciding(node.body)
+                found |= node.start.symbols() | node.stop.symbols() | node.step.symbols() | deciding(node.body)
             case If(condition, then, orelse):
-                found |= condition.symbols() | _deciding((*then, *orelse))
+                found |= condition.symbols() | deciding((*then, *orelse))
     return found

@@ -6,37 +6,58 @@ loops runs on one core. Work is measured in accesses to arrays.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from math import ceil
+from itertools import pairwise
 
+from roofdsl.counts.first_iterations import accesses_of_first, with_only
+from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
-from roofdsl.loops.model import For, If, Kernel, Node
-from roofdsl.loops.sized import Sized, sized
+from roofdsl.loops.model import For, Kernel
+from roofdsl.loops.sized import sized
+from roofdsl.loops.streams import deciding
 from roofdsl.machine.quantities import show_number
 from roofdsl.predict.loops_as_launched import independent_loops
 
 
-class Division(Record):
-    """The division of one launch's work. alone: the share of it outside of divided loops, which one core does.
+class Shared(Record):
+    """A loop that cores share.
 
-    loops: for each divided loop, its share of the work and its number of iterations; None if that varies between
-    executions of the loop, which is taken to be many.
+    part: its share of all work. iterations: their number; None if that varies between executions of the loop, which is
+    taken to be many. first: the accesses in the first iterations, for a number of these; None if all are alike.
     """
 
-    alone: Fraction = Fraction(0)
-    loops: tuple[tuple[Fraction, int | None], ...] = ((Fraction(1), None),)
+    part: Fraction
+    iterations: int | None
+    first: Callable[[int], int] | None = None
 
     def busiest(self, cores: int) -> Fraction:
-        """The share of all work that the busiest core does. Each loop's iterations are alike and divided evenly."""
+        """The share of all work that the core with the most of this loop does.
+
+        Each core takes iterations in sequence, and the first cores take one more if they do not come out even. That is
+        the static schedule of OpenMP, and that of numba.
+        """
+        if self.iterations is None:
+            return self.part / cores
+        fewest, more = divmod(self.iterations, cores)
+        if self.first is None:
+            return self.part * Fraction(fewest + (more > 0), self.iterations)
+        until = [self.first(fewest * core + min(core, more)) for core in range(cores + 1)]
+        return self.part * Fraction(max(b - a for a, b in pairwise(until)), until[-1])
+
+
+class Division(Record):
+    """The division of one launch's work. alone: the share of it outside of divided loops, which one core does."""
+
+    alone: Fraction = Fraction(0)
+    loops: tuple[Shared, ...] = (Shared(Fraction(1), None),)
+
+    def busiest(self, cores: int) -> Fraction:
+        """The share of all work that the busiest core does."""
         if cores == 1:
             return Fraction(1)
-        each = (
-            share * (Fraction(1, cores) if trips is None else Fraction(ceil(Fraction(trips, cores)), trips))
-            for share, trips in self.loops
-        )
-        return self.alone + sum(each, Fraction(0))
+        return self.alone + sum((loop.busiest(cores) for loop in self.loops), Fraction(0))
 
 
 def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
@@ -49,15 +70,17 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     divided = outermost(at.kernel.body, independent_loops(kernel))
     if not divided:
         return None
-    every = 0 if is_indirect(at.kernel) else _accesses(at, at.kernel.body)
+    every = 0 if is_indirect(at.kernel) else access_count(at)
     if not every:
         return Division()
     loops = []
     for loop in divided:
-        own = every - _accesses(at, _without(at.kernel.body, loop))
+        own = access_count(replace(at, kernel=replace(at.kernel, body=with_only(at.kernel.body, loop, loop))))
         if own:
-            loops.append((Fraction(own, every), _trips(loop, at.values)))
-    return Division(1 - sum((share for share, _ in loops), Fraction(0)), tuple(loops))
+            iterations = _iterations(loop, at.values)
+            first = None if iterations is None or loop.var not in deciding(loop.body) else accesses_of_first(at, loop)
+            loops.append(Shared(Fraction(own, every), iterations, first))
+    return Division(1 - sum((loop.part for loop in loops), Fraction(0)), tuple(loops))
 
 
 def undivided(kernel: Kernel) -> str:
@@ -74,34 +97,13 @@ def in_words(divided: Division | None, cores: int) -> tuple[str, ...]:
         return (f"the work is divided evenly among {cores} cores",)
     found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
     if not divided.alone:
-        return (f"{found}, since cores get whole iterations",)
+        unlike = any(loop.first for loop in divided.loops)
+        why = "the iterations that they share are not alike" if unlike else "cores get whole iterations"
+        return (f"{found}, since {why}",)
     return (f"{found}: {show_number(100 * divided.alone, 3)} % are outside of the loops that cores share",)
 
 
-def _accesses(at: Sized, body: Sequence[Node]) -> int:
-    from roofdsl.counts.traffic_at import access_count
-
-    return access_count(replace(at, kernel=replace(at.kernel, body=tuple(body)))) if body else 0
-
-
-def _without(nodes: Sequence[Node], left_out: For) -> tuple[Node, ...]:
-    """The nodes without this loop, and without what is then empty."""
-    kept: list[Node] = []
-    for node in nodes:
-        if node is left_out:
-            continue
-        if isinstance(node, For):
-            body = _without(node.body, left_out)
-            kept += [replace(node, body=body)] if body else []
-        elif isinstance(node, If):
-            then, orelse = _without(node.then, left_out), _without(node.orelse, left_out)
-            kept += [replace(node, then=then, orelse=orelse)] if then or orelse else []
-        else:
-            kept.append(node)
-    return tuple(kept)
-
-
-def _trips(loop: For, values: Mapping[str, int]) -> int | None:
+def _iterations(loop: For, values: Mapping[str, int]) -> int | None:
     """The number of iterations of the loop; None if it depends on other loops."""
     try:
         return len(range(*(bound.evaluate(values) for bound in (loop.start, loop.stop, loop.step)))) or None

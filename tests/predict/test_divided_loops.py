@@ -75,6 +75,44 @@ def test_a_shared_loop_in_time_steps() -> None:
     assert busiest(STEPS, 4, t=6, n=10) == Fraction(1 + 3 * 3, 31)
 
 
+UPPER = """
+kernel upper(n, m):
+    in A: f64[n, n]
+    out y: f64[n]
+    for i in range(m, n):
+        y[i] = 0
+        for j in range(i, n):
+            y[i] += A[i, j]
+"""
+
+HALVES = """
+kernel halves(n, m):
+    inout A: f64[n, n]
+    for s in range(m), i in range(0, n, 3):
+        if 2 * i < n:
+            for j in range(n):
+                A[i, j] += 1
+        else:
+            A[i, i] += 1
+"""
+
+
+@pytest.mark.parametrize("cores", [2, 3, 4, 7, 64])
+@pytest.mark.parametrize(("n", "m"), [(20, 1), (21, 2), (40, 3), (5, 4)])
+def test_cores_get_iterations_that_are_not_alike(n: int, m: int, cores: int) -> None:
+    """As OpenMP's static schedule deals them out: one run of iterations for each core, the longer ones first."""
+
+    def most(each: list[int]) -> Fraction:
+        short, more = divmod(len(each), cores)
+        lengths = [short + 1] * more + [short] * (cores - more)
+        dealt = iter(each)
+        return Fraction(max(sum(next(dealt) for _ in range(length)) for length in lengths), sum(each))
+
+    # An update is one access that reads and one that writes.
+    assert busiest(UPPER, cores, n=n, m=m) == most([1 + 3 * (n - i) for i in range(m, n)])
+    assert busiest(HALVES, cores, n=n, m=m) == most([2 * n if 2 * i < n else 2 for i in range(0, n, 3)])
+
+
 def test_no_loop_to_share_and_nothing_to_do() -> None:
     chain = "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] += x[i - 1]\n"
     assert division(kernel_of(chain), {"n": 9}) is None
