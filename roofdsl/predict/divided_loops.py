@@ -21,6 +21,10 @@ from roofdsl.machine.quantities import show_number
 from roofdsl.predict.loops_as_launched import independent_loops
 
 
+UNEVEN = "cores share the work unevenly"
+"""The cause of time above the bound."""
+
+
 class Shared(Record):
     """A loop that cores share.
 
@@ -58,6 +62,13 @@ class Division(Record):
         if cores == 1:
             return Fraction(1)
         return self.alone + sum((loop.busiest(cores) for loop in self.loops), Fraction(0))
+
+    @property
+    def remedy(self) -> str:
+        """What would divide the work evenly."""
+        if any(loop.first for loop in self.loops):
+            return "iterations of the same length in the loops that cores share"
+        return "more iterations in the loops that cores share"
 
 
 def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:

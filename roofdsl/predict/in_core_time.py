@@ -12,7 +12,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
-from roofdsl.predict.divided_loops import Division, division, in_words, undivided
+from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
 from roofdsl.predict.expected import expected
 from roofdsl.predict.hardware_traffic import AS_COUNTED, Moving
 from roofdsl.predict.prediction import Prediction
@@ -38,7 +38,6 @@ class Code(Record):
 
 RELAXED = "--math relaxed"
 NONE_WANTED = "not asked for"
-UNEVEN = "cores share the work unevenly"
 
 
 def with_expected(
@@ -121,9 +120,7 @@ def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores
     steps, times = core.steps, float(cores * divided.busiest(cores))
     if times > 1:
         last = steps[-1]
-        uneven = Step(
-            UNEVEN, "more iterations in the loops that cores share", last.overlapping_s * times, last.loads_s * times
-        )
+        uneven = Step(UNEVEN, divided.remedy, last.overlapping_s * times, last.loads_s * times)
         steps = (*steps, uneven)
     return replace(core, steps=steps, assumptions=(*core.assumptions, *in_words(divided, cores)))
 

@@ -15,7 +15,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
-from roofdsl.predict.divided_loops import Division, division, in_words, undivided
+from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
 from roofdsl.predict.expected_level_times import measured_turns_s
@@ -134,6 +134,8 @@ def _on(single: Prediction, found: Expected, machine: Machine, cores: int, divid
     *rungs, launched = found.ladder
     least = max([single.launch_s, *(level.time_s for level in levels if level.name == shared)])
     ladder = [replace(rung, reached_s=max(rung.reached_s * part, least)) for rung in rungs]
+    if part * cores > 1:
+        ladder.insert(0, Rung(UNEVEN, divided.remedy, max(single.bound_s * part, least)))
     waiting = Rung(f"all cores share {shared}", "a working set that fits into a nearer cache", Fraction(0))
     ladder.append(replace(waiting, reached_s=max(ladder[-1].reached_s, limit_s)))
     work_s = work(found.expected_s - found.launch_s)

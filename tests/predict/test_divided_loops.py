@@ -11,8 +11,8 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict import in_core_time
-from roofdsl.predict.divided_loops import division
-from roofdsl.predict.in_core_time import UNEVEN, Code
+from roofdsl.predict.divided_loops import UNEVEN, division
+from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.scaling import on_cores, scaling, some_cores
 from tests.predict.machines import kernel_of, machine
@@ -138,6 +138,7 @@ def test_the_expected_time_is_that_of_the_busiest_core(monkeypatch: pytest.Monke
     assert on(half, 4, n=8) == Fraction(3 * 6 + 2 * 2, 3 * 6 + 2 * 8)
     told = on_cores(half, {"n": 8}, eight, 4, CODE)
     assert any("52.9 % are outside of the loops that cores share" in note for note in told.assumptions)
+    assert told.expected is not None and UNEVEN in [c.cause for c in told.expected.causes]
     assert told.cores is not None and told.cores.saturation is None, "one core alone takes longer than the memory"
     figure = draw_scaling([scaling(half, {"n": 8}, eight, [1, 4], CODE)], ["half"], "title")
     assert [t.get_text() for t in figure.legends[0].get_texts()] == [
