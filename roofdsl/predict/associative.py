@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.sized import Sized
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine
-from roofdsl.predict.boundary import boundary_behind
+from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.time_model import larger_direction
-from roofdsl.simulate.cache_levels import CacheLevel
+from roofdsl.simulate.cache_levels import CacheLevel, WriteMiss
 
 if TYPE_CHECKING:
     from roofdsl.counts.conflicts import Geometry
@@ -77,7 +78,6 @@ def with_sets(
     """
     from roofdsl.counts.traffic_at import access_count
     from roofdsl.loops.sized import sized
-    from roofdsl.simulate.hierarchy import simulate
 
     caches = {cache.name: place for place, cache in enumerate(machine.caches)}
     whole = sized(kernel, values)
@@ -98,21 +98,34 @@ def with_sets(
             warnings.append(f"{level.name} does not include the sets of {cache.name}: {why}")
             found.append(level)
             continue
-        one = CacheLevel(
-            cache.name,
-            sets.size_bytes,
-            sets.line_bytes,
-            sets.ways,
-            write_miss="allocate" if at.convention == "write_allocate" else "claim",
-            sector_bytes=at.moved_bytes if at.moved_bytes != sets.line_bytes else None,
-        )
-        seen = whole.kernel if level.kind == "memory" else within_caches(whole.kernel)
-        run = simulate(seen, whole.values, [one])
-        loads, stores = run.load_bytes(0), run.store_bytes(0)
-        duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
-        found.append(replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex))
+        seen = whole if level.kind == "memory" else replace(whole, kernel=within_caches(whole.kernel))
+        found.append(_through_sets(level, seen, sets, at))
         notes.append(f"{level.name}: simulated behind {cache.name} with {sets.count} sets of {sets.ways} ways")
     return WithSets(tuple(found), tuple(notes), tuple(warnings))
+
+
+def _through_sets(level: LevelTime, kernel: Sized, sets: Geometry, at: Boundary) -> LevelTime:
+    """The level with the bytes of a simulation of the cache in front, which has these sets."""
+    loads, stores = _simulated(kernel, sets, at, allocates=at.convention == "write_allocate")
+    duplex = larger_direction(level.duplex_bytes is not None, loads, stores)
+    moved = replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=duplex)
+    if not level.allocated_bytes and not level.begun_bytes:
+        return moved
+    begun = _simulated(kernel, sets, at, allocates=True)[0] - loads  # lines whose first access is a store
+    if level.begun_bytes:
+        return replace(moved, begun_bytes=begun)
+    return replace(moved, allocated_bytes=round((at.allocated or 0) * begun))
+
+
+def _simulated(kernel: Sized, sets: Geometry, at: Boundary, *, allocates: bool) -> tuple[int, int]:
+    """(loaded bytes, stored bytes) behind a cache with these sets. allocates: a store that misses loads its line."""
+    from roofdsl.simulate.hierarchy import simulate
+
+    sector = at.moved_bytes if at.moved_bytes != sets.line_bytes else None
+    miss: WriteMiss = "allocate" if allocates else "claim"
+    one = CacheLevel("cache", sets.size_bytes, sets.line_bytes, sets.ways, write_miss=miss, sector_bytes=sector)
+    run = simulate(kernel.kernel, kernel.values, [one])
+    return run.load_bytes(0), run.store_bytes(0)
 
 
 def refuse_sets(*, warm: bool, machine: Machine) -> None:

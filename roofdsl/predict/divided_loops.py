@@ -20,7 +20,6 @@ from roofdsl.loops.streams import deciding
 from roofdsl.machine.quantities import show_number
 from roofdsl.predict.loops_as_launched import independent_loops
 
-
 UNEVEN = "cores share the work unevenly"
 """The cause of time above the bound."""
 

@@ -42,6 +42,32 @@ def test_bytes_with_sets(n: int) -> None:
     assert any("simulated behind L1 with 64 sets of 8 ways" in a for a in sets.assumptions) and not sets.warnings
 
 
+@pytest.mark.parametrize(
+    ("written", "share"), [("write_allocate 0.5", "allocated"), ("written_loads 50 GB/s", "begun")]
+)
+def test_what_stores_load_with_sets(written: str, share: str) -> None:
+    """The lines of B that a conflict evicts between two stores are begun once for each of these stores."""
+    lines = ("cache L1 32 KiB, 200 GB/s, line 64 B, ways 8", f"cache L2 1 MiB, 100 GB/s, line 64 B, ways 16, {written}")
+    if share == "allocated":
+        lines = (f"{lines[0]}, {written}", lines[1].removesuffix(f", {written}"))
+    on = machine("peak f64 fma 10 GFLOP/s", *lines, "memory DRAM 1 GiB, 10 GB/s")
+    k = model("transpose")
+    plain, sets = (
+        next(level for level in predict(k, {"n": 128}, on, Options(sets=chosen)).levels if level.name == "L2")
+        for chosen in (False, True)
+    )
+    claimed, loaded = (
+        simulate(k, {"n": 128}, [CacheLevel("L1", 32 << 10, 64, 8, write_miss=miss)]).load_bytes(0)
+        for miss in ("claim", "allocate")
+    )
+    begun = loaded - claimed
+    assert sets.loads_bytes == claimed
+    if share == "allocated":
+        assert sets.allocated_bytes == begun // 2 > 2 * plain.allocated_bytes > 0
+    else:
+        assert sets.begun_bytes == begun > 2 * plain.begun_bytes > 0
+
+
 def test_where_sets_have_no_meaning() -> None:
     with pytest.raises(CommandError, match="does not define the sets of its caches: it defines no ways for"):
         predict(model("gemv"), {"n": 64}, load_machine("v100"), Options(sets=True))
