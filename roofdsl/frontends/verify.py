@@ -79,7 +79,7 @@ def verify(kernel: Kernel, execute: Execute, *, exact: bool = True) -> Verified:
             for array in (a for a in kernel.arrays if a.intent != "temp" and a.name in theirs):
                 found = _difference(array, outcome.ours, theirs, exact)
                 if found is not None:
-                    raise _differs(found, case, way)
+                    raise _differs(found, case, way, narrow=way == "Python" and _is_narrow(kernel))
     compared = tuple(a.name for a in kernel.arrays if a.intent in ("out", "inout"))
     return Verified(kernel.name, tuple(tuple(s.items()) for s in chosen), tuple(outcomes[0].theirs), compared, exact)
 
@@ -109,11 +109,17 @@ def _difference(array: Array, ours: Arrays, theirs: Arrays, exact: bool) -> _Dif
     return _Difference(element, str(mine[place]), str(other[place]))
 
 
-def _differs(found: _Difference, case: Case, way: str) -> CommandError:
+def _is_narrow(kernel: Kernel) -> bool:
+    return any(array.type.name in ("f32", "f16") for array in kernel.arrays)
+
+
+def _differs(found: _Difference, case: Case, way: str, *, narrow: bool) -> CommandError:
     at = ", ".join(f"{n} = {v}" for n, v in case.sizes.items())
     where = f" at {at}" if at else ""
     message = f"`{found.element}` is {found.theirs} in your function by {way}, and {found.ours} in the kernel{where}"
     why = "pointers that overlap and sizes that are not positive do this"
+    if narrow:
+        why = "numba computes `0.1 * x[i]` of an f32 array in f64, unlike numpy: write `np.float32(0.1)`"
     return CommandError(message, f"{why}; otherwise this is a bug in roofdsl, please report it")
 
 

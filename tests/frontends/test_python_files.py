@@ -166,6 +166,20 @@ def test_verify_finds_a_difference(plain: Path, capsys: pytest.CaptureFixture[st
     assert "in your function by Python" in said and "`a[0]` is" in said
 
 
+@pytest.mark.thorough  # numba compiles the user's function
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_verify_says_how_numba_takes_numbers(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """numba computes with a literal in f64; numpy and the kernel take it as f32."""
+    head, loop = "import numpy as np\nfrom numba import njit\n\n\n", "    for i in range(x.shape[0]):\n"
+    text = f'{head}@njit\ndef f(x: "f32[n]", y: "f32[n]"):\n{loop}        y[i] = 2.5 * x[i] + 0.1\n'
+    Path("narrow.py").write_text(text)
+    assert run(["convert", "narrow.py", "--verify"]) == 2
+    assert "write `np.float32(0.1)`" in capsys.readouterr().err
+    Path("narrow.py").write_text(text.replace("2.5", "np.float32(2.5)").replace("0.1", "np.float32(0.1)"))
+    assert run(["convert", "narrow.py", "--verify"]) == 0
+    assert "y bitwise identical" in capsys.readouterr().err
+
+
 def test_the_python_interface() -> None:
     own = from_python(PLAIN, "kernel", {"A": "n,n", "x": "n", "alpha": ":f64"})
     assert predict(own, "v100", n=100, steps=2).bound_s > 0
