@@ -55,6 +55,7 @@ class Budget:
         self.seconds, self.memory_bytes, self.whole = seconds, memory_bytes, whole
         self.deadline = seconds
         self.doing: list[str] = []  # the regions that we are in
+        self.once = ""  # what is done once on this computer, at the moment
         self.left_out: dict[str, None] = {}  # the names of results left out, in order
         self.on_tick: Callable[[], None] | None = None
         self._uncounted = processor_s()  # processor time: all until now, and some of what follows
@@ -102,13 +103,15 @@ class Budget:
                 _set_timer(0)
 
     @contextmanager
-    def uncounted(self) -> Iterator[None]:
-        """The work in here does not count, and is not interrupted."""
+    def uncounted(self, what: str) -> Iterator[None]:
+        """The work in here does not count, and is not interrupted. what: what it is, for people who wait."""
         before, self._paused, begun = self._paused, True, processor_s()
+        outer, self.once = self.once, what or self.once
         self._tell_watcher()
         try:
             yield
         finally:
+            self.once = outer
             if not before:
                 self._uncounted += processor_s() - begun
             self._paused = before
@@ -219,13 +222,16 @@ def region(what: str, on_tick: Callable[[], None] | None = None) -> Iterator[Non
 
 
 @contextmanager
-def uncounted() -> Iterator[None]:
-    """For work that is done only once on a computer, such as compiling: it does not count, and is not interrupted."""
+def uncounted(what: str = "") -> Iterator[None]:
+    """For work that is done only once on a computer, such as compiling: it does not count, and is not interrupted.
+
+    what: what it is, for people who wait.
+    """
     budget = current()
     if budget is None:
         yield
         return
-    with budget.uncounted():
+    with budget.uncounted(what):
         yield
 
 

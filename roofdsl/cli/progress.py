@@ -63,7 +63,8 @@ def telling_progress(command: str) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, wait / 2)
         if not _bars:
             own = budget.current()
-            doing = f"{command}: {own.doing[-1]}" if own and own.doing else command
+            doing = "" if own is None else own.once or "".join(own.doing[-1:])
+            doing = f"{command}: {doing}" if doing else command
             os.write(2, f"{doing} ... {time.monotonic() - begun:.0f} s\n".encode(errors="replace"))
 
     before = signal.signal(signal.SIGALRM, tell)

@@ -17,7 +17,7 @@ from roofdsl.simulate import skip_repeats
 from roofdsl.simulate.compiled_kernel import Program
 from roofdsl.simulate.lru_list import ACCESSES, STEPS, STORED, TOTALS, TOUCHES, WRITTEN, run_lru
 from roofdsl.simulate.skip_tables import prepare
-from roofdsl.simulate.walk import RUNNING, STATUS, Cursor, cursor_of, first_call, tables_of
+from roofdsl.simulate.walk import RUNNING, STATUS, Cursor, cursor_of, first_call, is_compiled, tables_of
 
 if TYPE_CHECKING:
     from roofdsl.simulate.segment_copies import Copies
@@ -151,6 +151,13 @@ class BySegments(_Walk):
         sizes = {a.line_bytes for a in program.layouts}
         return len(sizes) == 1 and cache_bytes // min(sizes) >= _widest(program)
 
+    @staticmethod
+    def are_compiled() -> bool:
+        """Whether the code for segments is compiled already, which takes half a minute."""
+        from roofdsl.simulate.segment_skip import run_skipping
+
+        return is_compiled(run_skipping)
+
     def continue_for(self, budget: int) -> None:
         """Continues for about as long as `budget` simulated accesses take."""
         from roofdsl.simulate.segment_skip import run_skipping
@@ -158,7 +165,9 @@ class BySegments(_Walk):
 
         own = (self.totals, self.sweep, self.cache, self.blocks)
         if self.until_growth is None and self.cost >= SOON:
-            self.until_growth = SOON if _growing_is_compiled() else LATE
+            from roofdsl.simulate.segment_growth import run_growing
+
+            self.until_growth = SOON if is_compiled(run_growing) else LATE
         if self.growth is None and self.until_growth is not None and self.cost >= self.until_growth:
             from roofdsl.simulate.segment_tables import growth_of, repeating_starts
 
@@ -187,14 +196,3 @@ class BySegments(_Walk):
 
 def _widest(program: Program) -> int:
     return max((count for _, count in program.groups), default=1)
-
-
-def _growing_is_compiled() -> bool:
-    """Whether the code that skips growing blocks is compiled already, in memory or on disk."""
-    from roofdsl.simulate.segment_growth import run_growing
-
-    function: Any = run_growing
-    try:
-        return bool(function.signatures or function._cache._cache_file._load_index())
-    except (AttributeError, OSError):  # numba stores its files differently, or has no place for them
-        return False

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from roofdsl.simulate.lru_engines import Way
 
 CHUNK = 1 << 18
-ALONE = CHUNK  # the cost after which segments are tried in addition to lines
+# The cost after which segments are tried in addition to lines: LATER if the code for that has yet to be compiled.
+ALONE, LATER = CHUNK, 1 << 24
 BEHIND = 8  # how many times as long the preferred method runs
 FAR = 2  # how many times as many accesses per cost the first method must have made to be preferred
 FAIR = 1 << 28  # and how much the second must have cost: it may be slow at first, when sweeps are short
@@ -182,11 +183,14 @@ def _first_to_end(makers: Iterator[Callable[[], Way]], limits: _Limits) -> Way:
     longer. If the first is far ahead, they share the turns evenly, and after some time the first gets most of them.
     Raises TooManyAccesses, and TooManyLines if every method gives up.
     """
+    from roofdsl.simulate.lru_engines import BySegments
+
     rest = list(makers)
     ways = [rest.pop(0)()]
+    alone = ALONE if not rest or BySegments.are_compiled() else LATER
     turns = 0
     while True:
-        if rest and ways[0].cost > ALONE:
+        if rest and ways[0].cost > alone:
             ways.append(rest.pop(0)())
         running = [way for way in ways if not way.gave_up]
         if not running:

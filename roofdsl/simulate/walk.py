@@ -126,8 +126,19 @@ def first_call(function: Callable[..., Any]) -> Iterator[None]:
     if getattr(function, "signatures", True):
         yield
     else:
-        with budget.uncounted(), _alone(function):
+        with budget.uncounted("" if is_compiled(function) else COMPILING), _alone(function):
             yield
+
+
+COMPILING = "compiling the simulation, once after installing"
+
+
+def is_compiled(function: Any) -> bool:
+    """Whether a `compiled` function is compiled already, in memory or on disk."""
+    try:
+        return bool(function.signatures or function._cache._cache_file._load_index())
+    except (AttributeError, OSError):  # numba stores its files differently, or has no place for them
+        return False
 
 
 @contextmanager

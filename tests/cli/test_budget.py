@@ -353,11 +353,12 @@ def test_own_work_counts_only_in_regions() -> None:
 
 def test_what_is_done_once_does_not_count() -> None:
     with budget.beginning(0.2, 1 << 40, whole=True) as own, budget.region("a simulation"):
-        with budget.uncounted():
+        with budget.uncounted("compiling"):
+            assert own.once == "compiling"
             begun = budget.processor_s()
             while budget.processor_s() < begun + 0.5:
                 pass
-        assert own.spent() < 0.2
+        assert own.spent() < 0.2 and not own.once
 
 
 def test_memory_is_part_of_the_budget() -> None:

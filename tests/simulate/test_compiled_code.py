@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.simulate.lru_engines import BySegments
+from roofdsl.simulate.lru_traffic import simulate_lru
+from tests.models.shipped import model
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
@@ -53,3 +57,40 @@ def test_processes_that_need_the_same_code_compile_it_once(tmp_path: Path) -> No
         for _ in range(2)
     ]
     assert sorted(process.communicate(timeout=120)[0].strip() for process in started) == ["0", "1"]
+
+
+def test_what_is_compiled_waits_until_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product that the simulation line by line answers quickly starts no segments that would have to be compiled."""
+    started = []
+    for ready in (True, False):
+        monkeypatch.setattr(BySegments, "are_compiled", lambda ready=ready: ready)
+        monkeypatch.setattr(BySegments, "__init__", lambda *_, ready=ready: started.append(ready) or _unused())
+        try:
+            simulate_lru(model("matmul"), {"n": 500}, 1 << 20, 64)
+        except NotImplementedError:
+            assert ready
+    assert started == [True]
+
+
+def _unused() -> None:
+    raise NotImplementedError
+
+
+SAYS = """
+from roofdsl import budget
+from roofdsl.simulate.walk import COMPILING, first_call, stays
+with budget.beginning(60, 1 << 40, whole=True) as own, first_call(stays):
+    print(own.once == COMPILING)
+    stays(0, 1, 8, 3)
+"""
+
+
+def test_people_who_wait_are_told_what_is_compiled(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)}
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", SAYS], check=True, capture_output=True, text=True, env=environment, timeout=120
+        ).stdout
+        for _ in range(2)
+    ]
+    assert said == ["True\n", "False\n"], "only the first process compiles"
