@@ -124,10 +124,11 @@ class Budget:
             _set_timer(TICK_S)
 
     def stop(self) -> None:
-        """Stops watching."""
+        """Stops watching; what is stopped stays so."""
         _set_timer(0)
         if self._watcher is not None:
             self._watcher.stop()
+            self._watcher = None
         signal.signal(signal.SIGPROF, signal.SIG_IGN if self._handler in {None, signal.SIG_DFL} else self._handler)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:

@@ -133,18 +133,19 @@ def _run_in_budget(args: list[str], debug: bool, spoken: Callable[[Failure], str
     name = next((a for a in args if not a.startswith("-")), "")
     with budget.beginning(seconds, memory, whole=name not in OWN_WORK) as own, telling_progress(name):
         own.last_words = f"{spoken(out_of_budget(own))}\n"
-        status = _run(args, debug, spoken)
+        status = _run(args, debug, spoken, own)
         if own.left_out and status == 0:
             click.echo(f"note: {summary(own)}", err=True)
         return status
 
 
-def _run(args: list[str], debug: bool, spoken: Callable[[Failure], str]) -> int:
+def _run(args: list[str], debug: bool, spoken: Callable[[Failure], str], own: budget.Budget) -> int:
     try:
         with cli.make_context("roofdsl", args) as context:  # not cli.main, which has its own signal handling
             result = cli.invoke(context)
         if sys.stdout is not None:  # the output may be closed (>&-)
             sys.stdout.flush()
+        own.stop()
         return result if isinstance(result, int) else 0
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -154,6 +155,7 @@ def _run(args: list[str], debug: bool, spoken: Callable[[Failure], str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:
+        own.stop()  # what follows, and freeing what the command made, would be interrupted once more
         if debug and not isinstance(error, click.ClickException):
             raise
         if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:

@@ -56,7 +56,8 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     known = sorted(set(known))[:500]
     same = next((k for k in known if k.lower() == word.lower() and k != word), None)
     first = next((k for k in known if word.startswith(f"{k}_")), None)  # `warp_size` for `warp`
-    close = same or first or closest(word, [k for k in known if len(k) > 1 or set(word) == {k}], 0.65)
+    longer = next((k for k in known if len(word) > 2 and k.startswith(f"{word}_")), None)  # `a100_40` for `a100`
+    close = same or first or longer or closest(word, [k for k in known if len(k) > 1 or set(word) == {k}], 0.65)
     return f"did you mean `{close}`?" if close else otherwise
 
 

@@ -103,7 +103,7 @@ def find_model(text: str) -> Target:
         return model
     if Path(path).is_dir():
         raise CommandError(f"`{path}` is a folder", f"give its files: {path.rstrip('/')}/*{SUFFIX}")
-    help = did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")
+    help = _own_file(path) or did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")
     raise CommandError(f"there is no file or shipped kernel named `{path}`", help)
 
 
@@ -147,8 +147,14 @@ def load_machine(text: str) -> Machine:
     names = shipped_names("machines")
     if text in names:
         return lower(checked_file(str(names[text])).machines[text])
-    help = did_you_mean(text, names, "`roofdsl machines` lists the shipped machines; the name of a file ends in .roof")
-    raise CommandError(f"there is no shipped machine `{text}`", help)
+    otherwise = "`roofdsl machines` lists the shipped machines; the name of a file ends in .roof"
+    raise CommandError(f"there is no shipped machine `{text}`", _own_file(text) or did_you_mean(text, names, otherwise))
+
+
+def _own_file(text: str) -> str:
+    """The help that names the user's file `heat.roof` for `heat` or `heat.rof`; empty if there is no such file."""
+    file = f"{text.partition('.')[0]}{SUFFIX}"
+    return f"did you mean the file `{file}`?" if file != SUFFIX and Path(file).is_file() else ""
 
 
 def machine_of(checked: CheckedFile, name: str | None) -> Machine:

@@ -25,7 +25,7 @@ def check_format(path: Path) -> str:
     kind = path.suffix.lstrip(".").lower()
     if kind not in FORMATS:
         raise CommandError(
-            f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file", "end its name in .svg"
+            f"`{path}` is not an {', '.join(FORMATS[:-1])} or {FORMATS[-1]} file", "end its name in .svg, .png or .pdf"
         )
     return kind
 

@@ -214,15 +214,26 @@ def with_ceilings(roofs: Roofs, which: Ceilings, points: Sequence[Point] = ()) -
     """The lines in a figure of these points: all, no ceilings, or few of them.
 
     Few: a ceiling for one class of operations only if a point has such operations; of bandwidths close to one another,
-    only the highest.
+    only the highest. Ceilings at the height of a roof are part of its line.
     """
     if which == "all":
-        return roofs
+        return replace(roofs, roofs=_lines_of_heights(roofs.roofs))
     if which == "none":
         return replace(roofs, slopes=roofs.levels, roofs=tuple(r for r in roofs.roofs if not r.is_ceiling))
     used = frozenset().union(*(p.uses for p in points))
     shown = tuple(r for r in roofs.roofs if r.of is None or r.of in used)
-    return replace(roofs, roofs=shown, slopes=tuple(_told_apart(roofs.slopes)))
+    return replace(roofs, roofs=_lines_of_heights(shown), slopes=tuple(_told_apart(roofs.slopes)))
+
+
+def _lines_of_heights(roofs: Sequence[Roof]) -> tuple[Roof, ...]:
+    """One line for each height, with the names of all that have it: roofs, then ceilings. Two would lie on each other,
+    and their labels side by side.
+    """
+    at: dict[tuple[float, str], list[Roof]] = {}
+    for roof in roofs:
+        at.setdefault((roof.rate_per_s, roof.operation), []).append(roof)
+    equal = (sorted(same, key=lambda r: r.is_ceiling) for same in at.values())
+    return tuple(replace(same[0], name=", ".join(r.name for r in same)) for same in equal)
 
 
 def _told_apart(slopes: Sequence[Slope]) -> list[Slope]:

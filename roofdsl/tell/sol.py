@@ -19,7 +19,7 @@ SCHEMA = "roofdsl.sol/1"
 
 ARGUMENTS = {
     "compulsory": "every input is loaded once and every result stored once",
-    "partition": "what fits in front of the boundary allows only so many operations for each load",
+    "partition": "the capacity in front of the boundary limits the operations per load",
     "stencil": "a time step needs more points than it computes",
     "bottleneck": "values that are live at one moment do not fit, and are loaded again",
     "sweep": "what one sweep over the data leaves waits for the next",

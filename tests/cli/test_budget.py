@@ -16,7 +16,9 @@ import click
 import pytest
 
 from roofdsl import budget
+from roofdsl.cli import main as command_line
 from roofdsl.cli.budget import parse_budget, take_budget
+from roofdsl.cli.failure import Failure, for_people
 from roofdsl.overtime import Watcher
 from roofdsl.plot.traffic_content import BY_FORM, BY_SIMULATION
 
@@ -326,6 +328,20 @@ def test_a_whole_command_is_stopped_at_last(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(budget, "LEAST_GRACE_S", 0.1)
     with pytest.raises(budget.Spent), budget.beginning(0.2, 1 << 40, whole=True):
         busy()
+
+
+def test_telling_that_a_command_was_stopped_is_not_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def told(failure: Failure) -> str:
+        sum(range(10_000_000))  # more than a tick
+        return for_people(failure)
+
+    def invoke(context: click.Context) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr(budget, "LEAST_GRACE_S", 0.1)
+    monkeypatch.setattr(command_line.cli, "invoke", invoke)
+    assert command_line.run(["--budget", "0.5s", "models"], spoken=told) == 2
 
 
 def test_parts_share_what_is_left() -> None:

@@ -92,7 +92,7 @@ def test_bad_input(roofdsl: Run, files: Path) -> None:
         (("--variant", "naive", "--set", "n=10"), 2, "there is no variant `naive` on the CPU"),
         (("--results", str(files / "none.json")), 2, "cannot be read"),
         (("--results", str(files / "half.json")), 1, "not a complete result file"),
-        (("--set", "n=10", "--plot", str(files / "o.bmp")), 2, "end its name in .svg"),
+        (("--set", "n=10", "--plot", str(files / "o.bmp")), 2, "end its name in .svg, .png or .pdf"),
         ((), 2, "n"),
     ):
         result = roofdsl("validate", add, "--machine", slow, *arguments)

@@ -13,6 +13,7 @@ from roofdsl.loops.load import read_source
 from roofdsl.machine.find import (
     GROUPS,
     checked_file,
+    find_model,
     load_machine,
     models_folder,
     shipped,
@@ -157,6 +158,7 @@ def test_the_folder_is_the_checkouts() -> None:
     ("text", "message", "help"),
     [
         ("v10_deck", "there is no shipped machine `v10_deck`", "did you mean `v100_deck`?"),
+        ("a100", "there is no shipped machine `a100`", "did you mean `a100_40`?"),
         ("zzz", "there is no shipped machine `zzz`", "`roofdsl machines` lists"),
         ("missing.roof", "`missing.roof` cannot be read", ""),
         ("{models}/machines/v100.roof", "has 5 machines", "v100_deck"),
@@ -176,6 +178,18 @@ def test_a_machine_of_a_file(tmp_path: Path) -> None:
     path.write_text("machine mine:\n    peak f64 1 TFLOP/s\n    memory M 1 GB, 1 GB/s\n")
     assert load_machine(str(path)) == load_machine(f"{path}:mine")
     assert load_machine(str(path)).origin == str(path)
+
+
+@pytest.mark.parametrize("text", ["mine", "mine.rof"])
+def test_a_file_whose_ending_is_missing_or_misspelt_is_named(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.roof").touch()
+    for find in (find_model, load_machine):
+        with pytest.raises(CommandError) as error:
+            find(text)
+        assert error.value.help == "did you mean the file `mine.roof`?"
 
 
 def test_a_colon_may_belong_to_the_path(tmp_path: Path) -> None:

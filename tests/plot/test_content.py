@@ -65,6 +65,13 @@ def test_named_ceilings_lie_under_what_they_cap() -> None:
     assert with_ceilings(roofs_of(load_machine("v100")), "none").slopes[1:] == ()
 
 
+def test_a_ceiling_as_high_as_a_roof_is_on_its_line() -> None:
+    skylake = roofs_of(load_machine("skylake_gold_6148"))
+    labels = {which: [r.label for r in with_ceilings(skylake, which).roofs] for which in ("few", "all", "none")}
+    assert labels["few"][:2] == labels["all"][:2] == ["f32 FMA 3.072 TFLOP/s", "f64 FMA, f32 no FMA 1.536 TFLOP/s"]
+    assert labels["none"] == ["f32 FMA 3.072 TFLOP/s", "f64 FMA 1.536 TFLOP/s"]
+
+
 def test_points_of_predictions() -> None:
     p = point_of(predict_counts("k", {"n": 4}, work(pairs=10**9), 8 * 10**9, DECK))
     assert (p.label, p.intensity, p.machine) == ("k n=4", 0.25, "v100_deck")
