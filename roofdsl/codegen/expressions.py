@@ -208,6 +208,8 @@ def _sum(terms: Sequence[Text]) -> Text:
 
 def _product(factors: Sequence[Text]) -> Text:
     if factors[0].text == "-1" and len(factors) > 1:
-        rest = _product(factors[1:]) if len(factors) > 2 else factors[1]
-        return Text(f"-{rest.at(PRODUCT if len(factors) > 2 else ATOM)}", PRODUCT)
-    return Text(" * ".join([factors[0].at(PRODUCT), *(f.at(UNARY) for f in factors[1:])]), PRODUCT)
+        # `-i // 2` is (-i) // 2 in Python, so the minus needs a factor that it cannot cut apart
+        first, rest = f"-{factors[1].at(ATOM)}", factors[2:]
+    else:
+        first, rest = factors[0].at(PRODUCT), factors[1:]
+    return Text(" * ".join([first, *(f.at(UNARY) for f in rest)]), PRODUCT)

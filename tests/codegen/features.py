@@ -37,6 +37,21 @@ kernel bounds(n, m):
 """,
         {"n": 11, "m": 8},
     ),
+    "negative": (
+        """
+kernel negative(n):
+    in x: f64[n]
+    out A: f64[2 * n], B: f64[n + 3]
+    inout C: f64[2 * n, n]
+    for i in range(n):
+        A[n + (-i) // 2] = n * ((-i) % 3) - n * (i // 2) + (1 - i) // 2
+        B[n + (-i) % 3] = x[i] * -((-i) // 2 * i)
+    for i in range(n), j in range((-i) % 4, n - (-i) // 2, 2):
+        if j + (-i) // 3 > 1:
+            C[j, (-j) % 3] += x[i]
+""",
+        {"n": 7},
+    ),
     "functions": (
         """
 kernel functions(n):

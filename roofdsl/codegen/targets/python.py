@@ -36,10 +36,10 @@ class Python(OneFunction):
     logic: ClassVar[dict[str, str]] = {"and": "and", "or": "or"}
 
     def floor_div(self, a: Text, b: Text) -> Text:
-        return Text(f"{a.at(PRODUCT)} // {b.at(UNARY)}", PRODUCT)
+        return Text(f"{_numerator(a)} // {b.at(UNARY)}", PRODUCT)
 
     def mod(self, a: Text, b: Text) -> Text:
-        return Text(f"{a.at(PRODUCT)} % {b.at(UNARY)}", PRODUCT)
+        return Text(f"{_numerator(a)} % {b.at(UNARY)}", PRODUCT)
 
     def extremum(self, function: str, terms: Sequence[Text]) -> Text:
         return Text(f"{function}({', '.join(t.text for t in terms)})")
@@ -189,6 +189,11 @@ TARGET = Python
 
 _INDEX = "from numpy import uint64 as index  # numba does not test unsigned indices for negative ones"
 """A test for negative indices, as in `a[i - 3]`, prevents vectorization of a loop, or turns its loads into gathers."""
+
+
+def _numerator(a: Text) -> str:
+    """What `//` or `%` follows. `-i // 2` after a plus must not become ` - i // 2`, which rounds up."""
+    return f"({a.text})" if a.text.startswith("-") else a.at(PRODUCT)
 
 
 def _range(start: Text, stop: Text, step: Text) -> str:
