@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from roofdsl.api import einsum, from_python, predict
+from roofdsl.api import derive, einsum, from_python, predict
 from roofdsl.cli.main import run
 from roofdsl.frontends.python.read import readings
 from roofdsl.frontends.python.signature import size_of
@@ -274,3 +274,20 @@ def test_sums_of_parallel_loops_are_compared_up_to_rounding(body: str, exact: bo
     path.write_text("\n".join(["import numba", *lines]))
     ((found, _),) = readings(str(path))
     assert found.exact == exact
+
+
+# ---- plain numbers ----
+
+
+def test_functions_of_plain_numbers_cost_nothing() -> None:
+    """Rule 2 of the language: numbers and loop variables are free. numpy's functions give f64, beside which f32 is
+    cast.
+    """
+    gauss = (
+        'import math\n\n\ndef gauss(a: "f64[n]", y: "f64[n]"):\n    for i in range(a.shape[0]):\n'
+        "        y[i] = a[i] / math.sqrt(2 * math.pi) * max(abs(i), 0.5) + math.exp(i)\n"
+    )
+    narrow = 'import numpy as np\n\n\ndef narrow(a: "f32[n]", y: "f32[n]"):\n    y[:] = a / np.sqrt(2.0)\n'
+    assert derive(from_python(gauss), n=10).work.total.value == 30  # a division, a product, a sum
+    found = derive(from_python(narrow), n=10).work
+    assert found.total.value == 10 and list(found.by_type) == ["f64"]

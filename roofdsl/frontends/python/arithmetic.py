@@ -137,12 +137,16 @@ class Arithmetic(Elementwise):
             a = Value(a.shape, "f64", a.at, weak=True, own=False, simple=a.simple)
         elif kind(a.type) == "complex" and name not in ("abs", "real", "imag", "conj"):
             self.context.refuse("py-type", f"`{name}` of complex values is not part of the language", node)
-        if not a.own:
+        plain = a.simple and a.is_scalar and not a.own  # numbers and loop variables: their functions are free (rule 2)
+        if not a.own and not plain:
             a = replace(self.nests.stored(a, "f64", node, name), weak=a.weak)
         span = self.context.span(node)
         type_ = TYPES[a.type].component.name if real else a.type
         build = lambda x: tree.Call(tree.Name(name, span), (x,), span)  # noqa: E731
-        return self.elementwise(build, [a], type_, node, weak=weak and a.weak)
+        found = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain)
+        if plain and not found.weak:  # a number of numpy, which has a type of its own
+            return replace(self.nests.stored(found, "f64", node, name), weak=False)
+        return found
 
     def extremum(self, name: str, operands: Sequence[Any], node: ast.AST) -> Value:
         """`min` or `max` of values, element by element."""
