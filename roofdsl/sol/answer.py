@@ -80,6 +80,8 @@ def _remembered(kernel: Kernel, parameters: Mapping[str, int], machine: Machine)
 
 def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> tuple[_Found, Ended]:
     """The answer, and whether a limit of time cut it short."""
+    from roofdsl.counts.traffic_at import OutOfReach
+
     begun = reproducibility.seen()
     time_s = _share_s()
     with budget.noting() as of_floor:
@@ -90,6 +92,8 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
         now, why_not, on_units = None, "", None
         try:
             now = _as_written(kernel, parameters, machine, None)
+        except OutOfReach as error:
+            why_not = error.message  # other units move the same bytes, which would be out of reach again
         except CommandError as error:
             why_not = error.message
             if least.unit is not None:  # perhaps the machine has rates for the type on these units only
