@@ -22,6 +22,7 @@ from roofdsl.machine.find import load_machine, machine_of, shipped_models
 from roofdsl.machine.model import Machine
 from roofdsl.predict.fast_memories import Front, fronts
 from roofdsl.predict.kernel import _Case, _crossing, predict
+from roofdsl.sets.library import TooHard
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.claim import judge
 from roofdsl.sol.floor import floor
@@ -292,15 +293,17 @@ def test_bytes_are_counted_once_for_both_kinds_of_units(monkeypatch: pytest.Monk
     found = speed_of_light(kernel, {"n": 26}, load_machine("a100_40_pcie"))
     assert "on its matrix units only" in found.why_not and counted == ["tensor"]
 
-    def failing(case: _Case, *rest: Any) -> Any:
-        counted.append(case.options.unit)
-        raise OutOfReach(case.kernel.name, "it takes too long", 10, 10)
+    for error in (OutOfReach(kernel.name, "it takes too long", 10, 10), TooHard("its accesses", 10)):
 
-    counted.clear()
-    monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
-    half = pick(load_file(shipped_models()["gemm_f16"].path), "gemm_f16")
-    found = speed_of_light(half, {"m": 64, "n": 64, "k": 64}, load_machine("v100"))
-    assert found.floor.unit == "tensor" and "takes too long" in found.why_not and counted == [None]
+        def failing(case: _Case, *rest: Any, error: CommandError = error) -> Any:
+            counted.append(case.options.unit)
+            raise error
+
+        counted.clear()
+        monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
+        half = pick(load_file(shipped_models()["gemm_f16"].path), "gemm_f16")
+        found = speed_of_light(half, {"m": 64, "n": 64, "k": 64}, load_machine("v100"))
+        assert found.floor.unit == "tensor" and found.why_not == error.message and counted == [None]
 
 
 def test_the_lines_of_the_best_order_make_a_legal_kernel() -> None:
