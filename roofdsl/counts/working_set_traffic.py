@@ -106,6 +106,7 @@ class _WorkingSets:
         self._touched: dict[Hashable, Sets] = {}
         self._boxes_of: dict[Hashable, tuple[Box, ...]] = {}
         self._counted: dict[Hashable, Amount] = {}
+        self._in_turns: dict[int, bool] = {}
 
     # ---- traffic ----
 
@@ -213,11 +214,19 @@ class _WorkingSets:
         key = self.intervals.key(node, env)
         if key not in self._touched:
             if isinstance(node, For):
-                found = self._of_turns(node, env) if leaves_gaps(self.intervals, node) else self._of_loop(node, env)
+                found = self._of_turns(node, env) if self._has_turns(node) else self._of_loop(node, env)
             else:
                 found = self._of_statement(node, env)
             self._touched[key] = found
         return self._touched[key]
+
+    def _has_turns(self, loop: For) -> bool:
+        """Whether turns of the loop leave gaps, which its text decides: asked anew for every set, it takes half of all
+        time.
+        """
+        if id(loop) not in self._in_turns:
+            self._in_turns[id(loop)] = leaves_gaps(self.intervals, loop)
+        return self._in_turns[id(loop)]
 
     def _of_loop(self, loop: For, env: Env) -> Sets:
         values = self.intervals.hull(loop, env)

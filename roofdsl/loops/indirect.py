@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.accesses import accesses, bound_accesses, indices
@@ -17,6 +18,14 @@ def index_arrays(kernel: Kernel) -> tuple[str, ...]:
 
 def is_indirect(kernel: Kernel) -> bool:
     """Whether subscripts or loop bounds read arrays."""
+    if kernel.data is not None:  # they may be large, so nothing keeps them alive
+        return next(_read(kernel.body), None) is not None
+    return _is_indirect(kernel)
+
+
+@lru_cache(maxsize=64)
+def _is_indirect(kernel: Kernel) -> bool:
+    """As `is_indirect`, kept: every analysis of a kernel asks first."""
     return next(_read(kernel.body), None) is not None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -306,3 +307,15 @@ class Kernel(Record):
     constants: tuple[tuple[str, int], ...] = ()
     facts: tuple[DataFact, ...] = ()
     data: IndexData | None = None
+
+    @cached_property
+    def _hashed(self) -> int:
+        return super().__hash__()
+
+    def __hash__(self) -> int:
+        """As of any record, but found once: what is kept of a kernel is looked up hundreds of times for one answer."""
+        return self._hashed
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: another process has other hashes."""
+        return {name: getattr(self, name) for name in self.__match_args__}

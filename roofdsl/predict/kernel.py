@@ -21,7 +21,7 @@ from roofdsl.predict.access_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.assumed_state import assumed_state, too_large
 from roofdsl.predict.boundary import Boundary, memory_boundary
-from roofdsl.predict.compute import check_unit
+from roofdsl.predict.compute import check_unit, parts_of
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected_rates import streams_of
@@ -147,16 +147,19 @@ def _bound(case: _Case) -> Prediction:
 
     kernel, values, machine, options = case.kernel, case.values, case.machine, case.options
     resident, latency = _occupancy(machine, options)
+    unit, costs = options.unit or kernel.unit, {name: Fraction(value) for name, value in kernel.costs}
+    work = work_at(kernel, values)
+    parts_of(work, machine, unit=unit, costs=costs)  # raises for a type without a rate before bytes are counted
     launches = launches_of_kernel(kernel, values, machine)
     crossing = _crossing(case, kernel, machine, options, memory_boundary(kernel, machine, options.traffic))
     prediction = predict_counts(
         kernel.name,
         {**dict(kernel.constants), **values},
-        work_at(kernel, values),
+        work,
         crossing.memory,
         machine,
-        unit=options.unit or kernel.unit,
-        costs={name: Fraction(value) for name, value in kernel.costs},
+        unit=unit,
+        costs=costs,
         ceilings=options.ceilings,
         launches=launches.count,
         nearer=crossing.nearer,

@@ -11,7 +11,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.streams import ordinary
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code, is_here
 from roofdsl.predict.kernel import Options, predict
@@ -90,11 +90,13 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
         now, why_not, on_units = None, "", None
         try:
             now = _as_written(kernel, parameters, machine, None)
-        except CommandError as error:
+        except MatrixUnitsOnly as error:
             why_not = error.message
-            if least.unit is not None:  # perhaps the machine has rates for the type on these units only
+            if least.unit is not None:
                 with suppress(CommandError, budget.Spent):
                     on_units = _as_written(kernel, parameters, machine, least.unit)
+        except CommandError as error:
+            why_not = error.message  # matrix units move the same bytes, so what is too hard to count stays so
         except budget.Spent:
             no_time = "left out, as counting takes too long"
             why_not = f"{WRITTEN}: {budget.leave_out(WRITTEN) if budget.current() is not None else no_time}"

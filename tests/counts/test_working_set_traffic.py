@@ -8,12 +8,14 @@ from itertools import product
 import pytest
 
 from roofdsl.counts.distinct_units import distinct_units
+from roofdsl.counts.loop_intervals import LoopIntervals
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
+from roofdsl.counts.thread_turns import leaves_gaps
 from roofdsl.counts.traffic_at import NoAnswer, convention_totals
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.thread_blocks import Launch, block_by_block, in_waves, launch_of, on_one_copy
 
@@ -121,6 +123,21 @@ def test_waves_through_a_shared_cache(name: str, blocks: int, cache: int) -> Non
     for one, (low, high) in zip(found, (loads, stores), strict=True):
         assert low is not None and one is not None and high is not None
         assert low <= one <= high
+
+
+def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a loop touches is found thousands of times; whether its turns leave gaps, its text says."""
+    asked: list[int] = []
+
+    def counted(intervals: LoopIntervals, loop: For) -> bool:
+        asked.append(id(loop))
+        return leaves_gaps(intervals, loop)
+
+    monkeypatch.setattr("roofdsl.counts.working_set_traffic.leaves_gaps", counted)
+    launch = launch_of(MATMUL, {"n": 60}, 64)
+    assert launch is not None
+    lines_by_working_sets(Sized(in_waves(launch, 3), {"n": 60}), 4096, 128, 32)
+    assert asked and len(asked) == len(set(asked))
 
 
 def test_rows_of_an_odd_length_are_counted_at_every_alignment() -> None:

@@ -11,7 +11,7 @@ import pytest
 from roofdsl.loops.accesses import PlacedStatement, statements
 from roofdsl.loops.sized import sized
 from roofdsl.loops.transform import apply
-from roofdsl.sets.access_sets import build
+from roofdsl.sets.access_sets import _read, build
 from roofdsl.sets.instances import Encoder, variable
 from tests.oracle.loading import kernel_of
 
@@ -86,3 +86,16 @@ def test_symbolic_sets_hold_the_same_at_every_size(text: str) -> None:
                 sizes = f"{prefix}_n = {n} and {prefix}_m = {m}"
                 here = of.intersect_params(isl.Set(f"[{prefix}_n, {prefix}_m] -> {{ : {sizes} }}"))
                 assert len(points(here.project_out_all_params())) == len(expected)
+
+
+def test_executions_are_read_once_for_lines_of_every_size() -> None:
+    """One answer asks for elements, lines and sectors; the executions are the same for all of them."""
+    kernel = kernel_of(
+        "kernel k(n):\n    in a: f64[n, n]\n    out b: f64[n, n]\n    for i in range(n), j in range(i, n):\n"
+        "        b[j, i] = a[i, j]\n"
+    )
+    build(kernel, {"n": 37}, None)
+    before = _read.cache_info().misses
+    build(kernel, {"n": 37}, 64)
+    build(kernel, {"n": 37}, 32)
+    assert _read.cache_info().misses == before

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from roofdsl.cli.main import cli
+from roofdsl.counts.traffic_at import OutOfReach
 from roofdsl.lang.check import check
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import replace
@@ -19,7 +21,8 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import load_machine, machine_of, shipped_models
 from roofdsl.machine.model import Machine
 from roofdsl.predict.fast_memories import Front, fronts
-from roofdsl.predict.kernel import predict
+from roofdsl.predict.kernel import _Case, _crossing, predict
+from roofdsl.sets.library import TooHard
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.claim import judge
 from roofdsl.sol.floor import floor
@@ -273,6 +276,34 @@ def test_types_that_run_on_matrix_units_only_are_tried_there_as_written(name: st
     assert found.written is None and "on its matrix units only" in found.why_not
     assert found.best is not None and found.best.time_s == found.floor.time_s
     assert found.best.what == "as written, on tensor units" and found.best.lines == ("unit tensor",)
+
+
+def test_bytes_are_counted_once_for_both_kinds_of_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A type without a rate on the ordinary pipes is refused before its bytes are counted, and bytes that are out of
+    reach are not counted again for the matrix units.
+    """
+    kernel = pick(load_file(shipped_models()["matmul_bf16"].path), "matmul_bf16")
+    counted: list[str | None] = []
+
+    def counting(case: _Case, *rest: Any) -> Any:
+        counted.append(case.options.unit)
+        return _crossing(case, *rest)
+
+    monkeypatch.setattr("roofdsl.predict.kernel._crossing", counting)
+    found = speed_of_light(kernel, {"n": 26}, load_machine("a100_40_pcie"))
+    assert "on its matrix units only" in found.why_not and counted == ["tensor"]
+
+    for error in (OutOfReach(kernel.name, "it takes too long", 10, 10), TooHard("its accesses", 10)):
+
+        def failing(case: _Case, *rest: Any, error: CommandError = error) -> Any:
+            counted.append(case.options.unit)
+            raise error
+
+        counted.clear()
+        monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
+        half = pick(load_file(shipped_models()["gemm_f16"].path), "gemm_f16")
+        found = speed_of_light(half, {"m": 64, "n": 64, "k": 64}, load_machine("v100"))
+        assert found.floor.unit == "tensor" and found.why_not == error.message and counted == [None]
 
 
 def test_the_lines_of_the_best_order_make_a_legal_kernel() -> None:
