@@ -29,7 +29,7 @@ from roofdsl.sets.facts import CACHE, CacheMultiple, Fact, Row, at_least
 from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import Fresh, Residencies, exceeding, residencies
 from roofdsl.sets.parities import joined_parities
-from roofdsl.sets.plateaus import PlateauLines
+from roofdsl.sets.plateau_counter import PlateauLines
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import large_sizes
 

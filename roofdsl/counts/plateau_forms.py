@@ -13,30 +13,29 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.counts.kernel_sets import KernelSets
-from roofdsl.counts.plateau_row import Hits, Row, union
+from roofdsl.counts.plateau_row import Hits, Row, union, with_consistent_end
 from roofdsl.counts.residue_conditions import condition_of
 from roofdsl.counts.streamed import streamed
 from roofdsl.counts.traffic_form_records import PlateauBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes
 from roofdsl.loops.model import Traffic
-from roofdsl.sets.cardinality import cardinality
+from roofdsl.sets.cardinality import cardinality, count_ahead
 from roofdsl.sets.cases import Cases, closed_form_of
 from roofdsl.sets.count import count_symbolic
 from roofdsl.sets.facts import CACHE, Compared
 from roofdsl.sets.library import pieces
 from roofdsl.sets.misses import CannotCount
+from roofdsl.sets.plateau_counter import PlateauCounter, PlateauLines
 from roofdsl.sets.plateaus import (
     NO_LARGE_SIZES,
-    PlateauCounter,
-    PlateauLines,
     Range,
     Step,
     Weight,
     check_executed,
     check_large,
     far_sizes,
-    piece_range,
+    piece_ranges,
     point,
     steps,
 )
@@ -224,7 +223,7 @@ class Plateaus:
         hits = frozenset[int]()
         low: Quasi | None = None
         everything = self.steps(residues)
-        rows: list[Row] = []
+        chosen: list[tuple[Quasi, Hits, Step | None, Quasi | None]] = []
         # Before the first step nothing hits; each step adds the pieces whose distances now fit. Steps that end where a
         # later one does, to leading order, are one.
         for k, step in enumerate([None, *everything]):
@@ -234,13 +233,17 @@ class Plateaus:
                 start = step.high if key(step.high) > key(smallest) else start
             if k < len(everything) and key(everything[k].high) <= key(start):
                 continue
-            row = self._row(start, None if k == len(everything) else hits, step, residues)
-            self._append_or_extend(rows, row, low, residues)
+            chosen.append((start, None if k == len(everything) else hits, step, low))
             low = None
+        unknown = [of for _, of, _, _ in chosen if of is not None and of not in self._totals]
+        count_ahead(each for of in unknown for c in self.counters for each in c.counted(of))
+        rows: list[Row] = []
+        for start, moved, step, low in chosen:
+            self._append_or_extend(rows, self._row(start, moved, step, residues), low, residues)
         ends = [end for row in rows for end in (row.start, row.until, row.lower_until) if end is not None]
         if any(not end.is_constant() and key(end)[1] <= 0 for end in ends):
             raise CannotCount("where a plateau begins depends on which of its sizes is larger")
-        return [self._with_consistent_end(row) for row in rows]
+        return [with_consistent_end(row, self.order) for row in rows]
 
     def _row(self, start: Quasi, hits: Hits, step: Step | None, residues: Class) -> Row:
         if (hits, residues) not in self._leads:
@@ -271,13 +274,6 @@ class Plateaus:
             blurred = key(changed) <= key(last.start)
             rows[-1] = replace(last, lower_until=None if blurred else changed, blurred=blurred)
 
-    def _with_consistent_end(self, row: Row) -> Row:
-        """`row`, without the end of its lower-order terms if that is not before the end of the plateau."""
-        if row.lower_until is None or row.until is None:
-            return row
-        over = self.order.key(row.lower_until) >= self.order.key(row.until)
-        return replace(row, lower_until=None) if over else row
-
     def steps(self, residues: Class) -> list[Step]:
         """The steps of Q(Z) for the sizes of a class."""
         if residues not in self._steps:
@@ -294,13 +290,15 @@ class Plateaus:
         """The ranges of the pieces that exist for the sizes of a class."""
         if residues in self._inside:
             return self._inside[residues]
-        found = []
+        keys, unknown = list[tuple[int, Class]](), dict[tuple[int, Class], Piece]()
         for piece, own in zip(self.pieces, self._own, strict=True):
             narrow = tuple(Residue(r.name, own[r.name], r.rest % own[r.name]) for r in residues if r.name in own)
-            key = id(piece[0]), narrow
-            if key not in self._ranges:
-                self._ranges[key] = piece_range(piece, self.access_sets.sizes, self.order, narrow)
-            found.append(self._ranges[key])
+            keys.append((id(piece[0]), narrow))
+            if keys[-1] not in self._ranges:
+                unknown[keys[-1]] = piece
+        asked = [(piece, narrow) for (_, narrow), piece in unknown.items()]
+        self._ranges |= zip(unknown, piece_ranges(asked, self.access_sets.sizes, self.order), strict=True)
+        found = [self._ranges[key] for key in keys]
         self._inside[residues] = [r for r in found if r is not None]
         return self._inside[residues]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
+from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 
 Hits = frozenset[int] | None
@@ -39,3 +40,11 @@ def union(hits: Iterable[Hits]) -> Hits:
             return None
         found |= each
     return found
+
+
+def with_consistent_end(row: Row, order: Growth) -> Row:
+    """`row`, without the end of its lower-order terms if that is not before the end of the plateau."""
+    if row.lower_until is None or row.until is None:
+        return row
+    over = order.key(row.lower_until) >= order.key(row.until)
+    return replace(row, lower_until=None) if over else row

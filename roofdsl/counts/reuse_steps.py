@@ -17,7 +17,8 @@ from roofdsl.sets.access_sets import AccessSets, Reference
 from roofdsl.sets.cardinality import cardinality
 from roofdsl.sets.cases import Case, Cases, constant
 from roofdsl.sets.held_at_once import most_held
-from roofdsl.sets.plateaus import Growth, PlateauCounter, PlateauLines, Step, piece_range
+from roofdsl.sets.plateau_counter import PlateauCounter, PlateauLines
+from roofdsl.sets.plateaus import Growth, Step, piece_range
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.residues import Class
 from roofdsl.sets.reuse import ArrayReuse

@@ -15,8 +15,9 @@ from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.by_text import ByText
-from roofdsl.sets.library import TooHard, counted_as_it_is, most_floors, unlimited
+from roofdsl.sets.by_text import ByText, text_of
+from roofdsl.sets.library import TooHard, unlimited
+from roofdsl.sets.native_calls import counted_as_it_is, counted_in_one_child, is_counted_in_child, most_floors
 
 MOST_TOGETHER = 2
 """The maximum number of dimensions of a group that is counted without a limit: that takes hardly any time."""
@@ -45,13 +46,23 @@ _sets = ByText[Any](MOST_KNOWN)
 """The counts of sets: W, the compulsory traffic of several conventions and the plateaus ask for many of them again."""
 
 
+def count_ahead(sets: Iterable[Any]) -> None:
+    """Counts isl.Sets that `cardinality` would count in child processes, one after another: it then knows them.
+
+    One process counts all of them, since most counts take less time than a process takes to start. Raises TooHard.
+    """
+    asked = {text_of(each): each for each in sets if is_counted_in_child(each) and not _has_too_many_parts(each)}
+    unknown = {text: each for text, each in asked.items() if text not in _sets}
+    if unknown:
+        for text, count in zip(unknown, counted_in_one_child(list(unknown.values())), strict=True):
+            _sets.keep(text, count)
+
+
 def _counted(counted: Any, share: float) -> Any:
-    parts = _basics(counted)
-    is_map = isinstance(counted, isl.Map)
-    floors = max((p.dim(_DIV) for p in parts), default=0)
-    if len(parts) > (MAX_PARTS_OF_MAP if is_map else MAX_PARTS) or floors > MAX_FLOORS:
+    if _has_too_many_parts(counted):
         raise TooHard("a set of accesses")
-    if floors or not is_map:  # symbolic counts have fewer cases if they are not cut
+    is_map = isinstance(counted, isl.Map)
+    if not is_map or _floors(counted):  # symbolic counts have fewer cases if they are not cut
         return counted_as_it_is(counted, share)
     simple, others = list[Any](), list[Any]()
     for basic in _basics(counted.make_disjoint()):
@@ -67,8 +78,18 @@ def _counted(counted: Any, share: float) -> Any:
 
 def require_few_floors(relation: Any) -> None:
     """Raises TooHard for an isl.Map with too many floors in a basic map; a set made from it would have them, too."""
-    if max((p.dim(_DIV) for p in _basics(relation)), default=0) > MAX_FLOORS:
+    if _floors(relation) > MAX_FLOORS:
         raise TooHard("a set of accesses")
+
+
+def _has_too_many_parts(counted: Any) -> bool:
+    most = MAX_PARTS_OF_MAP if isinstance(counted, isl.Map) else MAX_PARTS
+    return len(_basics(counted)) > most or _floors(counted) > MAX_FLOORS
+
+
+def _floors(of: Any) -> int:
+    """The most floors in a basic set or map."""
+    return max((part.dim(_DIV) for part in _basics(of)), default=0)
 
 
 def added(counts: Sequence[Any]) -> Any:

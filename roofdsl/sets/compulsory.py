@@ -7,8 +7,8 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.access_sets import AccessSets
-from roofdsl.sets.library import first_images
 from roofdsl.sets.misses import Part, Residencies
+from roofdsl.sets.native_calls import first_images
 from roofdsl.sets.previous import NotCertified
 from roofdsl.sets.reuse import by_array, touches
 

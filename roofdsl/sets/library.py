@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import islpy as isl
 
 from roofdsl import budget, reproducibility
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.sets.child_process import Raised, Stopped, in_child, in_children
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.quasi import Monomial, Quasi, floor
 
@@ -58,17 +57,17 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
     context = isl.DEFAULT_CONTEXT
     outermost = context.get_max_operations() == 0
     if outermost:
-        _limit.begin(operations)
+        in_force.begin(operations)
     try:
-        with budget.region(what, _limit.renew if outermost else None):
+        with budget.region(what, in_force.renew if outermost else None):
             yield
     except budget.Spent as error:
         raise OverBudget(what) from error
     except isl.Error as error:
         if budget.left_s() <= 0:  # raised in a callback of the library
             raise OverBudget(what) from error
-        if "maximal number of operations" in str(error) or _is_aborted():
-            raise _limit.error(what) from error
+        if "maximal number of operations" in str(error) or is_aborted():
+            raise in_force.error(what) from error
         call = re.search(r"isl_\w+", str(error))  # the rest of its text names places in its source
         raise LibraryFailure(f"the integer-set library failed on {what}{f', in {call[0]}' if call else ''}") from error
     finally:
@@ -76,11 +75,6 @@ def limited(what: str, operations: int = MAX_OPERATIONS) -> Iterator[None]:
             context.set_max_operations(0)
             context.reset_operations()
 
-
-SIMPLE = 3
-"""A set with at most this many basic sets and floors together is counted in this process; a polynomial with at most
-this many dimensions and floors together is bounded in it.
-"""
 
 OPERATIONS_PER_SECOND, SLOW_OPERATIONS_PER_SECOND = 2_000_000, 500_000
 """About how many operations the integer-set library does in a second, usually and at worst: turns limits into time."""
@@ -90,7 +84,7 @@ LEAST_SECONDS, LEAST_OPERATIONS = 0.25, 100_000
 
 
 class _Limit:
-    """The limit in force: a number of operations, or as many as the command's budget has time for.
+    """A limit: a number of operations, or as many as the command's budget has time for.
 
     The processor time of child processes counts as operations.
     """
@@ -121,7 +115,7 @@ class _Limit:
     def renew(self) -> None:
         """Under a budget, stop counting the operations so far: the time that they took counts instead."""
         context = isl.DEFAULT_CONTEXT
-        if self.by_budget and context.get_max_operations() and not _is_aborted():
+        if self.by_budget and context.get_max_operations() and not is_aborted():
             context.reset_operations()
             context.set_max_operations(self._in_library())
 
@@ -150,172 +144,23 @@ class _Limit:
         return TooHard(what, self.operations)
 
 
-_limit = _Limit()
-
-
-ONE_OF_MANY = 0.125
-"""The share of the limit for one of the many sets of a quantity: if one takes that long, the rest of the limit does not
-suffice for the others. In the shipped kernels, none takes a hundredth.
-"""
-
-
-def counted_as_it_is(counted: Any, share: float = 1) -> Any:
-    """isl.PwQPolynomial: the number of points of an isl.Set, or of the images of an isl.Map, counted directly by the
-    library.
-
-    Its counting code crashes at the operation limit, and may run for hours without one. So simple sets are counted
-    without the limit, and all others in a child process. share: of the limit, for this set. Raises TooHard.
-    """
-    parts = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
-    floors = _most_floors(parts)
-    if len(parts) + floors > SIMPLE:
-        return _in_limited_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share)[0]
-    if floors and len(parts) > 1:
-        # Two basic sets with a floor have taken 20 s, so a child process shows first that the count ends. It is made
-        # again here: read from text, its pieces are merged into ones with floors of loop variables, for which fewer
-        # closed forms exist.
-        _in_limited_child("a set of accesses", lambda: [counted.card()], isl.PwQPolynomial, share / 2)
-    with unlimited():
-        return counted.card()
-
-
-def bound(polynomial: Any, *kinds: Any) -> list[Any]:
-    """An isl.PwQPolynomialFold for each of `kinds` (isl.fold): bounds of an isl.PwQPolynomial over its domain, in the
-    parameters.
-
-    The library triangulates the domain, with a dimension for every floor, and multiplies polynomials out, which no
-    limit of operations ends. So bounds over many dimensions are found in a child process. Raises TooHard.
-    """
-
-    def found() -> list[Any]:
-        return [polynomial.bound(kind)[0] for kind in kinds]
-
-    if polynomial.domain().dim(isl.dim_type.set) + most_floors(polynomial) <= SIMPLE:
-        with unlimited():
-            return found()
-    return _in_limited_child("a bound", found, isl.PwQPolynomialFold)
-
-
-def first_images(relation: Any) -> Any:
-    """isl.Map: the lexicographically first of the images of each point, as `lexmin`. Raises TooHard.
-
-    With many floors, the library branches over their values in long steps, few of which count as operations. This is
-    done in a child process.
-    """
-    parts = relation.get_basic_maps()
-    if _most_floors(parts) * len(parts) <= MANY_FLOORS:
-        return relation.lexmin()
-    return _in_limited_child("the first accesses", lambda: [relation.lexmin()], isl.Map)[0]
-
-
-def last_images(relation: Any) -> Any:
-    """isl.Map: the lexicographically last of the images of each point, as `lexmax`. Raises TooHard.
-
-    The same holds as for `first_images`, but a map from accesses to earlier ones has the floors of both. With many of
-    them, an answer that takes long usually has even more floors, which are too many to be counted. So the child gets
-    only a part of the limit then.
-    """
-    floors = _most_floors(relation.get_basic_maps())
-    if floors <= FLOORS_AT_ONCE:
-        return relation.lexmax()
-    share = 1 if floors <= FLOORS_THAT_COUNT else ONE_OF_MANY
-    return _in_limited_child("the previous accesses", lambda: [relation.lexmax()], isl.Map, share)[0]
-
-
-def _in_limited_child(
-    what: str, compute: Callable[[], list[Any]], read: Callable[[str], Any], share: float = 1
-) -> list[Any]:
-    """The results of `compute` in a child process, within a time that stands for the operation limit.
-
-    `read` turns the text of each into the library's value. Raises TooHard, naming `what`.
-    """
-    _limit.require_time(what)
-    with unlimited():
-        try:
-            seconds = min(_limit.seconds(), max(LEAST_SECONDS, share * _limit.whole_s))
-            texts = in_child(lambda: "\n".join(map(str, compute())), seconds)
-        except Stopped as error:
-            raise _limit.error(what) from error
-        except Raised:
-            return compute()
-        return [read(text) for text in texts.split("\n")]
-
-
-def most_floors(polynomial: Any) -> int:
-    """The most floors in a piece of an isl.PwQPolynomial: in its value, or in a basic set of its domain."""
-    pieces: list[tuple[Any, Any]] = []
-    polynomial.foreach_piece(lambda where, value: pieces.append((where, value)))
-    return _most_floors([part for where, value in pieces for part in (value, *where.get_basic_sets())])
-
-
-def _most_floors(parts: Sequence[Any]) -> int:
-    return max((part.dim(isl.dim_type.div) for part in parts), default=0)
-
-
-MANY_FLOORS = 12
-"""First images of a map are found in this process if its basic maps, times the most floors in one, are at most this."""
-
-FLOORS_AT_ONCE, FLOORS_THAT_COUNT = 3, 5
-"""Last images of maps with at most FLOORS_AT_ONCE floors in any basic map are found in this process: with five, a call
-of a million operations has taken 13 s. With at most FLOORS_THAT_COUNT, they are worth the whole limit.
-"""
-
-MANY = 12
-"""With at least this many counts, several processes are worth their start-up time."""
-
-
-def on_all_cores(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """The results of the tasks (isl.PwQPolynomials or None): in this process if there are few, otherwise on all cores.
-
-    Each process is bound by the rest of the current limit; the first task that is too hard ends all of them. Raises
-    TooHard.
-    """
-    if len(tasks) < MANY:
-        return [task() for task in tasks]
-    _limit.require_time("sets of accesses")
-    try:
-        together_s = max(LEAST_SECONDS, budget.left_s())
-        texts = in_children([partial(_text, task) for task in tasks], _limit.seconds(), together_s, _BEYOND)
-    except Stopped as error:
-        raise _limit.error("sets of accesses") from error
-    except Raised:
-        return [task() for task in tasks]
-    if _BEYOND in texts:  # what a process has left for a task depends on the tasks that it happened to do before
-        reproducibility.decided_by_clock()
-        raise _limit.error("sets of accesses")
-    with unlimited():
-        return [isl.PwQPolynomial(text) if text else None for text in texts]
-
-
-_BEYOND = "beyond the limit"
-
-
-def _text(task: Callable[[], Any]) -> str:
-    """The result of the task, as text; "" for None, and _BEYOND if it reaches the limit of operations."""
-    try:
-        found = task()
-        return "" if found is None else str(found)
-    except TooHard:
-        return _BEYOND
-    except isl.Error:
-        if _is_aborted():
-            return _BEYOND
-        raise
+in_force = _Limit()
+"""The limit in force."""
 
 
 @contextmanager
 def unlimited() -> Iterator[None]:
     """Suspend the operation limit; operations in the meantime count against it afterwards."""
     context = isl.DEFAULT_CONTEXT
-    limit = context.get_max_operations()
+    before = context.get_max_operations()
     context.set_max_operations(0)
     try:
         yield
     finally:
-        context.set_max_operations(limit)
+        context.set_max_operations(before)
 
 
-def _is_aborted() -> bool:
+def is_aborted() -> bool:
     """Whether the library refuses to work because the limit was reached (it then reports all kinds of errors)."""
     try:
         isl.Set("{ [] }")

@@ -7,22 +7,21 @@ order. Parameters are ordered by size: tile sizes are far below all others, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import replace
 from roofdsl.sets.access_sets import AccessSets
-from roofdsl.sets.cardinality import Counted, by_domain, cardinality, total_of
 from roofdsl.sets.dimensions import where
 from roofdsl.sets.isl_text import sign_text
 from roofdsl.sets.library import set_of
 from roofdsl.sets.misses import CannotCount
-from roofdsl.sets.polynomial_bounds import by_residues, candidate_bounds
+from roofdsl.sets.polynomial_bounds import Candidates, by_residues, candidate_bounds
 from roofdsl.sets.quasi import Floor, Monomial, Quasi
 from roofdsl.sets.residues import Class, Substitution, joined, periods, periods_of_sets
 from roofdsl.sets.reuse import ArrayReuse
@@ -252,24 +251,35 @@ def piece_range(piece: tuple[Any, Quasi], sizes: Sizes, order: Growth, residues:
 
     None if the piece is empty for large sizes. Raises CannotCount if the distance has no bound.
     """
-    on = Substitution(residues)
-    at = on.set(far_point(sizes, order, residues))
-    domain, value = on.set(piece[0]), on.value(piece[1])
-    if domain.params().is_disjoint(at):
-        return None
-    if value.is_constant():
-        lead = Quasi.constant(value.constant_value())
-        return Range(lead, lead, id(piece[0]), piece[0])
-    low, high, parts = candidate_bounds(domain, value, at)
+    return piece_ranges([(piece, residues)], sizes, order)[0]
+
+
+def piece_ranges(asked: Sequence[tuple[tuple[Any, Quasi], Class]], sizes: Sizes, order: Growth) -> list[Range | None]:
+    """`piece_range` of pieces, each on its residue class. Their bounds are found together."""
+    placed: list[tuple[Any, Quasi, Any] | None] = []
+    for (domain, value), residues in asked:
+        on = Substitution(residues)
+        at = on.set(far_point(sizes, order, residues))
+        here = on.set(domain)
+        placed.append(None if here.params().is_disjoint(at) else (here, on.value(value), at))
+    bounds = iter(candidate_bounds([each for each in placed if each is not None]))
+    return [
+        None if there is None else _range(piece, residues, next(bounds), sizes, order)
+        for (piece, residues), there in zip(asked, placed, strict=True)
+    ]
+
+
+def _range(piece: tuple[Any, Quasi], residues: Class, bounds: Candidates, sizes: Sizes, order: Growth) -> Range:
+    domain, (low, high, parts) = piece[0], bounds
     if not low or not high:
         raise CannotCount("a reuse distance has no closed-form bound")
     rest = {r.name: r.period for r in residues}
     differ = joined(periods([*low, *high]), periods_of_sets(parts))  # the bounds depend on which parts exist
     open_ = {n: p * rest.get(n, 1) for n, p in differ.items()}
-    meaning = on.meaning(sizes.meaning())
+    meaning = Substitution(residues).meaning(sizes.meaning())
     least = min((v.substitute(meaning) for v in dict.fromkeys(low)), key=order.key)
     most = max((v.substitute(meaning) for v in dict.fromkeys(high)), key=order.key)
-    return Range(order.leading(least), order.leading(most), id(piece[0]), piece[0], open_)
+    return Range(order.leading(least), order.leading(most), id(domain), domain, open_)
 
 
 def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list[Step]:
@@ -314,87 +324,3 @@ def steps(found: Iterable[Range], order: Growth, few: Few | None = None) -> list
 Few = Callable[[list[Range], list[Range]], bool]
 """(pieces that begin to hit before a cache size and end beyond it, those that all miss there) -> whether the first are
 of lower order than what misses there."""
-
-
-@dataclass(frozen=True)
-class PlateauLines:
-    """Lines of one array on a plateau, as isl.PwQPolynomials in the parameters; None if there are none."""
-
-    array: str
-    bytes: int
-    begun: Any
-    begun_by_read: Any
-    stored: Any
-
-
-class PlateauCounter:
-    """Counts one array on every plateau; counts that several plateaus share are computed once."""
-
-    def __init__(self, reuse: ArrayReuse) -> None:
-        self.reuse = reuse
-        self.reads_only = reuse.reading.is_equal(reuse.all)
-        self._cards: dict[tuple[int, str], Counted] = {}
-        self._shared: dict[frozenset[int], Any] = {}
-        self._stored_of: dict[int, Any] = {}
-
-    def lines(self, hits: frozenset[int]) -> PlateauLines:
-        """The counts if the distance pieces in `hits` (ids of their domains) hit and all others miss."""
-        missing = [domain for domain, _ in self.reuse.distances if id(domain) not in hits]
-        begun = self._total("all", [self.reuse.cold, *missing])
-        by_read = begun if self.reads_only else self._total("reading", [self.reuse.cold, *missing])
-        return PlateauLines(self.reuse.name, self.reuse.bytes, begun, by_read, self._stored(missing, hits))
-
-    def _total(self, kind: str, domains: Iterable[Any]) -> Any:
-        counts: list[Counted] = []
-        for domain in domains:
-            key = (id(domain), kind)
-            if key not in self._cards:
-                chosen = domain
-                if kind == "reading":
-                    chosen = domain.intersect(self.reuse.reading)
-                elif kind == "lone":
-                    chosen = domain.intersect(self.reuse.lone_writes)
-                self._cards[key] = () if chosen.is_empty() else by_domain(cardinality(chosen))
-            counts.append(self._cards[key])
-        return total_of(counts)
-
-    def _stored(self, missing: list[Any], hits: frozenset[int]) -> Any:
-        if self.reuse.writes.is_empty():
-            return None
-        parts = [self._total("lone", missing), self._shared_stores(missing), self._last_stores(missing, hits)]
-        total: Any = None
-        for part in parts:
-            if part is not None:
-                total = part if total is None else total.add(part)
-        return total
-
-    def _shared_stores(self, missing: list[Any]) -> Any:
-        inside = [d for d in (self.reuse.cold, *missing) if not self._stored_by(d).is_empty()]
-        key = frozenset(id(d) for d in inside)
-        if key not in self._shared:
-            stored = reduce(isl.Set.union, map(self._stored_by, inside)).coalesce() if inside else None
-            self._shared[key] = None if stored is None else cardinality(stored)
-        return self._shared[key]
-
-    def _stored_by(self, missing: Any) -> Any:
-        """The writes that share their window, with an access of `missing` in it."""
-        if id(missing) not in self._stored_of:
-            self._stored_of[id(missing)] = self.reuse.shared_windows.intersect_range(missing).domain().coalesce()
-        return self._stored_of[id(missing)]
-
-    @cached_property
-    def _written_lines(self) -> Any:
-        return self.reuse.touch.intersect_domain(self.reuse.writes).range().coalesce()
-
-    def _last_stores(self, missing: list[Any], hits: frozenset[int]) -> Any:
-        if self.reuse.end_distances is None:
-            return cardinality(self._written_lines)
-        written = self._written_lines
-        evicted = isl.Set.empty(written.get_space())
-        for d in missing:
-            evicted = evicted.union(self.reuse.after_last_write.intersect_range(d).domain())
-        for lines, _ in self.reuse.end_distances:
-            if id(lines) not in hits:
-                evicted = evicted.union(lines)
-        evicted = evicted.intersect(written).coalesce()
-        return None if evicted.is_empty() else cardinality(evicted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import lcm, prod
 from typing import Any
@@ -11,7 +11,9 @@ from typing import Any
 import islpy as isl
 
 from roofdsl.sets.dimensions import dimensions, parameters, tuple_name, where
-from roofdsl.sets.library import bound, quasi_value
+from roofdsl.sets.library import quasi_value
+from roofdsl.sets.native_calls import bound
+from roofdsl.sets.native_calls import bounds as bounds_of_all
 from roofdsl.sets.quasi import Floor, Quasi, floors_of
 
 MOST_PARTS = 128
@@ -35,17 +37,43 @@ def bounds(domain: Any, value: Quasi, at: Any | None = None) -> tuple[Quasi, Qua
     return found[0], found[1]
 
 
-def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], list[Quasi], list[Any]]:
-    """As `bounds`, with all candidates: `value` lies between the least of the first and the largest of the second.
+Candidates = tuple[list[Quasi], list[Quasi], list[Any]]
+"""A value lies between the least of the first and the largest of the second. Third: the parts of its domain, if it was
+split, including those that are empty at the sizes in question.
+"""
 
-    isl gives no bounds for floors, so floors are split by residues; parameters have their residues at `at`. Third: the
-    resulting parts, including those that are empty at `at`. No candidates if the library gives none for a part.
+
+def candidate_bounds(asked: Sequence[tuple[Any, Quasi, Any]]) -> list[Candidates]:
+    """For each (domain, value, at): as `bounds`, with all candidates. No candidates if the library gives none for a
+    part.
+
+    isl gives no bounds for floors, so floors are split by residues; parameters have their residues at `at`.
     """
-    if not value.names() & set(dimensions(domain)) and not floors_of(value):
-        return [value], [value], []  # the same at every point
-    lows: list[Quasi] = []
-    highs: list[Quasi] = []
+    split = [_split(*each) for each in asked]
+    folds = iter(bounds_of_all([p for polynomials, _ in split for p in polynomials], isl.fold.min, isl.fold.max))
+    found: list[Candidates] = []
+    for (domain, value, at), (polynomials, parts) in zip(asked, split, strict=True):
+        if not _varies(domain, value):
+            found.append(([value], [value], []))  # the same at every point
+            continue
+        pairs = [[_candidates(fold, at) for fold in next(folds)] for _ in polynomials]
+        lows, highs = ([v for pair in pairs for v in pair[k]] for k in (0, 1))
+        found.append((lows, highs, parts) if all(low and high for low, high in pairs) else ([], [], parts))
+    return found
+
+
+def _varies(domain: Any, value: Quasi) -> bool:
+    return bool(value.names() & set(dimensions(domain)) or floors_of(value))
+
+
+def _split(domain: Any, value: Quasi, at: Any) -> tuple[list[Any], list[Any]]:
+    """(isl.PwQPolynomials of `value` on the parts of `domain` that are not empty at `at`, all parts if there are
+    several).
+    """
+    polynomials: list[Any] = []
     parts: list[Any] = []
+    if not _varies(domain, value):
+        return polynomials, parts
     point, space = at.sample_point(), at.get_space()
     fixed = {
         space.get_dim_name(isl.dim_type.param, i): int(point.get_coordinate_val(isl.dim_type.param, i).to_python())
@@ -56,13 +84,8 @@ def candidate_bounds(domain: Any, value: Quasi, at: Any) -> tuple[list[Quasi], l
         if part.params().is_disjoint(at):
             continue
         # without its residues, which isl's bounds do not support; the leading terms are the same
-        polynomial = _polynomial(part.remove_divs() if part is not domain else domain, whole)
-        low, high = (_candidates(fold, at) for fold in bound(polynomial, isl.fold.min, isl.fold.max))
-        if not low or not high:
-            return [], [], parts
-        lows += low
-        highs += high
-    return lows, highs, parts
+        polynomials.append(_polynomial(part.remove_divs() if part is not domain else domain, whole))
+    return polynomials, parts
 
 
 def by_residues(domain: Any, value: Quasi, fixed: Mapping[str, int]) -> Iterator[tuple[Any, Quasi]]:

@@ -12,7 +12,7 @@ import islpy as isl
 
 from roofdsl.lang.record import Record, field
 from roofdsl.sets.by_text import ByText
-from roofdsl.sets.library import last_images
+from roofdsl.sets.native_calls import last_images
 
 
 class NotCertified(Exception):

@@ -18,7 +18,8 @@ from roofdsl.sets.access_sets import AccessSets, Reference
 from roofdsl.sets.cardinality import added, cardinality, disjoint_sum, require_few_floors
 from roofdsl.sets.dimensions import dimensions
 from roofdsl.sets.images import Images, restored
-from roofdsl.sets.library import ONE_OF_MANY, on_all_cores, pieces, unlimited
+from roofdsl.sets.library import pieces, unlimited
+from roofdsl.sets.native_calls import ONE_OF_MANY, on_all_cores
 from roofdsl.sets.one_body import one_body
 from roofdsl.sets.previous import Claim, claimed_previous, previous_access
 from roofdsl.sets.previous_by_pairs import MANY_PAIRS, previous_by_pairs

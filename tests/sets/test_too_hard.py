@@ -17,7 +17,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.sets import previous, reuse
 from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
 from roofdsl.sets.child_process import CAN_FORK, in_children
-from roofdsl.sets.library import TooHard, _in_limited_child, limited
+from roofdsl.sets.library import TooHard, limited
+from roofdsl.sets.native_calls import _in_limited_child
 from roofdsl.sol.answer import speed_of_light
 from tests.models.shipped import model
 

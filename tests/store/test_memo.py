@@ -423,5 +423,5 @@ def test_shipped_kernels_of_the_cache_are_read_without_the_integer_sets(cache: P
     first = derive(found)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("roofdsl.counts.kernel_sets.build", None)
-        patch.setattr("roofdsl.sets.library.counted_as_it_is", None)
+        patch.setattr("roofdsl.sets.native_calls.counted_as_it_is", None)
         assert derive(found) == first
