@@ -145,7 +145,7 @@ class Arithmetic(Elementwise):
         build = lambda x: tree.Call(tree.Name(name, span), (x,), span)  # noqa: E731
         found = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain)
         if plain and not found.weak:  # a number of numpy, which has a type of its own
-            return replace(self.nests.stored(found, "f64", node, name), weak=False)
+            found = replace(self.nests.stored(found, "f64", node, name), weak=False)
         return found
 
     def extremum(self, name: str, operands: Sequence[Any], node: ast.AST) -> Value:
