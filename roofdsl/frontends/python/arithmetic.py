@@ -143,10 +143,10 @@ class Arithmetic(Elementwise):
         span = self.context.span(node)
         type_ = TYPES[a.type].component.name if real else a.type
         build = lambda x: tree.Call(tree.Name(name, span), (x,), span)  # noqa: E731
-        found: Value = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain)
-        if plain and not found.weak:  # a number of numpy, which has a type of its own
-            found = replace(self.nests.stored(found, "f64", node, name), weak=False)
-        return found
+        value: Value = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain)
+        if plain and not value.weak:  # a number of numpy, which has a type of its own
+            value = replace(self.nests.stored(value, "f64", node, name), weak=False)
+        return value
 
     def extremum(self, name: str, operands: Sequence[Any], node: ast.AST) -> Value:
         """`min` or `max` of values, element by element."""
