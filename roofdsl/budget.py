@@ -242,7 +242,7 @@ def part(of: int) -> Iterator[None]:
     next parts.
     """
     budget = current()
-    if budget is None or of <= 1:
+    if budget is None or of <= 1 or budget.deadline == inf:  # a part of infinity has no end either
         yield
         return
     before = budget.deadline

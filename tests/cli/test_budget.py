@@ -367,6 +367,11 @@ def test_own_work_counts_only_in_regions() -> None:
         assert 0.2 < own.spent() < 0.5
 
 
+def test_without_a_limit_parts_have_none() -> None:
+    with budget.beginning(inf, 1 << 62, whole=True), budget.part(4), budget.region("a part"):
+        assert budget.left_s() == inf
+
+
 def test_what_is_done_once_does_not_count() -> None:
     with budget.beginning(0.2, 1 << 40, whole=True) as own, budget.region("a simulation"):
         with budget.uncounted("compiling"):
