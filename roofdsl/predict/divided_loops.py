@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import pairwise
 
-from roofdsl.counts.first_iterations import accesses_of_first, with_only
-from roofdsl.counts.traffic_at import access_count
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import For, Kernel
@@ -75,6 +73,8 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     independent. Loops whose accesses data choose, and kernels without accesses, count as divided evenly.
     """
     from roofdsl.codegen.target import outermost
+    from roofdsl.counts.first_iterations import accesses_of_first, with_only
+    from roofdsl.counts.traffic_at import access_count
 
     at = sized(kernel, values)
     divided = outermost(at.kernel.body, independent_loops(kernel))
