@@ -25,14 +25,15 @@ def accesses_of_first(at: Sized, loop: For) -> Callable[[int], int]:
     parameters = (*at.kernel.parameters, Parameter(iterations, None, loop.span))
     kernel = replace(at.kernel, parameters=parameters, body=with_only(at.kernel.body, loop, few))
     counted = accesses_counted(kernel, tuple(at.values.items()))
+    if counted is None:
+        return lambda number: 0
+    import islpy as isl
+
+    sizes = isl.Point.zero(counted.domain().get_space())
 
     def first(number: int) -> int:
-        import islpy as isl
-
-        if counted is None:
-            return 0
-        sizes = isl.Point.zero(counted.domain().get_space())
-        return int(counted.eval(sizes.set_coordinate_val(isl.dim_type.param, 0, isl.Val(number))).to_python())
+        there = sizes.set_coordinate_val(isl.dim_type.param, 0, isl.Val(number))
+        return int(counted.eval(there).to_python())
 
     return first
 

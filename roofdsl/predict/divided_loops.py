@@ -61,9 +61,14 @@ class Division(Record):
         return self.alone + sum((loop.busiest(cores) for loop in self.loops), Fraction(0))
 
     @property
+    def is_unlike(self) -> bool:
+        """Whether cores share a loop whose iterations are not alike."""
+        return any(loop.first for loop in self.loops)
+
+    @property
     def remedy(self) -> str:
         """What would divide the work evenly."""
-        if any(loop.first for loop in self.loops):
+        if self.is_unlike:
             return "iterations of the same length in the loops that cores share"
         return "more iterations in the loops that cores share"
 
@@ -107,8 +112,7 @@ def in_words(divided: Division | None, cores: int) -> tuple[str, ...]:
         return (f"the work is divided evenly among {cores} cores",)
     found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
     if not divided.alone:
-        unlike = any(loop.first for loop in divided.loops)
-        why = "the iterations that they share are not alike" if unlike else "cores get whole iterations"
+        why = "the iterations that they share are not alike" if divided.is_unlike else "cores get whole iterations"
         return (f"{found}, since {why}",)
     return (f"{found}: {show_number(100 * divided.alone, 3)} % are outside of the loops that cores share",)
 

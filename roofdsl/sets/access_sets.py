@@ -21,6 +21,7 @@ from roofdsl.loops.model import Array, Count, Element, Kernel
 from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.domains import LoopDims
 from roofdsl.sets.facts import Row
+from roofdsl.sets.library import set_of
 from roofdsl.sets.sizes import DIGIT, Linear, NotAffine, Pair, Sizes, conjuncts, sizes
 
 
@@ -97,14 +98,6 @@ def _build(
     return _Builder(kernel, known, line_bytes, least).access_sets()
 
 
-@lru_cache(maxsize=256)
-def _read(text: str) -> Any:
-    """The isl.Set of a text. Lines of every size are touched by the same executions, and reading these takes half the
-    time of `build`.
-    """
-    return isl.Set(text)
-
-
 class _Builder:
     def __init__(self, kernel: Kernel, known: Sizes, line_bytes: int | None, least: int) -> None:
         self.kernel, self.sizes, self.line, self.least = kernel, known, line_bytes, least
@@ -135,7 +128,8 @@ class _Builder:
         for (placed, _, variables, constraints), instances in zip(rows, points, strict=True):
             times = [f"T[{', '.join(t[c] for c in keep)}]" for t in instances]
             where = " and ".join(constraints) or "true"
-            executions = _read(f"{head}{{ {times[0]} : {where} }}")
+            # Lines of every size are touched by the same executions, and reading these takes half the time.
+            executions = set_of(f"{head}{{ {times[0]} : {where} }}")
             domains.append(Domain(placed, executions))
             if isinstance(placed.statement, Count):
                 continue

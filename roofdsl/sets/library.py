@@ -230,7 +230,7 @@ def pieces(piecewise: Any) -> list[tuple[Any, Quasi]]:
 
 @lru_cache(maxsize=1 << 11)
 def set_of(text: str) -> Any:
-    """The isl.Set of a text that is likely to come again: the same points, or the same pairs of executions."""
+    """The isl.Set of a text that is likely to come again: the same points, executions, or pairs of executions."""
     return isl.Set(text)
 
 
