@@ -33,7 +33,7 @@ HEAD = 4
 
 
 class Touched(NamedTuple):
-    """Boxes of one array: all, those written, and those that the first access to the array writes."""
+    """Boxes of one array: all, those written, and those written by the first access to each of their elements."""
 
     every: tuple[Box, ...]
     written: tuple[Box, ...]
@@ -204,7 +204,7 @@ class _WorkingSets:
         found: Sets = {}
         for node in nodes:
             if not isinstance(node, Count):
-                found = _joined(found, self._of_node(node, env))
+                found = self._joined(found, self._of_node(node, env))
         return found
 
     def _of_node(self, node: Node, env: Env) -> Sets:
@@ -236,8 +236,7 @@ class _WorkingSets:
         """The elements that all turns touch, or as many of them as exceed the cache, since more do so as well."""
         found: Sets = {}
         for done, value in enumerate(self.intervals.values(loop, env), 1):
-            own = self.sets(loop.body, {**env, loop.var: (value, value, 1)})
-            found |= {name: _both(found[name], touched) if name in found else touched for name, touched in own.items()}
+            found = self._joined(found, self.sets(loop.body, {**env, loop.var: (value, value, 1)}))
             if done & (done - 1) == 0 and self._exceeds(found):  # not each time, which takes time
                 break
         return found
@@ -248,8 +247,34 @@ class _WorkingSets:
             name = access.element.array.name
             boxes = self._boxes(access.element, env)
             own = boxes if access.is_write else ()
-            found = _joined(found, {name: Touched(boxes, own, own)})
+            found = self._joined(found, {name: Touched(boxes, own, own)})
         return found
+
+    def _joined(self, before: Sets, after: Sets) -> Sets:
+        """The sets of two parts in sequence."""
+        found = dict(before)
+        for name, touched in after.items():
+            if name not in found:
+                found[name] = touched
+                continue
+            old = found[name]
+            found[name] = Touched(
+                tuple(dict.fromkeys(old.every + touched.every)),
+                tuple(dict.fromkeys(old.written + touched.written)),
+                tuple(dict.fromkeys(old.written_first + self._still_written_first(name, old, touched))),
+            )
+        return found
+
+    def _still_written_first(self, name: str, before: Touched, after: Touched) -> tuple[Box, ...]:
+        """What `after` writes first, without the boxes of which `before` may have read a sector first."""
+        if not after.written_first:
+            return ()
+        read = tuple(box for box in before.every if box not in before.written_first)
+        return tuple(
+            box
+            for box in after.written_first
+            if not any(_overlap(box, other) for other in read) and not self._common(name, (box,), read)
+        )
 
     def _boxes(self, element: Element, env: Env) -> tuple[Box, ...]:
         """The boxes that an element stands for, found once for the values of the variables that move it."""
@@ -312,26 +337,10 @@ class _WorkingSets:
         return one + other - both
 
 
-def _both(a: Touched, b: Touched) -> Touched:
-    return Touched(*(tuple(dict.fromkeys(x + y)) for x, y in zip(a, b, strict=True)))
-
-
-def _joined(before: Sets, after: Sets) -> Sets:
-    """The sets of two parts in sequence: what the second writes first counts only for arrays that the first does not
-    touch.
-    """
-    found = dict(before)
-    for name, touched in after.items():
-        if name not in found:
-            found[name] = touched
-            continue
-        old = found[name]
-        found[name] = Touched(
-            tuple(dict.fromkeys(old.every + touched.every)),
-            tuple(dict.fromkeys(old.written + touched.written)),
-            old.written_first,
-        )
-    return found
+def _overlap(a: Box, b: Box) -> bool:
+    return all(
+        low <= other_high and other_low <= high for (low, high), (other_low, other_high) in zip(a, b, strict=True)
+    )
 
 
 def _representatives(count: int, period: int, head: int) -> dict[int, int]:

@@ -56,9 +56,32 @@ STRIDED = of(
     "    parallel for i in range(n // 2 - 1), j in range(n // 2 - 1):\n        Y[i, j] = 0\n"
     "        for p in range(3), q in range(3):\n            Y[i, j] += X[2 * i + p, 2 * j + q] * G[p, q]\n"
 )
-KERNELS = {"strided": STRIDED, "matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV,
+PLANES = of(
+    "kernel k(n):\n    in X: f64[n, n]\n    out V: f64[3, n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        V[0, i, j] = X[i, j]\n        V[1, i, j] = -X[i, j]\n        V[2, i, j] = 2 * X[i, j]\n"
+)
+PAIRS = of(
+    "kernel k(n):\n    in X: f64[n, n]\n    out V: f64[2 * n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        V[2 * i, j] = X[i, j]\n        V[2 * i + 1, j] = -X[i, j]\n"
+)
+IN_PLACE = of(
+    "kernel k(n):\n    inout V: f64[3, n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        V[1, i, j] = V[0, i, j]\n        V[0, i, j] = 2 * V[1, i, j]\n        V[2, i, j] = V[1, i, j]\n"
+)
+KERNELS = {"planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV,
            "transpose": TRANSPOSE, "columns": COLUMNS}  # fmt: skip
-SIZES = {"strided": 64, "matmul": 32, "five_point": 68, "star": 20, "gemv": 96, "transpose": 48, "columns": 96}
+SIZES = {
+    "planes": 48,
+    "pairs": 40,
+    "in_place": 40,
+    "strided": 64,
+    "matmul": 32,
+    "five_point": 68,
+    "star": 20,
+    "gemv": 96,
+    "transpose": 48,
+    "columns": 96,
+}
 
 
 def launch(name: str, n: int | None = None) -> Launch:
