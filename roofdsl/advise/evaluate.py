@@ -12,13 +12,13 @@ from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import BandwidthCeiling, Machine
+from roofdsl.machine.model import BandwidthCeiling, Cache, Machine
 from roofdsl.predict.access_orders import Orders, orders_of
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.kernel_launches import launches_of_kernel
-from roofdsl.predict.level_traffic import nearer_levels
+from roofdsl.predict.kernel_launches import KernelLaunches, launches_of_kernel
+from roofdsl.predict.level_traffic import is_first_level, nearer_levels
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.loops_as_launched import AsLaunched
 from roofdsl.predict.prediction import LevelTime, Prediction
@@ -114,9 +114,9 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
 def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     """An estimate within milliseconds: work and register traffic are exact, traffic behind a cache is an upper bound.
 
-    None if the bound does not apply. Raises CommandError for a type or unit that the machine lacks.
+    None if the bound does not apply, or if the accesses themselves take too long to count. Raises CommandError for a
+    type or unit that the machine lacks.
     """
-
     machine, options = case.machine, case.options
     if not machine.caches or options.warm or options.data is not None:
         return None
@@ -125,19 +125,17 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     except NoBound:
         return None
     memory = behind.pop(machine.main_memory.name)
-    first = replace(machine, caches=machine.caches[:1])
     launches = launches_of_kernel(kernel, case.values, machine)
-    launch = launches.each[0]
-    is_one = launches.count == 1 and launch.kernel is not None
-    seen = Orders(launch.kernel or kernel, how=launch.threads) if is_one else Orders(kernel)
-    nearer = nearer_levels(seen, case.values, first, options.traffic, accesses=options.accesses).levels
+    nearer = _first_level(launches, case)
+    if nearer is None:
+        return None
     every = options.levels == "all"
     found = predict_counts(
         kernel.name,
         dict(case.values),
         work_at(kernel, case.values),
         memory,
-        machine,
+        _slow_hits(machine),
         unit=options.unit or kernel.unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
@@ -145,6 +143,40 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         nearer=(*nearer, *behind.values()) if every else (),
     )
     return Estimate(found, (*behind, memory.name) if every else (memory.name,))
+
+
+def _slow_hits(machine: Machine) -> Machine:
+    """The machine with the slowest of the rates at which hits of a cache add to farther levels.
+
+    Which rate applies depends on bytes that are only upper bounds, and more of them must not make hits faster.
+    """
+
+    def slowest(cache: Cache) -> Cache:
+        rates = cache.beside_bytes_per_s, cache.beside_far_bytes_per_s, cache.beside_updates_bytes_per_s
+        least = min((rate for rate in rates if rate is not None), default=None)
+        return replace(cache, beside_bytes_per_s=least, beside_far_bytes_per_s=None, beside_updates_bytes_per_s=None)
+
+    return replace(machine, caches=tuple(map(slowest, machine.caches)))
+
+
+def _first_level(launches: KernelLaunches, case: Case) -> tuple[LevelTime, ...] | None:
+    """The exact traffic of all launches between the registers and the first cache, if that is an L1; None if it takes
+    too long to count.
+    """
+    if not is_first_level(case.machine.caches[0]):
+        return ()
+    first = replace(case.machine, caches=case.machine.caches[:1])
+    total: LevelTime | None = None
+    for launch in launches.each:
+        if launch.kernel is None:
+            continue
+        orders = Orders(launch.kernel, how=launch.threads)
+        found = nearer_levels(orders, case.values, first, case.options.traffic, accesses=case.options.accesses).levels
+        if not found:
+            return None
+        own = found[0] * launch.times
+        total = own if total is None else total + own
+    return () if total is None else (total,)
 
 
 def levels_cost(kernel: Kernel, case: Case) -> tuple[Fraction, Fraction] | None:

@@ -7,9 +7,11 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 
 from roofdsl import budget, reproducibility
+from roofdsl.advise.evaluate import Case, Estimate, estimate_at_most
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.loops.numbers import numbers
 from roofdsl.loops.streams import ordinary
 from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.boundary import memory_boundary
@@ -22,9 +24,9 @@ from roofdsl.sol.schedule import Schedule, best
 from roofdsl.store.cut_short import Ended, Limit, recall_within
 from roofdsl.store.memo import FOR_MACHINES
 
-SHARE = 6
-"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time: the floor and
-the best order matter more.
+SHARE = 20
+"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time, and an upper
+bound on its time as much: the floor and the best order matter more.
 """
 
 WRITTEN = "the time as written"
@@ -34,7 +36,8 @@ class SpeedOfLight(Record):
     """The floor, the kernel as written, the best order, and the verdict on a claim.
 
     written: None if it is not found, and then `why_not` says why. It counts loads and stores separately, as the floor
-    does, even if the kernel counts each datum once.
+    does, even if the kernel counts each datum once. estimate: if there is no `written`, its time from upper bounds on
+    the bytes of some levels, if there are any.
     """
 
     floor: Floor
@@ -42,6 +45,17 @@ class SpeedOfLight(Record):
     best: Schedule | None
     claim: Claim | None
     why_not: str = ""
+    estimate: Estimate | None = None
+
+    @property
+    def as_written(self) -> Prediction | None:
+        """What is known of the kernel as written, exactly or at most."""
+        return self.estimate.prediction if self.written is None and self.estimate is not None else self.written
+
+    @property
+    def is_at_most(self) -> bool:
+        """Whether the time of `as_written` is only an upper bound."""
+        return self.written is None and self.estimate is not None and not self.estimate.exact
 
 
 class _Found(Record):
@@ -52,6 +66,7 @@ class _Found(Record):
     best: Schedule | None
     why_not: str
     left_out: tuple[str, ...] = ()
+    estimate: Estimate | None = None
 
 
 def speed_of_light(
@@ -60,7 +75,7 @@ def speed_of_light(
     """The answer for one launch that starts with its data in memory. Raises what `floor` raises."""
     found = _remembered(kernel, parameters, machine)
     claim = None if measured_s is None else judge(measured_s, found.floor)
-    return SpeedOfLight(found.floor, found.written, found.best, claim, found.why_not)
+    return SpeedOfLight(found.floor, found.written, found.best, claim, found.why_not, found.estimate)
 
 
 def _remembered(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> _Found:
@@ -98,10 +113,11 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
         except CommandError as error:
             why_not = error.message  # matrix units move the same bytes, so what is too hard to count stays so
         except budget.Spent:
-            no_time = "left out, as counting takes too long"
-            why_not = f"{WRITTEN}: {budget.leave_out(WRITTEN) if budget.current() is not None else no_time}"
+            why_not = budget.leave_out(WRITTEN) if budget.current() is not None else "counting takes too long"
+    estimate = None if now is not None else _at_most(kernel, parameters, machine)
+    known = now if estimate is None else estimate.prediction
     left_out = (*of_floor, *of_written)
-    found = _Found(least, now, best(ordinary(kernel), machine, least, now, on_units), why_not, left_out)
+    found = _Found(least, now, best(ordinary(kernel), machine, least, known, on_units), why_not, left_out, estimate)
     decided = reproducibility.since(begun)
     whole = now is not None and not now.warnings and not left_out and not decided.clock
     # what is left out is counted as chance, but a budget that is no larger leaves it out again
@@ -113,9 +129,23 @@ def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine,
     """The prediction of the kernel as written, on `unit` if one is given. Raises CommandError, and Spent after its
     share of the time.
     """
-    traffic: Traffic | None = "load_store" if memory_boundary(kernel, machine).convention == "once" else None
     with _in_its_share():
-        return predict(kernel, parameters, machine, Options(traffic=traffic, unit=unit, code=Code()))
+        return predict(kernel, parameters, machine, Options(traffic=_traffic(kernel, machine), unit=unit, code=Code()))
+
+
+def _at_most(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Estimate | None:
+    """The kernel as written, with upper bounds on what some levels move; None if there are none within its share."""
+    case = Case(numbers(kernel, parameters), machine, Options(traffic=_traffic(kernel, machine)))
+    try:
+        with _in_its_share():
+            return estimate_at_most(kernel, case)
+    except (CommandError, budget.Spent):
+        return None
+
+
+def _traffic(kernel: Kernel, machine: Machine) -> Traffic | None:
+    """The convention for the kernel as written: its own, unless that counts each datum once."""
+    return "load_store" if memory_boundary(kernel, machine).convention == "once" else None
 
 
 def _share_s() -> float:

@@ -57,9 +57,14 @@ class ProgramLight(Record):
 
     @property
     def written_s(self) -> Fraction | None:
-        """The time of all launches as written; None if that of one launch was not found."""
-        found = [None if p.answer.written is None else p.times * p.answer.written.bound_s for p in self.parts]
+        """The time of all launches as written, exactly or at most; None if that of one launch was not found."""
+        found = [None if p.answer.as_written is None else p.times * p.answer.as_written.bound_s for p in self.parts]
         return None if None in found else sum((t for t in found if t is not None), Fraction(0))
+
+    @property
+    def is_at_most(self) -> bool:
+        """Whether `written_s` is only an upper bound."""
+        return any(part.answer.is_at_most for part in self.parts)
 
     @property
     def best_s(self) -> Fraction | None:
@@ -132,9 +137,10 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
 
 def _stores_as_written(answer: SpeedOfLight) -> int:
     """The bytes that a launch stores into the memory if its best order is the one as written; else 0."""
-    if answer.written is None or answer.best is None or answer.best.lines or answer.best.text:
+    now = answer.as_written
+    if now is None or answer.best is None or answer.best.lines or answer.best.text:
         return 0
-    return answer.written.memory.stores_bytes or 0
+    return now.memory.stores_bytes or 0
 
 
 def _neighbors(steps: tuple[int | RepeatedAt, ...]) -> dict[tuple[int, int], int]:

@@ -37,6 +37,8 @@ def blocks(found: SpeedOfLight) -> list[Block]:
         *_terms(floor),
         figures(list(_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
     ]
+    if found.as_written is not None and found.why_not:
+        parts += [Gap(), line(f"note: {_known(found)} ({found.why_not})", 0)]
     if found.best is not None and found.best.lines:
         parts += [Gap(), line("Add to the kernel for the best order found:", 0)]
         parts += [line(text) for text in found.best.lines]
@@ -107,16 +109,19 @@ def _program_times(found: ProgramLight) -> Iterator[tuple[str, str, str, str]]:
         _over(found.launched_s, floor),
         f"{count}, each from memory",
     )
-    for name, time_s in (("best orders found", found.best_s), ("as written", found.written_s)):
+    for name, time_s, at_most in (
+        ("best orders found", found.best_s, False),
+        ("as written", found.written_s, found.is_at_most),
+    ):
         if time_s is None:
             yield name, "not found", "", "for one of the launches"
         else:
-            yield name, show_time(time_s), _over(time_s, floor), ""
+            yield name, _as_written(time_s, at_most), _over(time_s, floor), ""
 
 
 def _launch_row(times: int, one: SpeedOfLight) -> tuple[str, ...]:
     best = "" if one.best is None else show_time(one.best.time_s)
-    written = "" if one.written is None else show_time(one.written.bound_s)
+    written = "" if one.as_written is None else _as_written(one.as_written.bound_s, one.is_at_most)
     return one.floor.kernel, f"{times:,}", show_time(one.floor.time_s), one.floor.by.name, best, written
 
 
@@ -127,11 +132,22 @@ def _times(found: SpeedOfLight) -> Iterator[tuple[str, str, str, str]]:
         best = found.best
         limit = max(best.terms, key=lambda term: term[1])[0]
         yield "best order found", show_time(best.time_s), _over(best.time_s, floor), f"{best.what}; {limit}"
-    if found.written is not None:
-        bound = found.written.bound_s
-        yield "as written", show_time(bound), _over(bound, floor), found.written.bound
+    if found.as_written is not None:
+        bound = found.as_written.bound_s
+        yield "as written", _as_written(bound, found.is_at_most), _over(bound, floor), found.as_written.bound
     else:
         yield "as written", "not found", "", found.why_not
+
+
+def _known(found: SpeedOfLight) -> str:
+    """How the time as written is known if the kernel is not counted exactly."""
+    if found.is_at_most:
+        return "the kernel as written is not counted exactly, so its time is an upper bound"
+    return "not all bytes of the kernel as written are counted exactly, but its longest term is exact"
+
+
+def _as_written(time_s: Fraction, is_at_most: bool) -> str:
+    return f"at most {show_time(time_s)}" if is_at_most else show_time(time_s)
 
 
 def _over(time_s: Fraction, floor: Floor) -> str:
@@ -161,10 +177,11 @@ def _digits_apart(shorter_s: Fraction, longer_s: Fraction) -> int:
 
 def document(found: SpeedOfLight) -> dict[str, Any]:
     """Plain numbers, in seconds and bytes."""
-    best = found.best
+    best, now = found.best, found.as_written
     return _floor_document(found.floor) | {
-        "as_written_s": None if found.written is None else float(found.written.bound_s),
-        "as_written_bound": None if found.written is None else found.written.bound,
+        "as_written_s": None if now is None or found.is_at_most else float(now.bound_s),
+        "as_written_at_most_s": float(now.bound_s) if now is not None and found.is_at_most else None,
+        "as_written_bound": None if now is None else now.bound,
         "why_not": found.why_not or None,
         "expected_s": _expected_s(found.written),
         "best_found_s": None if best is None else float(best.time_s),
@@ -181,7 +198,8 @@ def program_document(found: ProgramLight) -> dict[str, Any]:
     """The same of a program: its floor is that of one launch; `program` has its launches one by one."""
     floor, best, written = found.fused.floor, found.best_s, found.written_s
     return _floor_document(floor) | {
-        "as_written_s": None if written is None else float(written),
+        "as_written_s": None if written is None or found.is_at_most else float(written),
+        "as_written_at_most_s": float(written) if written is not None and found.is_at_most else None,
         "as_written_bound": None,
         "why_not": next((p.answer.why_not for p in found.parts if p.answer.why_not), None),
         "expected_s": None,
@@ -189,7 +207,9 @@ def program_document(found: ProgramLight) -> dict[str, Any]:
         "best_found": [],
         "best_found_text": None,
         "best_found_what": "each launch in the best order found",
-        "headroom": float(written / floor.time_s) if written is not None and floor.time_s else None,
+        "headroom": float(written / floor.time_s)
+        if written is not None and floor.time_s and not found.is_at_most
+        else None,
         "claim": None if found.claim is None else _claim(found.claim, floor),
         "notes": list(floor.notes),
         "program": {
@@ -251,10 +271,11 @@ def _expected_s(written: Prediction | None) -> float | None:
 
 
 def _ratio(found: SpeedOfLight) -> float | None:
-    """The time as written over the floor."""
-    if found.written is None or not found.floor.time_s:
+    """The time as written over the floor; None if it is not known exactly."""
+    now = found.as_written
+    if now is None or found.is_at_most or not found.floor.time_s:
         return None
-    return float(found.written.bound_s / found.floor.time_s)
+    return float(now.bound_s / found.floor.time_s)
 
 
 def _claim(claim: Claim, floor: Floor) -> dict[str, Any]:

@@ -176,8 +176,9 @@ _SOL: dict[str, Schema] = {
         )
     ),
     "as_written_s": maybe(SECONDS),
+    "as_written_at_most_s": maybe(said(AMOUNT, "in seconds: an upper bound, if the time as written is not known")),
     "as_written_bound": maybe(TEXT),
-    "why_not": said(maybe(TEXT), "why there is no time as written"),
+    "why_not": said(maybe(TEXT), "why the kernel as written is not counted exactly"),
     "expected_s": maybe(SECONDS),
     "best_found_s": maybe(SECONDS),
     "best_found": many(TEXT, "lines to add to the kernel"),
