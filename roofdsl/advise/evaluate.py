@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.advise.traffic_upper_bound import NoBound, traffic_at_most
 from roofdsl.counts.sector_traffic import Transfers
+from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import BandwidthCeiling, Cache, Machine
+from roofdsl.machine.model import BandwidthCeiling, Machine
 from roofdsl.predict.access_orders import Orders, orders_of
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
@@ -94,16 +95,17 @@ def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
     if not missing:
         return Estimate(found)
     try:
-        levels = _levels_at_most(kernel, case)
+        most = _levels_at_most(kernel, case)
     except NoBound:
         return Estimate(found)  # the prediction itself warns about omitted levels
-    more = tuple(levels[name] for name in missing)
-    turns = in_turn((*more, *found.levels), case.machine)
+    more = tuple(most[name] for name in missing)
+    levels = (*more, *found.levels)
+    turns = _turns(levels, kernel, case)
     return Estimate(
         replace(
             found,
-            levels=(*more, *found.levels),
-            bound_s=max(found.bound_s, *(level.time_s for level in more), sum(time for _, time in turns)),
+            levels=levels,
+            bound_s=max(found.bound_s, *(level.time_s for level in more), _sum(turns)),
             no_overlap_s=found.no_overlap_s + sum(level.time_s for level in more),
             in_turn=turns,
         ),
@@ -135,28 +137,28 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         dict(case.values),
         work_at(kernel, case.values),
         memory,
-        _slow_hits(machine),
+        machine,
         unit=options.unit or kernel.unit,
         costs={name: Fraction(value) for name, value in kernel.costs},
         ceilings=options.ceilings,
         launches=launches.count,
         nearer=(*nearer, *behind.values()) if every else (),
     )
+    turns = _turns(found.levels, kernel, case)
+    found = replace(found, in_turn=turns, bound_s=max(found.bound_s, _sum(turns)))
     return Estimate(found, (*behind, memory.name) if every else (memory.name,))
 
 
-def _slow_hits(machine: Machine) -> Machine:
-    """The machine with the slowest of the rates at which hits of a cache add to farther levels.
+def _turns(levels: Sequence[LevelTime], kernel: Kernel, case: Case) -> tuple[tuple[str, Fraction], ...]:
+    """The levels that take turns, with upper bounds on their times, if the bytes of some are upper bounds."""
+    if not any(cache.takes_turns for cache in case.machine.caches):
+        return ()
+    stays = any(a.intent == "temp" for a in kernel.arrays)  # such data need not reach the memory
+    return in_turn(levels, case.machine, at_least=0 if stays else footprint_at(kernel, case.values))
 
-    Which rate applies depends on bytes that are only upper bounds, and more of them must not make hits faster.
-    """
 
-    def slowest(cache: Cache) -> Cache:
-        rates = cache.beside_bytes_per_s, cache.beside_far_bytes_per_s, cache.beside_updates_bytes_per_s
-        least = min((rate for rate in rates if rate is not None), default=None)
-        return replace(cache, beside_bytes_per_s=least, beside_far_bytes_per_s=None, beside_updates_bytes_per_s=None)
-
-    return replace(machine, caches=tuple(map(slowest, machine.caches)))
+def _sum(turns: Iterable[tuple[str, Fraction]]) -> Fraction:
+    return sum((time for _, time in turns), Fraction(0))
 
 
 def _first_level(launches: KernelLaunches, case: Case) -> tuple[LevelTime, ...] | None:

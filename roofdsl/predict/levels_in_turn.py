@@ -15,7 +15,7 @@ from roofdsl.predict.level_time import LevelTime
 
 
 def in_turn(
-    levels: Sequence[LevelTime], machine: Machine, *, as_measured: bool = False
+    levels: Sequence[LevelTime], machine: Machine, *, as_measured: bool = False, at_least: int | None = None
 ) -> tuple[tuple[str, Fraction], ...]:
     """(name, seconds) of the levels that take turns according to `machine`, farthest first; otherwise ().
 
@@ -26,6 +26,9 @@ def in_turn(
     through which nothing comes from behind adds no hits. A ceiling on the level lowers the rates by the same factor. A
     cache whose requests wait for those of farther levels may state a rate below its bandwidth. Only expected times use
     such a rate (`as_measured`); the bound does not, since code can always access the levels one after the other.
+
+    at_least: if the bytes of levels are upper bounds, so many certainly pass through all of them. The times are upper
+    bounds, too, then: no other bytes count as passing, and all hits are as slow as the slowest.
     """
     stated = {cache.name: cache for cache in machine.caches if cache.takes_turns}
     order = [*(cache.name for cache in machine.caches), machine.main_memory.name]
@@ -36,16 +39,30 @@ def in_turn(
     for k, level in enumerate(ours):
         cache, behind = stated.get(level.name), ours[k - 1] if k else None
         if cache is not None and behind is not None and behind.through_bytes:  # else no line comes through it
-            own = max(0, level.timed_bytes - behind.through_bytes)
-            far = min(Fraction(1), Fraction(ours[k - 2].through_bytes, behind.through_bytes)) if k > 1 else Fraction(0)
             capped = level.bandwidth_bytes_per_s / cache.bandwidth_bytes_per_s
-            updated = _updated(level, behind, own)
-            hits_s = (own - updated) * _seconds_a_byte(cache, far, as_measured)
-            hits_s += updated * _seconds_a_byte(cache, far, as_measured, updates=True)
+            if at_least is not None:
+                own = max(0, level.timed_bytes - min(at_least, behind.through_bytes))
+                hits_s = own / cache.bandwidth_bytes_per_s  # no hits are slower
+            else:
+                farther = ours[k - 2] if k > 1 else None
+                hits_s = _hits_s(level, behind, farther, cache, as_measured=as_measured)
             shares.append((level.name, hits_s / capped))
         if level.time_s > sum((t for _, t in shares), Fraction(0)):
             shares = [(level.name, level.time_s)]
     return tuple((name, time) for name, time in shares if time)
+
+
+def _hits_s(
+    level: LevelTime, behind: LevelTime, farther: LevelTime | None, cache: Cache, *, as_measured: bool
+) -> Fraction:
+    """The seconds that the hits of a level add to those of the levels behind it."""
+    own = max(0, level.timed_bytes - behind.through_bytes)
+    far = Fraction(0)
+    if farther is not None:
+        far = min(Fraction(1), Fraction(farther.through_bytes, behind.through_bytes))
+    updated = _updated(level, behind, own)
+    hits_s = (own - updated) * _seconds_a_byte(cache, far, as_measured)
+    return hits_s + updated * _seconds_a_byte(cache, far, as_measured, updates=True)
 
 
 def _updated(level: LevelTime, behind: LevelTime, own: int) -> int:

@@ -20,6 +20,11 @@ SIMPLE = 3
 this many dimensions and floors together is bounded in it.
 """
 
+MANY_DIMENSIONS = 6
+"""A single set without parameters is counted in a child from so many dimensions on if it has floors: with eight, one
+has taken 15 s.
+"""
+
 ONE_OF_MANY = 0.125
 """The share of the limit for one of the many sets of a quantity: if one takes that long, the rest of the limit does not
 suffice for the others. In the shipped kernels, none takes a hundredth.
@@ -47,7 +52,10 @@ def counted_as_it_is(counted: Any, share: float = 1) -> Any:
 def is_counted_in_child(counted: Any) -> bool:
     """Whether the count of an isl.Set or isl.Map comes from a child process."""
     parts = _parts(counted)
-    return len(parts) + _most_floors(parts) > SIMPLE
+    floors = _most_floors(parts)
+    if len(parts) + floors > SIMPLE:
+        return True
+    return floors > 0 and not counted.dim(isl.dim_type.param) and _dimensions(counted) >= MANY_DIMENSIONS
 
 
 def counted_in_one_child(sets: Sequence[Any]) -> list[Any]:
@@ -58,6 +66,11 @@ def counted_in_one_child(sets: Sequence[Any]) -> list[Any]:
 def _parts(counted: Any) -> Sequence[Any]:
     parts: Sequence[Any] = counted.get_basic_maps() if isinstance(counted, isl.Map) else counted.get_basic_sets()
     return parts
+
+
+def _dimensions(counted: Any) -> int:
+    own: int = counted.dim(isl.dim_type.out if isinstance(counted, isl.Map) else isl.dim_type.set)
+    return own + (counted.dim(isl.dim_type.in_) if isinstance(counted, isl.Map) else 0)
 
 
 def bound(polynomial: Any, *kinds: Any) -> list[Any]:

@@ -24,10 +24,13 @@ from roofdsl.sol.schedule import Schedule, best
 from roofdsl.store.cut_short import Ended, Limit, recall_within
 from roofdsl.store.memo import FOR_MACHINES
 
-SHARE = 20
-"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time, and an upper
-bound on its time as much: the floor and the best order matter more.
+SHARE = 40
+"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time: the floor and
+the best order matter more.
 """
+
+SHARE_OF_ESTIMATE = 100
+"""The same for an upper bound on its time, which most kernels have within milliseconds."""
 
 WRITTEN = "the time as written"
 
@@ -129,7 +132,7 @@ def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine,
     """The prediction of the kernel as written, on `unit` if one is given. Raises CommandError, and Spent after its
     share of the time.
     """
-    with _in_its_share():
+    with _in_its_share(SHARE):
         return predict(kernel, parameters, machine, Options(traffic=_traffic(kernel, machine), unit=unit, code=Code()))
 
 
@@ -137,7 +140,7 @@ def _at_most(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) ->
     """The kernel as written, with upper bounds on what some levels move; None if there are none within its share."""
     case = Case(numbers(kernel, parameters), machine, Options(traffic=_traffic(kernel, machine)))
     try:
-        with _in_its_share():
+        with _in_its_share(SHARE_OF_ESTIMATE):
             return estimate_at_most(kernel, case)
     except (CommandError, budget.Spent):
         return None
@@ -154,13 +157,13 @@ def _share_s() -> float:
 
 
 @contextmanager
-def _in_its_share() -> Iterator[None]:
-    """Limit what runs inside to its share of the time, also in Python, without a command. Raises Spent or CommandError
+def _in_its_share(share: int) -> Iterator[None]:
+    """Limit what runs inside to 1/`share` of the time, also in Python, without a command. Raises Spent or CommandError
     if it takes longer.
     """
     if budget.current() is not None:
-        with budget.part(SHARE), budget.region(WRITTEN):
+        with budget.part(share), budget.region(WRITTEN):
             yield
         return
-    with budget.beginning(budget.DEFAULT_S / SHARE, budget.DEFAULT_BYTES, whole=False), budget.region(WRITTEN):
+    with budget.beginning(budget.DEFAULT_S / share, budget.DEFAULT_BYTES, whole=False), budget.region(WRITTEN):
         yield

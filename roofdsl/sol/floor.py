@@ -114,6 +114,11 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
     Raises InputError for an illegal kernel, CommandError for a missing parameter and for a type that the machine lacks,
     and what the analyses raise.
     """
+    from roofdsl.checks.deep import require_legal
+
+    require_legal(kernel)
+    launch = executed(kernel, numbers(kernel, parameters))
+    compute_term(operations_of(launch, machine), machine)  # a missing type is refused before bytes are counted
     return floor_on(machine, needs(kernel, parameters))
 
 

@@ -40,7 +40,8 @@ def best(
     """The fastest schedule found; None if there is none.
 
     `now` is the prediction as written, exactly or at most, if there is one; `on_units` the one on the floor's matrix
-    units, for types that the machine runs only there. Terms of compute and launch are the floor's, since both hold for any order.
+    units, for types that the machine runs only there. Terms of compute and launch are the floor's, since both hold for
+    any order.
     """
     fixed = tuple((t.name, t.time_s) for t in floor.terms if t.name in (COMPUTE, LAUNCH))
     candidates = []

@@ -10,8 +10,10 @@ from roofdsl.advise import evaluate
 from roofdsl.advise.evaluate import Case, estimate_at_most, estimate_exactly, levels_cost
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
-from roofdsl.machine.find import shipped, standard_sizes
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.find import load_machine, shipped, shipped_models, standard_sizes
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.level_traffic import Hierarchy
 from roofdsl.predict.prediction import Prediction
 from tests.predict.machines import machine
 
@@ -63,3 +65,41 @@ def test_levels_that_the_prediction_leaves_out_are_under_the_ceilings_too(monkey
     assert times[1] == 10 * times[0]
     costs = levels_cost(own, free), levels_cost(own, slow)
     assert costs[0] is not None and costs[1] is not None and costs[1][1] - costs[0][1] == 9 * times[0]
+
+
+@pytest.mark.parametrize("name", ["bicg", "atax", "winograd_images", "conv2d_padded"])
+def test_on_a_gpu_each_launch_has_its_own_accesses(name: str) -> None:
+    """Also where a kernel is several launches; the other levels move no more than counted."""
+    own, given = pick(name), load_machine("a100_80")
+    sizes = {p.name: n for p, n in zip(own.parameters, (6, 10, 12, 8, 4), strict=False)}
+    quick = estimate_at_most(own, Case(sizes, given, Options(traffic="load_store")))
+    exact = predict(own, sizes, given, Options(traffic="load_store"))
+    assert quick is not None
+    most = {level.name: level.bytes for level in quick.prediction.levels}
+    assert {level.name: level.bytes for level in exact.levels if level.name == "L1"} == {"L1": most["L1"]}
+    assert all(level.bytes <= most[level.name] for level in exact.levels)
+    assert quick.time_s >= exact.bound_s
+
+
+def pick(name: str) -> Kernel:
+    return kernel(load_file(shipped_models()[name].path), name)
+
+
+def test_more_bytes_from_behind_never_make_an_upper_bound_shorter() -> None:
+    """The hits of L1 are faster beside lines from the memory. If these are only known at most, that must not count."""
+    given = machine(
+        "peak f64 fma 100 TFLOP/s",
+        "cache L1 8 KiB, 400 GB/s, beside 20 GB/s, beside_far 400 GB/s, line 64 B, write_allocate",
+        "cache L2 16 KiB, 100 GB/s, line 64 B, write_allocate",
+        "memory DRAM 16 GiB, 80 GB/s, line 64 B",
+    )
+    for name in ("gemm", "mm2", "syrk", "jacobi_2d"):
+        own, sizes = kernel(load_file(shipped("polybench")[name]), name), standard_sizes()[name]["mini"]
+        quick = estimate_at_most(own, Case(sizes, given, Options()))
+        assert quick is not None and quick.time_s >= predict(own, sizes, given).bound_s
+
+
+def test_there_is_no_upper_bound_if_the_accesses_themselves_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prediction without L1 is no bound on the time with it."""
+    monkeypatch.setattr(evaluate, "nearer_levels", lambda *of, **options: Hierarchy(()))
+    assert estimate_at_most(pick("gemv"), Case({"n": 64}, load_machine("a100_80"), Options())) is None

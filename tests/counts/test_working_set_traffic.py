@@ -69,7 +69,8 @@ IN_PLACE = of(
     "        V[1, i, j] = V[0, i, j]\n        V[0, i, j] = 2 * V[1, i, j]\n        V[2, i, j] = V[1, i, j]\n"
 )
 KERNELS = {"planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL,
-           "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE, "columns": COLUMNS}  # fmt: skip
+           "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
+           "columns": COLUMNS}  # fmt: skip
 SIZES = {"planes": 48, "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32, "five_point": 68, "star": 20,
          "gemv": 96, "transpose": 48, "columns": 96}  # fmt: skip
 

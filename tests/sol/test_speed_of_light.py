@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
 from roofdsl.cli.main import cli
 from roofdsl.counts.traffic_at import OutOfReach
@@ -26,6 +27,9 @@ from roofdsl.sets.library import TooHard
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.claim import judge
 from roofdsl.sol.floor import floor
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.schemas.commands import schema_of
+from roofdsl.tell.sol import blocks, document
 from tests.bounds.belady import loads, random_order, tasks, tiled_order
 from tests.oracle.enumerate import admissible
 from tests.oracle.loading import kernel_of
@@ -304,6 +308,30 @@ def test_bytes_are_counted_once_for_both_kinds_of_units(monkeypatch: pytest.Monk
         half = pick(load_file(shipped_models()["gemm_f16"].path), "gemm_f16")
         found = speed_of_light(half, {"m": 64, "n": 64, "k": 64}, load_machine("v100"))
         assert found.floor.unit == "tensor" and found.why_not == error.message and counted == [None]
+
+
+@pytest.mark.parametrize(("n", "is_exact"), [(2000, True), (500_000_000, False)])
+def test_what_takes_too_long_to_count_has_an_upper_bound(
+    n: int, is_exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the launch takes longest anyway, the time is exact without the bytes."""
+    kernel, machine = kernel_of(ADD), load_machine("v100")
+    exact = predict(kernel, {"n": n}, machine).bound_s
+
+    def failing(*of: Any) -> Any:
+        raise OutOfReach("add", "it takes too long", 10, 10)
+
+    monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
+    found = speed_of_light(kernel, {"n": n}, machine)
+    assert found.written is None and found.as_written is not None and found.is_at_most is not is_exact
+    most = found.as_written.bound_s
+    assert most == exact if is_exact else exact <= most < 1.01 * exact
+    assert found.best is not None and found.best.time_s == most
+    told, fields = "\n".join(to_text(blocks(found))), document(found)
+    assert ("at most" in told, fields["as_written_s"] is None) == (not is_exact, not is_exact)
+    assert fields["as_written_at_most_s"] == (None if is_exact else float(most))
+    assert "it takes too long" in told and fields["why_not"]
+    Draft202012Validator(schema_of("sol")).validate(fields)
 
 
 def test_the_lines_of_the_best_order_make_a_legal_kernel() -> None:
