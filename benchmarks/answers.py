@@ -69,7 +69,8 @@ def _in_copy(name: str, kernel: Kernel) -> list[Answer]:
 
 
 def _answers(name: str, kernel: Kernel) -> Iterator[Answer]:
-    """The answers about a kernel; refusals are left out, but derive what others need."""
+    """The answers about a kernel, as to calls of a server; refusals are left out, but derive what others need."""
+    budget.serve()
     draw, first = random.Random(name), True
     for machine in MACHINES:
         for _ in range(SIZES):

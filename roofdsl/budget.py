@@ -253,6 +253,19 @@ def part(of: int) -> Iterator[None]:
         budget.deadline = before
 
 
+def serve() -> None:
+    """From now on, this process answers a call of a server, so that others may be waiting."""
+    _served[:] = [True]
+
+
+def is_served() -> bool:
+    """Whether this process answers a call of a server, rather than a command or a program in Python."""
+    return _served[0]
+
+
+_served = [False]
+
+
 @contextmanager
 def anew(seconds: float) -> Iterator[None]:
     """The work in here has `seconds` of its own, whatever was spent before."""

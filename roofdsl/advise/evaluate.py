@@ -90,14 +90,19 @@ def require_legal_change(kernel: Kernel) -> None:
 def estimate_exactly(kernel: Kernel, case: Case) -> Estimate:
     """Estimate by `predict`; levels that it leaves out get their upper bound. Raises what `predict` raises."""
     found = predict(kernel, case.values, case.machine, case.options)
+    try:
+        return completed(found, kernel, case)
+    except NoBound:
+        return Estimate(found)  # the prediction itself warns about omitted levels
+
+
+def completed(found: Prediction, kernel: Kernel, case: Case) -> Estimate:
+    """A prediction; levels behind a cache that it leaves out get their upper bound. Raises NoBound."""
     shown = {level.name for level in found.levels}
     missing = [name for name in _behind_caches(case) if name not in shown]
     if not missing:
         return Estimate(found)
-    try:
-        most = _levels_at_most(kernel, case)
-    except NoBound:
-        return Estimate(found)  # the prediction itself warns about omitted levels
+    most = _levels_at_most(kernel, case)
     more = tuple(most[name] for name in missing)
     levels = (*more, *found.levels)
     turns = _turns(levels, kernel, case)

@@ -28,6 +28,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from roofdsl import budget
 from roofdsl.lang.cache_folder import FOLDER
 from roofdsl.lang.record import Record
 from roofdsl.server.preparations import preparations
@@ -187,8 +188,7 @@ def _read(file: int) -> str:
 
 def _command(question: Question, limits: Limits) -> list[str]:
     """The command line, with the limits of a call as its budget."""
-    budget = f"--budget={limits.seconds:g}s,{limits.memory_bytes >> 20}MiB"
-    return [budget, *question.arguments]
+    return [f"--budget={limits.seconds:g}s,{limits.memory_bytes >> 20}MiB", *question.arguments]
 
 
 def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files: tuple[int, int]) -> None:
@@ -196,6 +196,7 @@ def _answer(run: Run, arguments: list[str], folder: Path, places: Places, files:
     status = 2
     try:
         os.setpgid(0, 0)
+        budget.serve()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)  # commands end processes of their own with it
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(files[0], 1)

@@ -7,9 +7,10 @@ from contextlib import contextmanager, suppress
 from fractions import Fraction
 
 from roofdsl import budget, reproducibility
-from roofdsl.advise.evaluate import Case, Estimate, estimate_at_most
+from roofdsl.advise.evaluate import Case, Estimate, completed, estimate_at_most
+from roofdsl.advise.traffic_upper_bound import NoBound
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.streams import ordinary
@@ -17,6 +18,7 @@ from roofdsl.machine.model import Machine, MatrixUnitsOnly
 from roofdsl.predict.boundary import memory_boundary
 from roofdsl.predict.in_core_time import Code, is_here
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.level_traffic import is_first_level
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.floor import Floor, floor
@@ -24,12 +26,12 @@ from roofdsl.sol.schedule import Schedule, best
 from roofdsl.store.cut_short import Ended, Limit, recall_within
 from roofdsl.store.memo import FOR_MACHINES
 
-SHARE = 40
-"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time: the floor and
-the best order matter more.
+SHARE, SHARE_OF_CALL = 6, 40
+"""Counting the kernel as written gets at most this fraction (1/SHARE) of the command's remaining time, and less in a
+call of a server, which others wait for: the floor and the best order matter more.
 """
 
-SHARE_OF_ESTIMATE = 100
+SHARE_OF_ESTIMATE, SHARE_OF_ESTIMATE_IN_CALL = 20, 100
 """The same for an upper bound on its time, which most kernels have within milliseconds."""
 
 WRITTEN = "the time as written"
@@ -105,45 +107,90 @@ def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> 
     if not of_floor:
         time_s = _share_s()  # without what the floor took, which is remembered
     with budget.noting() as of_written:
-        now, why_not, on_units = None, "", None
-        try:
-            now = _as_written(kernel, parameters, machine, None)
-        except MatrixUnitsOnly as error:
-            why_not = error.message
-            if least.unit is not None:
-                with suppress(CommandError, budget.Spent):
-                    on_units = _as_written(kernel, parameters, machine, least.unit)
-        except CommandError as error:
-            why_not = error.message  # matrix units move the same bytes, so what is too hard to count stays so
-        except budget.Spent:
-            why_not = budget.leave_out(WRITTEN) if budget.current() is not None else "counting takes too long"
-    estimate = None if now is not None else _at_most(kernel, parameters, machine)
-    known = now if estimate is None else estimate.prediction
+        now = _as_written(kernel, parameters, machine, least.unit)
     left_out = (*of_floor, *of_written)
-    found = _Found(least, now, best(ordinary(kernel), machine, least, known, on_units), why_not, left_out, estimate)
+    known = now.exact if now.estimate is None else now.estimate.prediction
+    order = best(ordinary(kernel), machine, least, known, now.on_units)
+    found = _Found(least, now.exact, order, now.why_not, left_out, now.estimate)
     decided = reproducibility.since(begun)
-    whole = now is not None and not now.warnings and not left_out and not decided.clock
+    whole = now.exact is not None and not now.exact.warnings and not left_out and not decided.clock
     # what is left out is counted as chance, but a budget that is no larger leaves it out again
     again = (decided.chance > 0 and not left_out) or budget.is_memory_spent()
     return found, Ended(None if whole else time_s, again)
 
 
-def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, unit: str | None) -> Prediction:
+class _AsWritten(Record):
+    """The kernel as written: its prediction if all levels are counted, otherwise an estimate if there is one, and why.
+
+    on_units: the prediction on matrix units, for types that the machine runs only there.
+    """
+
+    exact: Prediction | None = None
+    estimate: Estimate | None = None
+    on_units: Prediction | None = None
+    why_not: str = ""
+
+
+def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, unit: str | None) -> _AsWritten:
+    """unit: the floor's matrix unit."""
+    try:
+        found = _predicted(kernel, parameters, machine, None)
+    except MatrixUnitsOnly as error:
+        on_units = None
+        if unit is not None:
+            with suppress(CommandError, budget.Spent):
+                on_units = _predicted(kernel, parameters, machine, unit)
+        return _AsWritten(on_units=on_units, why_not=error.message)
+    except CommandError as error:
+        why_not = error.message  # matrix units move the same bytes, so what is too hard to count stays so
+    except budget.Spent:
+        why_not = budget.leave_out(WRITTEN) if budget.current() is not None else "counting takes too long"
+    else:
+        lacking = _left_out(found, machine)
+        if not lacking:
+            return _AsWritten(found)
+        why_not = next((text for text in found.warnings if text.startswith(lacking)), f"{lacking} is left out")
+        return _AsWritten(estimate=_completed(found, kernel, parameters, machine), why_not=why_not)
+    return _AsWritten(estimate=_at_most(kernel, parameters, machine), why_not=why_not)
+
+
+def _predicted(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, unit: str | None) -> Prediction:
     """The prediction of the kernel as written, on `unit` if one is given. Raises CommandError, and Spent after its
     share of the time.
     """
-    with _in_its_share(SHARE):
+    with _in_its_share(_share()):
         return predict(kernel, parameters, machine, Options(traffic=_traffic(kernel, machine), unit=unit, code=Code()))
+
+
+def _left_out(found: Prediction, machine: Machine) -> str:
+    """The first level that a prediction leaves out, so that the time may be longer; "" if there is none."""
+    shown = {level.name for level in found.levels}
+    first = machine.caches[:1] if machine.caches and is_first_level(machine.caches[0]) else ()
+    return next((cache.name for cache in (*first, *machine.caches[1:]) if cache.name not in shown), "")
+
+
+def _completed(found: Prediction, kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Estimate | None:
+    """The kernel as written, with upper bounds for the levels that the prediction leaves out, if there are any."""
+    if _left_out(found, replace(machine, caches=machine.caches[:1])):
+        return None
+    try:
+        with _in_its_share(SHARE_OF_ESTIMATE_IN_CALL if budget.is_served() else SHARE_OF_ESTIMATE):
+            return completed(found, kernel, _case(kernel, parameters, machine))
+    except (NoBound, CommandError, budget.Spent):
+        return None
 
 
 def _at_most(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Estimate | None:
     """The kernel as written, with upper bounds on what some levels move; None if there are none within its share."""
-    case = Case(numbers(kernel, parameters), machine, Options(traffic=_traffic(kernel, machine)))
     try:
-        with _in_its_share(SHARE_OF_ESTIMATE):
-            return estimate_at_most(kernel, case)
+        with _in_its_share(SHARE_OF_ESTIMATE_IN_CALL if budget.is_served() else SHARE_OF_ESTIMATE):
+            return estimate_at_most(kernel, _case(kernel, parameters, machine))
     except (CommandError, budget.Spent):
         return None
+
+
+def _case(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Case:
+    return Case(numbers(kernel, parameters), machine, Options(traffic=_traffic(kernel, machine)))
 
 
 def _traffic(kernel: Kernel, machine: Machine) -> Traffic | None:
@@ -153,7 +200,11 @@ def _traffic(kernel: Kernel, machine: Machine) -> Traffic | None:
 
 def _share_s() -> float:
     """The time that counting the kernel as written would get now, in seconds."""
-    return (budget.DEFAULT_S if budget.current() is None else max(0.0, budget.left_s())) / SHARE
+    return (budget.DEFAULT_S if budget.current() is None else max(0.0, budget.left_s())) / _share()
+
+
+def _share() -> int:
+    return SHARE_OF_CALL if budget.is_served() else SHARE
 
 
 @contextmanager

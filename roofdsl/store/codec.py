@@ -19,7 +19,8 @@ Table = dict[str, Any]
 """{"classes": [[module, name, field, ...], ...], "nodes": [[kind, ...], ...], "root": child}; JSON values."""
 
 STAGES = (
-    "bounds", "counts", "checks", "formulas", "sets", "loops", "lang", "machine", "codegen", "incore", "predict", "sol",
+    "bounds", "counts", "checks", "formulas", "sets", "loops", "lang", "machine", "codegen", "incore", "predict",
+    "advise", "sol",
 )  # fmt: skip
 HOMES = tuple(f"roofdsl.{stage}." for stage in STAGES)
 """The packages in which the classes of results are defined."""

@@ -24,7 +24,7 @@ LEAST_S = 0.05
 STAGES = ("lang", "loops", "matrices", "sets", "formulas", "checks", "counts", "bounds", "simulate", "store")
 """The packages whose source determines the results. How a result is presented (`tell`) is not among them."""
 
-FOR_MACHINES = ("machine", "codegen", "incore", "predict", "sol")
+FOR_MACHINES = ("machine", "codegen", "incore", "predict", "advise", "sol")
 """The packages whose source determines a result for a machine, in addition."""
 
 MOST_MEANINGS = 32

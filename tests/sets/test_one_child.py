@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import product
 
 import islpy as isl
 import pytest
@@ -63,3 +64,12 @@ def test_plateaus_start_few_processes(children: list[int]) -> None:
     """Of all the bounds and counts of a class of sizes, none has a process of its own."""
     ClosedForms(model("fft_rows"), {}, None).plateau_forms("once")
     assert len(children) < 40  # it was 118, with the same counts
+
+
+def test_a_set_of_many_dimensions_with_a_floor_is_counted_in_a_child(children: list[int]) -> None:
+    """One with eight dimensions takes 15 s, which nothing can interrupt in this process."""
+    inside = "0 <= a, b, c, d, e < 5 and 16 x <= 7 a + 3 b + c + d + e < 16 x + 16 and (a + b) mod 3 = 0"
+    own = isl.Set(f"{{ [T[a, b, c, d, e] -> A[x]] : {inside} }}")
+    count = cardinality(own)
+    points = sum((a + b) % 3 == 0 for a, b, _, _, _ in product(range(5), repeat=5))  # each has one x
+    assert children == [1] and str(count) == f"{{ {points} }}"

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from roofdsl import budget
 from roofdsl.cli.main import cli
 from roofdsl.counts.traffic_at import OutOfReach
 from roofdsl.lang.check import check
@@ -27,6 +28,7 @@ from roofdsl.sets.library import TooHard
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.claim import judge
 from roofdsl.sol.floor import floor
+from roofdsl.store import cut_short
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.schemas.commands import schema_of
 from roofdsl.tell.sol import blocks, document
@@ -304,6 +306,7 @@ def test_bytes_are_counted_once_for_both_kinds_of_units(monkeypatch: pytest.Monk
             raise error
 
         counted.clear()
+        cut_short._cut.clear()
         monkeypatch.setattr("roofdsl.predict.kernel._crossing", failing)
         half = pick(load_file(shipped_models()["gemm_f16"].path), "gemm_f16")
         found = speed_of_light(half, {"m": 64, "n": 64, "k": 64}, load_machine("v100"))
@@ -368,3 +371,45 @@ def test_what_is_said_about_times_near_the_floor_is_true(time: str, says: str) -
 def test_a_time_that_is_none_is_refused(time: str) -> None:
     run = CliRunner().invoke(cli, ["sol", "gemv", "--machine", "v100", "--set", "n=40", f"--measured={time}"])
     assert run.exit_code == 2 and "--measured" in run.output
+
+
+def test_a_level_that_takes_too_long_to_count_has_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A prediction leaves such a level out, and its time would be too short."""
+    kernel, machine = kernel_of(ADD), load_machine("v100")
+    slow = replace(
+        machine, caches=(machine.caches[0], replace(machine.caches[1], bandwidth_bytes_per_s=Fraction(10**9)))
+    )
+    exact = predict(kernel, {"n": 1 << 20}, slow)
+    assert exact.bound == "L2"
+
+    def without(*of: Any, **options: Any) -> Any:
+        found = predict(*of, **options)
+        return replace(
+            found,
+            levels=tuple(level for level in found.levels if level.name != "L2"),
+            bound_s=max(level.time_s for level in found.levels if level.name != "L2"),
+            warnings=("L2 is left out: it takes too long",),
+        )
+
+    monkeypatch.setattr("roofdsl.sol.answer.predict", without)
+    found = speed_of_light(kernel, {"n": 1 << 20}, slow)
+    assert found.written is None and found.is_at_most and found.why_not == "L2 is left out: it takes too long"
+    assert found.as_written is not None and exact.bound_s <= found.as_written.bound_s < 1.01 * exact.bound_s
+
+
+def test_a_call_of_a_server_counts_for_less_time_than_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def spent(*of: Any, **options: Any) -> Any:
+        given.append(budget.left_s())
+        raise budget.Spent
+
+    monkeypatch.setattr("roofdsl.sol.answer.predict", spent)
+    monkeypatch.setattr("roofdsl.sol.answer.estimate_at_most", spent)
+    for served in (False, True):
+        monkeypatch.setattr(budget, "_served", [served])
+        with budget.beginning(600.0, budget.DEFAULT_BYTES, whole=False):
+            found = speed_of_light(kernel_of(SCALE), {"n": 4096 + served}, load_machine("v100"))
+        assert found.as_written is None
+    counting, estimate, in_call, estimate_in_call = given
+    assert 95 < counting <= 100 and 25 < estimate <= 30 and 12 < in_call <= 15 and 4 < estimate_in_call <= 6
