@@ -18,11 +18,12 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from roofdsl.counts.distinct_units import Amount, Box, distinct_units
+from roofdsl.counts.filled_gaps import filled_gaps
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.lines_of_sets import ArrayLines
 from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals
 from roofdsl.counts.thread_turns import has_empty, leaves_gaps
-from roofdsl.loops.accesses import accesses
+from roofdsl.loops.accesses import Access, accesses
 from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
 from roofdsl.loops.numbers import with_numbers
 from roofdsl.loops.sized import Sized
@@ -103,6 +104,7 @@ class _WorkingSets:
         self.smallest = min((a.type.bytes for a in kernel.arrays if not a.is_scalar), default=1)
         self.intervals = LoopIntervals({s for e in _elements(kernel.body) for x in e.subscripts for s in x.symbols()})
         self.contiguous = _contiguous(kernel.body)
+        self.filled = filled_gaps(kernel.body, self.intervals)
         self._touched: dict[Hashable, Sets] = {}
         self._boxes_of: dict[Hashable, tuple[Box, ...]] = {}
         self._counted: dict[Hashable, Amount] = {}
@@ -245,7 +247,7 @@ class _WorkingSets:
         found: Sets = {}
         for access in self.intervals.accesses(statement):
             name = access.element.array.name
-            boxes = self._boxes(access.element, env)
+            boxes = self._boxes(access, env)
             own = boxes if access.is_write else ()
             found = self._joined(found, {name: Touched(boxes, own, own)})
         return found
@@ -276,27 +278,30 @@ class _WorkingSets:
             if not any(_overlap(box, other) for other in read) and not self._common(name, (box,), read)
         )
 
-    def _boxes(self, element: Element, env: Env) -> tuple[Box, ...]:
-        """The boxes that an element stands for, found once for the values of the variables that move it."""
-        key = self.intervals.key_of_element(element, env)
+    def _boxes(self, access: Access, env: Env) -> tuple[Box, ...]:
+        """The boxes that an access stands for, found once for the values of the variables that move it."""
+        key = self.intervals.key_of_element(access.element, env), access.is_write
         found = self._boxes_of.get(key)
         if found is None:
-            found = self._boxes_of[key] = self._boxes_at(element, env)
+            found = self._boxes_of[key] = self._boxes_at(access, env)
         return found
 
-    def _boxes_at(self, element: Element, env: Env) -> tuple[Box, ...]:
-        array = element.array
-        subscripts = element.subscripts[::-1] if array.column_major else element.subscripts
+    def _boxes_at(self, access: Access, env: Env) -> tuple[Box, ...]:
+        array = access.element.array
+        subscripts, gaps = list(access.element.subscripts), [1] * len(access.element.subscripts)
+        gaps = list(self.filled.get((id(access.element), access.is_write), gaps))
+        if array.column_major:
+            subscripts, gaps = subscripts[::-1], gaps[::-1]
+        # in a row, elements in every sector count like all elements
+        gaps[-1] = max(gaps[-1], self.sector_bytes // array.type.bytes)
         used: set[str] = set()
         intervals = []
-        for d, subscript in enumerate(subscripts):
+        for subscript, gap in zip(subscripts, gaps, strict=True):
             names = {s for s in subscript.symbols() if env[s][0] != env[s][1]}
             if names & used:
                 raise NoAnswer(f"two subscripts of {array.name} depend on one loop")
             used |= names
-            # in a row, elements in every sector count like all elements
-            gap = self.sector_bytes // array.type.bytes if d == len(subscripts) - 1 else 1
-            intervals.append(self.intervals.form(subscript).intervals(env, max(gap, 1)))
+            intervals.append(self.intervals.form(subscript).intervals(env, gap))
         if prod(map(len, intervals)) > MOST_BOXES:
             raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
         return tuple(product(*intervals))

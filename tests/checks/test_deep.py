@@ -248,17 +248,33 @@ def test_dependences_after_many_equal_ones_are_found(monkeypatch: pytest.MonkeyP
 
 def test_too_many_pairs_are_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     k = kernel_of("""kernel k(n):
-    out A: f64[n, 4]
+    out A: f64[4 * n]
     parallel for i in range(n):
-        A[i, 0] = 0
-        A[i, 1] = 0
-        A[i, 2] = 0
-        A[i, 3] = 0
+        A[4 * i] = 0
+        A[4 * i + 1] = 0
+        A[4 * i + 2] = 0
+        A[4 * i + 3] = 0
 """)
     assert legality.check_parallel(k) == []
     monkeypatch.setattr(legality, "MOST", 15)
     (found,) = legality.check_parallel(k)
     assert found.severity == "warning" and found.message.endswith("it has too many cases")
+
+
+def test_stores_to_different_planes_are_no_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs that a constant subscript keeps apart need no question."""
+    planes = "".join(f"        A[{p}, i] = 0\n" for p in range(40))
+    k = kernel_of(f"kernel k(n):\n    out A: f64[40, n]\n    parallel for i in range(n):\n{planes}")
+    monkeypatch.setattr(legality, "MOST", 40)
+    assert legality.check_parallel(k) == []
+    (found,) = legality.check_parallel(
+        kernel_of(f"""kernel k(n):
+    out A: f64[40, n]
+    parallel for i in range(n):
+{planes}        A[39, 0] = 1
+""")
+    )
+    assert found.code == "parallel-dependence"
 
 
 def test_too_hard_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:

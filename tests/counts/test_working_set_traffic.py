@@ -68,11 +68,19 @@ IN_PLACE = of(
     "kernel k(n):\n    inout V: f64[3, n, n]\n    parallel for i in range(n), j in range(n):\n"
     "        V[1, i, j] = V[0, i, j]\n        V[0, i, j] = 2 * V[1, i, j]\n        V[2, i, j] = V[1, i, j]\n"
 )
-KERNELS = {"planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL,
-           "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
-           "columns": COLUMNS}  # fmt: skip
-SIZES = {"planes": 48, "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32, "five_point": 68, "star": 20,
-         "gemv": 96, "transpose": 48, "columns": 96}  # fmt: skip
+RESTRICTION = of(
+    "kernel k(n):\n    in x: f64[2 * n, 2 * n]\n    out R: f64[n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        R[i, j] = x[2 * i, 2 * j] + x[2 * i, 2 * j + 1] + x[2 * i + 1, 2 * j] + x[2 * i + 1, 2 * j + 1]\n"
+)
+EVERY_THIRD = of(
+    "kernel k(n):\n    in x: f64[3 * n, n] col\n    out R: f64[n, n]\n    parallel for i in range(n), j in range(n):\n"
+    "        R[i, j] = x[3 * i, j] + x[3 * i + 1, j]\n"
+)
+KERNELS = {"restriction": RESTRICTION, "every_third": EVERY_THIRD, "planes": PLANES, "pairs": PAIRS,
+           "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR,
+           "gemv": GEMV, "transpose": TRANSPOSE, "columns": COLUMNS}  # fmt: skip
+SIZES = {"restriction": 40, "every_third": 32, "planes": 48, "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32,
+         "five_point": 68, "star": 20, "gemv": 96, "transpose": 48, "columns": 96}  # fmt: skip
 
 
 def launch(name: str, n: int | None = None) -> Launch:
@@ -137,6 +145,18 @@ def test_waves_through_a_shared_cache(name: str, blocks: int, cache: int) -> Non
     for one, (low, high) in zip(found, (loads, stores), strict=True):
         assert low is not None and one is not None and high is not None
         assert low <= one <= high
+
+
+def test_references_beside_each_other_are_counted_as_one_box() -> None:
+    """Each alone touches 500 rows, columns and planes apart from each other, which are too many boxes."""
+    kernel = of(
+        "kernel k(n):\n    in x: f64[2 * n, 2 * n, 2 * n]\n    out R: f64[n, n, n]\n"
+        "    for i in range(n), j in range(n), k in range(n):\n        R[i, j, k] = "
+        + " + ".join(f"x[2 * i + {a}, 2 * j + {b}, 2 * k + {c}]" for a, b, c in product(range(2), repeat=3))
+        + "\n"
+    )
+    lines = {each.name: each for each in lines_by_working_sets(Sized(kernel, {"n": 500}), 1 << 20, 64, 32)}
+    assert lines["x"].begun == 1000**3 * 8 // 32 and lines["R"].stored == 500**3 * 8 // 32
 
 
 def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
