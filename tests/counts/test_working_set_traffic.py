@@ -76,11 +76,27 @@ EVERY_THIRD = of(
     "kernel k(n):\n    in x: f64[3 * n, n] col\n    out R: f64[n, n]\n    parallel for i in range(n), j in range(n):\n"
     "        R[i, j] = x[3 * i, j] + x[3 * i + 1, j]\n"
 )
-KERNELS = {"restriction": RESTRICTION, "every_third": EVERY_THIRD, "planes": PLANES, "pairs": PAIRS,
-           "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR,
-           "gemv": GEMV, "transpose": TRANSPOSE, "columns": COLUMNS}  # fmt: skip
-SIZES = {"restriction": 40, "every_third": 32, "planes": 48, "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32,
-         "five_point": 68, "star": 20, "gemv": 96, "transpose": 48, "columns": 96}  # fmt: skip
+SWEEP = of(
+    "kernel k(n):\n    in a: f64[8, n]\n    out p: f64[8, n]\n    parallel for i in range(n):\n"
+    "        p[0, i] = a[0, i]\n        for j in range(1, 8):\n            p[j, i] = a[j, i] + 0.5 * p[j - 1, i]\n"
+)
+ROWS = of(
+    "kernel k(n):\n    in a: f64[n, 16]\n    out p, x: f64[n, 16]\n    parallel for i in range(n):\n"
+    "        p[i, 0] = a[i, 0]\n        for j in range(1, 16):\n            p[i, j] = a[i, j] + 0.5 * p[i, j - 1]\n"
+    "        x[i, 15] = p[i, 15]\n        for j in range(15):\n"
+    "            x[i, 14 - j] = p[i, 14 - j] * x[i, 15 - j]\n"
+)
+SCAN = of(
+    "kernel k(n):\n    inout p: f64[8, n]\n    parallel for i in range(n):\n        for j in range(2, 8):\n"
+    "            p[j, i] = p[j - 1, i] + p[j - 2, i]\n"
+)
+KERNELS = {"sweep": SWEEP, "rows": ROWS, "scan": SCAN, "restriction": RESTRICTION, "every_third": EVERY_THIRD,
+           "planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL,
+           "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
+           "columns": COLUMNS}  # fmt: skip
+SIZES = {"sweep": 192, "rows": 128, "scan": 192, "restriction": 40, "every_third": 32, "planes": 48, "pairs": 40,
+         "in_place": 40, "strided": 64, "matmul": 32, "five_point": 68, "star": 20, "gemv": 96, "transpose": 48,
+         "columns": 96}  # fmt: skip
 
 
 def launch(name: str, n: int | None = None) -> Launch:
@@ -167,7 +183,7 @@ def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: 
         asked.append(id(loop))
         return leaves_gaps(intervals, loop)
 
-    monkeypatch.setattr("roofdsl.counts.working_set_traffic.leaves_gaps", counted)
+    monkeypatch.setattr("roofdsl.counts.touched_sets.leaves_gaps", counted)
     launch = launch_of(MATMUL, {"n": 60}, 64)
     assert launch is not None
     lines_by_working_sets(Sized(in_waves(launch, 3), {"n": 60}), 4096, 128, 32)

@@ -1,7 +1,8 @@
-"""References that fill each other's gaps: `x[2*i]` and `x[2*i + 1]` touch all of x together, while i runs.
+"""References of one array that differ by constants: together they fill gaps, or one reads what another has written.
 
-Alone, a reference with a stride touches elements apart from each other. If others in the same loops touch those in
-between, what all of them touch is one box, which is easier to count than many small ones.
+- `x[2*i]` and `x[2*i + 1]` touch all of x together, while i runs. Alone, each touches elements apart from each other.
+  What all of them touch is one box, which is easier to count than many small ones.
+- `p[j] = p[j - 1]` reads what it has written in the iteration before.
 """
 
 from __future__ import annotations
@@ -35,6 +36,26 @@ def filled_gaps(nodes: Sequence[Node], intervals: LoopIntervals) -> dict[Place, 
     return found
 
 
+def recurrences(loop: For, intervals: LoopIntervals) -> set[str]:
+    """The arrays that the loop writes and reads with different constants, at places that it moves."""
+    written: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
+    read: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
+    for statement in _statements(loop.body):
+        for access in intervals.accesses(statement):
+            if any(loop.var in subscript.symbols() for subscript in access.element.subscripts):
+                sides = written if access.is_write else read
+                sides.setdefault(_moving(access, intervals), set()).add(_constants(access, intervals))
+    return {str(key[0]) for key, places in written.items() if read.get(key, set()) - places}
+
+
+def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield from _statements(node.body)
+        elif isinstance(node, Assign | Let):
+            yield node
+
+
 def _groups(nodes: Sequence[Node], intervals: LoopIntervals) -> Iterator[list[Access]]:
     """The references of one body that differ by constants alone."""
     groups: dict[Hashable, list[Access]] = {}
@@ -43,10 +64,15 @@ def _groups(nodes: Sequence[Node], intervals: LoopIntervals) -> Iterator[list[Ac
             yield from _groups(node.body, intervals)
         elif isinstance(node, Assign | Let):
             for access in intervals.accesses(node):
-                forms = map(intervals.form, access.element.subscripts)
-                moving = tuple(frozenset((term, factor) for term, _, _, factor in form.terms) for form in forms)
-                groups.setdefault((access.element.array.name, access.is_write, moving), []).append(access)
+                groups.setdefault((access.is_write, _moving(access, intervals)), []).append(access)
     yield from (group for group in groups.values() if len(group) > 1)
+
+
+def _moving(access: Access, intervals: LoopIntervals) -> tuple[object, ...]:
+    """The array, and the parts of the subscripts without their constants."""
+    forms = map(intervals.form, access.element.subscripts)
+    parts = (frozenset((term, factor) for term, _, _, factor in form.terms) for form in forms)
+    return access.element.array.name, *parts
 
 
 def _constants(access: Access, intervals: LoopIntervals) -> tuple[int, ...]:

@@ -1,0 +1,265 @@
+"""The elements that parts of a kernel touch at given sizes, as boxes of subscripts, and their lines and sectors."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import NamedTuple
+
+from roofdsl.counts.distinct_units import Amount, Box, distinct_units
+from roofdsl.counts.histogram_at import NoAnswer
+from roofdsl.counts.loop_intervals import MOST_BOXES, Env, LoopIntervals, Values
+from roofdsl.counts.neighboring_references import filled_gaps, recurrences
+from roofdsl.counts.thread_turns import leaves_gaps
+from roofdsl.loops.accesses import Access, accesses
+from roofdsl.loops.model import Array, Assign, Count, Element, For, Kernel, Let, Node
+
+
+class Touched(NamedTuple):
+    """Boxes of one array: all, those written, those read before anything is written there, and those that are written
+    first: no sector of these may be read before.
+    """
+
+    every: tuple[Box, ...]
+    written: tuple[Box, ...]
+    read_first: tuple[Box, ...]
+    written_first: tuple[Box, ...]
+
+
+Sets = dict[str, Touched]
+
+
+Units = dict[str, tuple[Amount, Amount, Amount]]
+"""For each array, residencies of units: begun, begun by a read, and ended by a store."""
+
+
+class TouchedSets:
+    """What parts of a kernel touch, in lines and sectors, and what parts in sequence find again."""
+
+    def __init__(self, kernel: Kernel, cache_bytes: int, line_bytes: int, sector_bytes: int) -> None:
+        self.cache_bytes, self.line_bytes, self.sector_bytes = cache_bytes, line_bytes, sector_bytes
+        self.arrays = {a.name: a for a in kernel.arrays}
+        self.dims = {a.name: _dims(a) for a in kernel.arrays if not a.is_scalar}
+        self.intervals = LoopIntervals({s for e in elements_of(kernel.body) for x in e.subscripts for s in x.symbols()})
+        self.filled = filled_gaps(kernel.body, self.intervals)
+        self._touched: dict[Hashable, Sets] = {}
+        self._boxes_of: dict[Hashable, tuple[Box, ...]] = {}
+        self._counted: dict[Hashable, Amount] = {}
+        self._in_turns: dict[int, bool] = {}
+        self._recurrences: dict[int, tuple[str, ...]] = {}
+
+    def exceeds(self, sets: Sets) -> bool:
+        """Whether the lines of the sets do not fit in the cache."""
+        return self.held_bytes(sets) > self.cache_bytes
+
+    def sets(self, nodes: Sequence[Node], env: Env) -> Sets:
+        """The elements that `nodes` touch."""
+        found: Sets = {}
+        for node in nodes:
+            if not isinstance(node, Count):
+                found = self._joined(found, self._of_node(node, env))
+        return found
+
+    def _of_node(self, node: Node, env: Env) -> Sets:
+        """The elements that one node touches, found once for the values of the variables that it depends on."""
+        if not isinstance(node, For | Assign | Let):
+            raise NoAnswer("a condition decides which iterations are executed")
+        key = self.intervals.key(node, env)
+        if key not in self._touched:
+            if isinstance(node, For):
+                found = self._of_turns(node, env) if self._has_turns(node) else self._of_loop(node, env)
+            else:
+                found = self._of_statement(node, env)
+            self._touched[key] = found
+        return self._touched[key]
+
+    def _has_turns(self, loop: For) -> bool:
+        """Whether turns of the loop leave gaps, which its text decides: asked anew for every set, it takes half of all
+        time.
+        """
+        if id(loop) not in self._in_turns:
+            self._in_turns[id(loop)] = leaves_gaps(self.intervals, loop)
+        return self._in_turns[id(loop)]
+
+    def _of_loop(self, loop: For, env: Env) -> Sets:
+        values = self.intervals.hull(loop, env)
+        if values is None:
+            return {}
+        found = self.sets(loop.body, {**env, loop.var: values})
+        for name in self._recurrent(loop):
+            if name in found and values[0] != values[1]:
+                found[name] = self._in_order(name, found[name], loop, env, values)
+        return found
+
+    def _recurrent(self, loop: For) -> tuple[str, ...]:
+        """The arrays of which iterations of the loop may read what earlier ones have written."""
+        if id(loop) not in self._recurrences:
+            self._recurrences[id(loop)] = tuple(recurrences(loop, self.intervals))
+        return self._recurrences[id(loop)]
+
+    def _in_order(self, name: str, touched: Touched, loop: For, env: Env, values: Values) -> Touched:
+        """All that a loop touches of an array. If the last iteration reads only what earlier ones have written, only
+        the first iteration reads anything that it does not write before.
+
+        A loop as a whole would seem to read first: its statements do so, in each iteration.
+        """
+        start, last, step = values
+        end = self.sets(loop.body, {**env, loop.var: (last, last, 1)})[name]
+        written = self.sets(loop.body, {**env, loop.var: (start, last - step, step)})[name].written
+        if _not_in(written, end.read_first):
+            return touched
+        begin = self.sets(loop.body, {**env, loop.var: (start, start, 1)})[name].read_first
+        unit = max(1, self.sector_bytes // self.arrays[name].type.bytes)
+        more = [_without(box, begin, unit) for box in touched.written]
+        first = (*touched.written_first, *(box for box in more if box is not None))
+        return touched._replace(read_first=begin, written_first=tuple(dict.fromkeys(first)))
+
+    def _of_turns(self, loop: For, env: Env) -> Sets:
+        """The elements that all turns touch, or as many of them as exceed the cache, since more do so as well."""
+        found: Sets = {}
+        for done, value in enumerate(self.intervals.values(loop, env), 1):
+            found = self._joined(found, self.sets(loop.body, {**env, loop.var: (value, value, 1)}))
+            if done & (done - 1) == 0 and self.exceeds(found):  # not each time, which takes time
+                break
+        return found
+
+    def _of_statement(self, statement: Assign | Let, env: Env) -> Sets:
+        found: Sets = {}
+        for access in self.intervals.accesses(statement):
+            name = access.element.array.name
+            boxes = self._boxes(access, env)
+            own = Touched(boxes, boxes, (), boxes) if access.is_write else Touched(boxes, (), boxes, ())
+            found = self._joined(found, {name: own})
+        return found
+
+    def _joined(self, before: Sets, after: Sets) -> Sets:
+        """The sets of two parts in sequence."""
+        found = dict(before)
+        for name, touched in after.items():
+            if name not in found:
+                found[name] = touched
+                continue
+            old = found[name]
+            found[name] = Touched(
+                tuple(dict.fromkeys(old.every + touched.every)),
+                tuple(dict.fromkeys(old.written + touched.written)),
+                tuple(dict.fromkeys(old.read_first + _not_in(old.written, touched.read_first))),
+                tuple(dict.fromkeys(old.written_first + self._still_written_first(name, old, touched))),
+            )
+        return found
+
+    def _still_written_first(self, name: str, before: Touched, after: Touched) -> tuple[Box, ...]:
+        """What `after` writes first, without the boxes of which `before` may have read a sector first."""
+        read = before.read_first
+        return tuple(
+            box
+            for box in after.written_first
+            if not any(_overlap(box, other) for other in read) and not self._common(name, (box,), read)
+        )
+
+    def _boxes(self, access: Access, env: Env) -> tuple[Box, ...]:
+        """The boxes that an access stands for, found once for the values of the variables that move it."""
+        key = self.intervals.key_of_element(access.element, env), access.is_write
+        found = self._boxes_of.get(key)
+        if found is None:
+            found = self._boxes_of[key] = self._boxes_at(access, env)
+        return found
+
+    def _boxes_at(self, access: Access, env: Env) -> tuple[Box, ...]:
+        array = access.element.array
+        subscripts, gaps = list(access.element.subscripts), [1] * len(access.element.subscripts)
+        gaps = list(self.filled.get((id(access.element), access.is_write), gaps))
+        if array.column_major:
+            subscripts, gaps = subscripts[::-1], gaps[::-1]
+        # in a row, elements in every sector count like all elements
+        gaps[-1] = max(gaps[-1], self.sector_bytes // array.type.bytes)
+        used: set[str] = set()
+        intervals = []
+        for subscript, gap in zip(subscripts, gaps, strict=True):
+            names = {s for s in subscript.symbols() if env[s][0] != env[s][1]}
+            if names & used:
+                raise NoAnswer(f"two subscripts of {array.name} depend on one loop")
+            used |= names
+            intervals.append(self.intervals.form(subscript).intervals(env, gap))
+        if prod(map(len, intervals)) > MOST_BOXES:
+            raise NoAnswer(f"the elements of {array.name} that a loop touches are apart from each other")
+        return tuple(product(*intervals))
+
+    def held_bytes(self, sets: Sets) -> Amount:
+        """The bytes of the lines that hold the sets."""
+        return sum((self._units(name, t.every, self.line_bytes) for name, t in sets.items()), 0) * self.line_bytes
+
+    def _units(self, name: str, boxes: Sequence[Box], unit: int) -> Amount:
+        if not boxes:
+            return 0
+        key = name, unit, tuple(boxes)
+        if key not in self._counted:
+            self._counted[key] = distinct_units(boxes, self.dims[name], self.arrays[name].type.bytes, unit)
+        return self._counted[key]
+
+    def moved(self, name: str, touched: Touched) -> tuple[Amount, Amount, Amount]:
+        begun = self._units(name, touched.every, self.sector_bytes)
+        first = self._units(name, touched.written_first, self.sector_bytes)
+        return begun, begun - first, self._units(name, touched.written, self.sector_bytes)
+
+    def shared(self, before: Sets, after: Sets) -> Units:
+        """The traffic that `after` saves: sectors already there, those it reads first, and those that both write."""
+        found = {}
+        for name in before.keys() & after.keys():
+            held, next_ = before[name], after[name]
+            begun = self._common(name, held.every, next_.every)
+            read = begun - self._common(name, held.every, next_.written_first)
+            found[name] = begun, read, self._common(name, held.written, next_.written)
+        return found
+
+    def _common(self, name: str, a: tuple[Box, ...], b: tuple[Box, ...]) -> Amount:
+        if not a or not b:
+            return 0
+        one, other, both = (self._units(name, boxes, self.sector_bytes) for boxes in (a, b, a + b))
+        return one + other - both
+
+
+def _not_in(boxes: Sequence[Box], others: Sequence[Box]) -> tuple[Box, ...]:
+    """Those of `others` that none of `boxes` contains."""
+    return tuple(other for other in others if not any(_contains(box, other) for box in boxes))
+
+
+def _contains(box: Box, other: Box) -> bool:
+    return all(low <= a and b <= high for (low, high), (a, b) in zip(box, other, strict=True))
+
+
+def _without(box: Box, others: Sequence[Box], unit: int) -> Box | None:
+    """A box, shorter in its rows where elements of others may lie in the same units of `unit` elements; None if nothing
+    certain is left.
+    """
+    low, high = box[-1]
+    for *leading, (start, end) in others:
+        if not _overlap(box[:-1], tuple(leading)):
+            continue
+        if end < low:
+            low = max(low, end + unit)
+        elif start > high:
+            high = min(high, start - unit)
+        else:
+            return None
+    return (*box[:-1], (low, high)) if low <= high else None
+
+
+def _overlap(a: Box, b: Box) -> bool:
+    return all(
+        low <= other_high and other_low <= high for (low, high), (other_low, other_high) in zip(a, b, strict=True)
+    )
+
+
+def _dims(array: Array) -> tuple[int, ...]:
+    dims = tuple(d.evaluate({}) for d in array.dims)
+    return dims[::-1] if array.column_major else dims
+
+
+def elements_of(nodes: Sequence[Node]) -> Iterator[Element]:
+    for node in nodes:
+        if isinstance(node, For):
+            yield from elements_of(node.body)
+        elif isinstance(node, Assign | Let):
+            yield from (a.element for a in accesses(node))
