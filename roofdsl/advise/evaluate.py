@@ -103,7 +103,7 @@ def completed(found: Prediction, kernel: Kernel, case: Case) -> Estimate:
     if not missing:
         return Estimate(found)
     most = _levels_at_most(kernel, case)
-    more = tuple(most[name] for name in missing)
+    more = _no_more_than(found.levels[0], [most[name] for name in missing], case)
     levels = (*more, *found.levels)
     turns = _turns(levels, kernel, case)
     return Estimate(
@@ -131,11 +131,13 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
         behind = _levels_at_most(kernel, case)
     except NoBound:
         return None
-    memory = behind.pop(machine.main_memory.name)
     launches = launches_of_kernel(kernel, case.values, machine)
     nearer = _first_level(launches, case)
     if nearer is None:
         return None
+    if nearer:
+        behind = {level.name: level for level in _no_more_than(nearer[0], list(behind.values()), case)}
+    memory = behind.pop(machine.main_memory.name)
     every = options.levels == "all"
     found = predict_counts(
         kernel.name,
@@ -152,6 +154,25 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     turns = _turns(found.levels, kernel, case)
     found = replace(found, in_turn=turns, bound_s=max(found.bound_s, _sum(turns)))
     return Estimate(found, (*behind, memory.name) if every else (memory.name,))
+
+
+def _no_more_than(first: LevelTime, levels: Sequence[LevelTime], case: Case) -> tuple[LevelTime, ...]:
+    """Upper bounds, none above what the L1 of a GPU serves, `first`: all that moves behind it was missed there.
+
+    Warps access sectors, which are what the levels behind move. Cores access elements and move whole lines.
+    """
+
+    def least(level: LevelTime) -> LevelTime:
+        if first.nearer != "registers" or first.moved_bytes is None or first.moved_bytes != level.moved_bytes:
+            return level
+        if level.loads_bytes is None or level.stores_bytes is None:
+            return replace(level, bytes=min(level.bytes, first.bytes))
+        loads = min(level.loads_bytes, first.loads_bytes or 0)
+        stores = min(level.stores_bytes, first.stores_bytes or 0)
+        both_ways = larger_direction(level.duplex_bytes is not None, loads, stores)
+        return replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=both_ways)
+
+    return tuple(map(least, levels)) if case.machine.multiprocessor is not None else tuple(levels)
 
 
 def _turns(levels: Sequence[LevelTime], kernel: Kernel, case: Case) -> tuple[tuple[str, Fraction], ...]:

@@ -12,7 +12,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, affine, at_least, at_most
 from roofdsl.loops.block_shape import usual_block
-from roofdsl.loops.integers import And, Compare, Condition, Const, Sym
+from roofdsl.loops.integers import And, Compare, Condition, Const, Sym, sub
 from roofdsl.loops.model import For, If, Kernel, Node
 from roofdsl.loops.thread_blocks import dimensions, tiles_around
 
@@ -49,7 +49,7 @@ def plan_nest(
 
     Loops whose iterations are independent in all executions within the nest are moved outside the other loops. If their
     bounds depend on those other loops, they run over all values that may be needed, and a condition inside enforces the
-    bounds.
+    bounds. Loops that never have a second iteration give no threads on their own, unless the kernel names them.
     """
     chain = list(chain_of(root))
     outside = len(position) - 1
@@ -69,7 +69,7 @@ def plan_nest(
         hoisted.append(moved)
         if (moved.start, moved.stop) != (loop.start, loop.stop):
             guards += [Compare("<=", loop.start, Sym(loop.var)), Compare("<", Sym(loop.var), loop.stop)]
-    if not hoisted:
+    if not root.parallel and all(map(_runs_once, hoisted)):
         return None
     body: tuple[Node, ...] = chain[-1].body
     if guards:
@@ -105,6 +105,12 @@ def loops_of_threads(nest: Nest) -> For | None:
     root = body[0]
     assert isinstance(root, For)
     return root
+
+
+def _runs_once(loop: For) -> bool:
+    """Whether a loop certainly has at most one iteration."""
+    lengths = (sub(stop, start) for stop in loop.stops for start in loop.starts)
+    return loop.step == Const(1) and any(isinstance(n, Const) and n.value <= 1 for n in lengths)
 
 
 def _hoisted(loop: For, ranges: dict[str, Range]) -> For | None:
