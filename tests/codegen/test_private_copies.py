@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ SMALL = {
         x[i] = s * top
 """,
         {"m": 300, "n": 7},
+    ),
+    "once": (
+        """kernel once(m, n):
+    in A: f64[m, n]
+    out B: f64[m, n]
+    temp T: f64[1]
+    for h in range(min(n, 1)):
+        for i in range(m):
+            T[0] = A[i, h]
+            for j in range(n):
+                B[i, j] = A[i, j] - T[0]
+""",
+        {"m": 37, "n": 5},
     ),
     "tiled": (
         """kernel tiled(m, n, b):
@@ -197,6 +211,13 @@ def test_memory_for_copies_is_an_argument() -> None:
     told = {a["name"]: a for a in document(code, {})["arguments"]}
     assert told["T_each"]["work_bytes"] == 2**30 and told["T_each"]["shape"] == ["n", "m"]
     assert "work_bytes" not in told["T"]
+
+
+def test_a_loop_of_one_iteration_is_not_the_loop_of_the_threads() -> None:
+    """Its iterations are independent without copies, but it would leave everything to one thread."""
+    code = code_of(case("once").kernel)
+    (launch,) = code.launches({"m": 37, "n": 5})
+    assert prod(launch.grid) * prod(launch.block) >= 37
 
 
 def test_few_long_iterations_are_launches_of_many_threads() -> None:
