@@ -127,7 +127,7 @@ def moving(
 
 
 def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options) -> _Case:
-    """The case, once nothing speaks against predicting it."""
+    """The case to predict. Raises InputError or CommandError if the kernel, a parameter or an option is not allowed."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.predict.data_pass import data_traffic
 
