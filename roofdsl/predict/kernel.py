@@ -200,7 +200,7 @@ def _moving(case: _Case, found: Prediction) -> Moving:
             crossing = _crossing(case, own, machine, options, memory_boundary(own, machine))
             every = (*crossing.nearer, crossing.memory)
             levels = tuple(level.at_bandwidth(rates[level.name]) for level in every if level.name in rates)
-            more.append(Moved(WRITTEN, "", levels))
+            more.append(Moved(WRITTEN[kernel.traffic], "", levels))
 
     def memory_behind(other: Machine) -> LevelTime:
         boundary = memory_boundary(own, other, options.traffic)
