@@ -16,8 +16,13 @@ Cost = tuple[Fraction, Fraction]
 """The longest of the levels' times, and their sum as the tie-breaker."""
 
 SQUARES = (16, 32, 64, 128, 256)
+"""The sizes of the square tiles from which the descent may start."""
+
 MOST_TRIED = 40
+"""The maximum number of combinations of sizes whose cost is found."""
+
 SMALLEST = 4
+"""The smallest size of a tile that is tried."""
 
 
 def extents(nest: Sequence[For], values: Mapping[str, int]) -> Sizes:

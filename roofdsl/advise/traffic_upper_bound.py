@@ -171,7 +171,7 @@ class _Search:
         found: Counts = {}
         for name, groups in boxes.items():
             array = self.arrays[name]
-            whole = -(-prod(d.evaluate({}) for d in array.dims) * array.type.bytes // (unit or array.type.bytes))
+            whole = -(-array.element_count({}) * array.type.bytes // (unit or array.type.bytes))
             found[name] = min(whole, sum(self._units(key, group, array, unit) for key, group in groups.items()))
         return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import prod
 from typing import TYPE_CHECKING
 
 from roofdsl.classroom.answer_language import Node
@@ -93,7 +92,7 @@ def _counts_agree(measurement: Measurement, kernel: Kernel) -> bool:
     sizes = dict(measurement.parameters)
     try:
         work = work_at(kernel, sizes).total
-        footprint = sum(a.type.bytes * prod(d.evaluate(sizes) for d in a.dims) for a in kernel.arrays)
+        footprint = sum(a.type.bytes * a.element_count(sizes) for a in kernel.arrays)
     except (InputError, CommandError, KeyError):
         return False
     stated = measurement.footprint_bytes

@@ -59,10 +59,10 @@ class Window(Record):
     """The lines that a loop reuses, or several loops in sequence find from each other.
 
     loops: their variables; lines: those of one iteration; reused: those that the next iteration uses again; lost:
-    reused lines that only a fully associative cache keeps; kept: reused lines that only the sets keep; times: how often
-    the loop returns to them; array: the array with the most lost lines, which are in `sets_used` sets, `stride_bytes`
-    apart. crowded_lines: of all lines, those in sets that get more than their ways; crowded_sets: the number of these
-    sets.
+    reused lines that only a fully associative cache keeps; kept: reused lines that only a cache with sets keeps; times:
+    how often the loop returns to them; array: the array with the most lost lines, which are in `sets_used` sets,
+    `stride_bytes` apart. crowded_lines: of all lines, those in sets that get more than their ways; crowded_sets: the
+    number of these sets.
     """
 
     loops: tuple[str, ...]
@@ -125,13 +125,9 @@ class _Windows:
         for array in at.kernel.arrays:
             if array.is_scalar:
                 continue
-            dims = [d.evaluate(at.values) for d in array.dims]
             self.strides[array.name] = array.strides(at.values)
             self.first[array.name] = end if begins is None else begins[array.name] // sets.line_bytes
-            elements = 1
-            for extent in dims:
-                elements *= extent
-            end += -(-elements * array.type.bytes // sets.line_bytes)
+            end += -(-array.element_count(at.values) * array.type.bytes // sets.line_bytes)
         self.ends = sorted((line, name) for name, line in self.first.items())
 
     def of(self, body: Sequence[Node], env: dict[str, int], times: int) -> Iterator[Window]:

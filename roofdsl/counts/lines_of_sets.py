@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from roofdsl.sets.access_sets import AccessSets
 
 _GRID_POINTS_PER_OPERATION = 20
+"""Points at which a curved condition may be evaluated for each allowed operation: MAX_GRID for QUICK_OPERATIONS."""
 
 KEPT = 64
 """The maximum number of counts for unbounded caches that a process keeps."""

@@ -121,12 +121,19 @@ def traffic_at(
 
 def first_touches_at(kernel: Kernel, params: Mapping[str, int]) -> tuple[ArrayLines, ...]:
     """The elements of each array that are loaded and stored if each moves once; raises as `traffic_at`."""
+    return lines_at(ordinary(kernel), params, None, None)
+
+
+def lines_at(
+    kernel: Kernel, params: Mapping[str, int], cache_bytes: int | None, line_bytes: int | None
+) -> tuple[ArrayLines, ...]:
+    """The lines of each array that come into a cache and leave it; sizes and errors are as in `traffic_at`."""
 
     def found() -> tuple[ArrayLines, ...]:
-        at = sized(ordinary(kernel), params)
-        return _lines(at, None, None, access_count(at))[0]
+        at = sized(kernel, params)
+        return _lines(at, cache_bytes, line_bytes, access_count(at))[0]
 
-    return recall("first_touches_at", kernel, (dict(params),), found)
+    return recall("lines_at", kernel, (dict(params), cache_bytes, line_bytes), found)
 
 
 def _traffic_at(

@@ -22,11 +22,8 @@ def places(kernel: Kernel, values: Mapping[str, int], start: int = 0) -> dict[st
     found: dict[str, int] = {}
     free = start
     for k, array in enumerate(kernel.arrays):
-        count = 1
-        for extent in array.dims:
-            count *= extent.evaluate(values)
         found[array.name] = free + offset(k)
-        free += -(-(count * array.type.bytes + 2 * PAGE) // PAGE) * PAGE
+        free += -(-(array.element_count(values) * array.type.bytes + 2 * PAGE) // PAGE) * PAGE
     return found
 
 

@@ -9,7 +9,7 @@ MOST_THREADS = (1024, 1024, 64)
 """The most threads of a block along x, y and z (CUDA C++ Programming Guide, Compute Capabilities)."""
 
 MOST_DIMENSIONS = len(MOST_THREADS)
-"""Of a grid."""
+"""The most dimensions of a grid."""
 
 MOST_BLOCKS = (2**31 - 1, 65535, 65535)
 """The most blocks of a grid along x, y and z (CUDA C++ Programming Guide, Compute Capabilities)."""
@@ -18,7 +18,7 @@ USUAL_THREADS = 256
 """The threads of a block where nothing else states them."""
 
 WARP = 32
-"""Threads of a block along x, where it has several dimensions."""
+"""Threads of a block along x if it has several dimensions: those of a warp, so that its accesses are contiguous."""
 
 
 def usual_block(dimensions: int, threads: int = USUAL_THREADS) -> tuple[int, ...]:

@@ -48,6 +48,10 @@ class Array(Record):
     def is_scalar(self) -> bool:
         return not self.dims
 
+    def element_count(self, values: Mapping[str, int]) -> int:
+        """The number of elements; 1 for a scalar."""
+        return prod(d.evaluate(values) for d in self.dims)
+
     def strides(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The distance in elements between neighbors along each dimension."""
         dims = [d.evaluate(values) for d in self.dims]

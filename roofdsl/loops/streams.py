@@ -35,6 +35,12 @@ def _any(body: Sequence[Node]) -> bool:
     return False
 
 
+def arrays_past_caches(kernel: Kernel) -> frozenset[str]:
+    """The names of the arrays that such stores fill."""
+    placed = (p.statement for p in statements(kernel.body))
+    return frozenset(s.target.array.name for s in placed if isinstance(s, Assign) and s.stream)
+
+
 def require_ordinary(kernel: Kernel, what: str) -> None:
     """Raises CommandError for a kernel with stores that bypass the caches; `what` cannot count them."""
     if has_streams(kernel):

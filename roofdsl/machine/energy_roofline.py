@@ -145,8 +145,10 @@ def operation_energy(machine: Machine, type_name: str, cls: str) -> Fraction:
     """The energy of one operation of a class of rates, in joules: stated for the class, or for the type as a whole.
 
     A type's `fma` line, or else its line without a class, is for all its operations. Matrix units have energies of
-    their own. Raises Unstated.
+    their own. In a type that only they compute in, pairs take these, and other operations take those of f32 (rule 14).
+    Raises Unstated.
     """
+    type_name, cls = _computed_as(machine, type_name, cls)
     classes: tuple[str, ...] = (cls,) if cls in MATRIX_CLASSES else (cls, "fma", UNFUSED)
     if cls in SPECIAL_FUNCTIONS:
         classes = (cls, "special", "fma", UNFUSED)
@@ -159,9 +161,18 @@ def operation_energy(machine: Machine, type_name: str, cls: str) -> Fraction:
     raise Unstated(f"{lacking}: end its `peak` line in `, energy 20 pJ/{operation(type_name)}`")
 
 
+def _computed_as(machine: Machine, type_name: str, cls: str) -> tuple[str, str]:
+    """The type and class whose units compute a class of operations: as `Machine.rate` has it."""
+    computed = machine.computed_in(type_name)
+    if cls in MATRIX_CLASSES or computed == type_name:
+        return type_name, cls
+    return (type_name, MATRIX_CLASSES[0]) if cls == "fma" else (computed, cls)
+
+
 def has_own_energy(machine: Machine, type_name: str, cls: str) -> bool:
     """Whether the machine states the energy of this class, and not only of the type's additions and multiplications."""
-    if cls in OPERATION_CLASSES[:2] or cls in ("fma", UNFUSED):
+    type_name, cls = _computed_as(machine, type_name, cls)
+    if cls in OPERATION_CLASSES[:2] or cls in ("fma", UNFUSED, *MATRIX_CLASSES):
         return True
     classes = (cls, "special") if cls in SPECIAL_FUNCTIONS else (cls,)
     peaks = [machine.stated(type_name, each) for each in classes]

@@ -58,6 +58,8 @@ def _matrix_market(file: TextIO, path: Path) -> Matrix:
     rows, columns, entries = (int(word) for word in line.split())
     if rows < 1 or columns < 1 or entries < 0:
         raise ValueError("it has no rows or no columns")
+    if symmetry != "general" and rows != columns:
+        raise ValueError(f"a {symmetry} matrix is square, and this one has {rows} rows and {columns} columns")
     require_memory(entries if symmetry == "general" else 2 * entries, path.name)
     empty = np.zeros((0, 2), dtype=np.int64)
     places = np.loadtxt(file, dtype=np.int64, usecols=(0, 1), comments="%", ndmin=2) if entries else empty

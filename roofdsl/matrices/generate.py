@@ -99,7 +99,7 @@ def _routing(  # noqa: PLR0917
     which chooses without replacement (Efraimidis, Spirakis, "Weighted random sampling with a reservoir", 2006).
     """
     if row > m:
-        raise CommandError(f"`{text}`: a row of {row} different columns needs more than m={m} columns")
+        raise CommandError(f"`{text}`: a row of {row} different columns does not fit into m={m} columns")
     _numbers(text, n * m)
     weights = np.arange(1, m + 1, dtype=np.float64) ** -exponent
     keys = np.log(draw(n * m).reshape(n, m)) / weights

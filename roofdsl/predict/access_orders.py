@@ -12,7 +12,7 @@ from roofdsl.loops.block_shape import USUAL_THREADS
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Cache, Machine
-from roofdsl.predict.boundary import Boundary
+from roofdsl.predict.boundary import Boundary, one_of_several
 from roofdsl.predict.occupancy import Block, occupancy
 
 if TYPE_CHECKING:
@@ -25,31 +25,42 @@ class Orders(Record):
     """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
     how: the launch of the generated code, whose warps access the first cache; None if there is not one that is known.
-    resident: blocks on one multiprocessor at a time; at_a_time: blocks of a wave. is_declared: whether the kernel
-    states by `parallel for` which loops its threads run. counted: for a kernel with data, what one pass over all its
-    accesses found.
+    resident: blocks on one multiprocessor at a time; units: multiprocessors; at_a_time: blocks of a wave. is_declared:
+    whether the kernel states by `parallel for` which loops its threads run. counted: for a kernel with data, what one
+    pass over all its accesses found.
     """
 
     kernel: Kernel
     launch: Launch | None = None
     resident: int = 1
+    units: int = 1
     at_a_time: int = 1
     assumptions: tuple[str, ...] = ()
     is_declared: bool = True
     counted: DataTraffic | None = None
     how: AsLaunched | None = None
 
-    def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
-        """The part to count for the boundary behind `cache`: a copy serves its own blocks, a shared cache the wave.
+    def wave(self, cache: Cache) -> int | None:
+        """The number of blocks that reach one copy of `cache` together: the wave, or the part of it that runs on the
+        multiprocessors of this copy. None if every multiprocessor has a copy of its own.
+        """
+        if 1 < cache.copies and self.units <= cache.copies:
+            return None
+        return max(1, self.at_a_time // cache.copies)
 
-        Blocks that are resident together share their copy equally.
+    def behind(self, cache: Cache, at: Boundary) -> tuple[Kernel, Boundary]:
+        """The part to count for the boundary behind `cache`: a multiprocessor's own copy serves its blocks, a shared
+        cache the wave.
+
+        Blocks that are resident together share their multiprocessor's copy equally.
         """
         if self.launch is None:
             return self.kernel, at
         from roofdsl.loops.thread_blocks import in_waves, on_one_copy
 
-        if cache.copies == 1:
-            return in_waves(self.launch, self.at_a_time), replace(at, assumptions=())
+        wave = self.wave(cache)
+        if wave is not None:
+            return in_waves(self.launch, wave), replace(at, assumptions=one_of_several(cache))
         size = None if at.cache_bytes is None else max(at.cache_bytes // self.resident, at.line_bytes or 16)
         return on_one_copy(self.launch, at.line_bytes), replace(at, cache_bytes=size, assumptions=())
 
@@ -104,7 +115,7 @@ def orders_of(
         "the threads of a block and the blocks of a wave advance together"
     )
     is_declared = declares_threads(kernel)
-    return Orders(kernel, launch, blocks, at_a_time, (note,), is_declared=is_declared, how=how)
+    return Orders(kernel, launch, blocks, units, at_a_time, (note,), is_declared=is_declared, how=how)
 
 
 def in_loop_order(kernel: Kernel, why: str, how: AsLaunched | None = None) -> Orders:

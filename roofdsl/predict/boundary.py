@@ -54,14 +54,19 @@ def boundary_behind(kernel: Kernel, machine: Machine, place: int, traffic: Traff
         convention, because = "load_store", "the default"
     if cache is None:
         return Boundary(None, None, convention, because)
-    notes: tuple[str, ...] = ()
-    if cache.copies > 1:
-        notes = (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
+    notes = one_of_several(cache)
     if allocated is not None:
         share = f"{float(100 * allocated):g} % of the lines whose first access is a store"
         notes += (f"{cache.name}: {share} are loaded first in the expected time, and none in the bound",)
     moved = moved_behind(cache, machine.main_memory.line_bytes if place == len(machine.caches) - 1 else None)
     return Boundary(cache.size_bytes, cache.line_bytes, convention, because, notes, moved, allocated)
+
+
+def one_of_several(cache: Cache) -> tuple[str, ...]:
+    """The assumption about a cache of which there are several copies, in words."""
+    if cache.copies == 1:
+        return ()
+    return (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
 
 
 def moved_behind(cache: Cache, memory_line: int | None) -> int | None:

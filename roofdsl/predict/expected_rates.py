@@ -88,8 +88,8 @@ def streams_of(kernel: Kernel, values: Mapping[str, int], machine: Machine) -> F
 
 
 def _bytes(arrays: Sequence[ArrayLines], allocates: bool) -> list[int]:
-    """The bytes of each stream: those loaded and those stored of every array. A machine that allocates lines for writes
-    loads what is written first, too.
+    """The bytes of each stream: those loaded and those stored of every array. allocates: whether lines whose first
+    access is a store are loaded, too.
     """
     found = []
     for a in arrays:

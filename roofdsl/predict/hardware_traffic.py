@@ -8,11 +8,12 @@ which were not prefetched. The time that each of these adds becomes a cause.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.array_placement import PAGE
+from roofdsl.loops.model import Traffic
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
@@ -55,7 +56,12 @@ class Moving(Record):
 AS_COUNTED = Moving()
 
 
-WRITTEN = "written lines are also loaded or stored, which `traffic once` does not count"
+WRITTEN: Mapping[Traffic, str] = {
+    "once": "written lines are also loaded or stored, which `traffic once` does not count",
+    "load_store": "stores load their lines first, which `traffic load_store` does not count",
+    "write_allocate": "stores load fewer lines first than `traffic write_allocate` counts",
+}
+"""How the machine's own policy differs from the convention that a kernel states."""
 
 
 def lost_by_sharing(

@@ -127,7 +127,7 @@ def moving(
 
 
 def _checked(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, options: Options) -> _Case:
-    """The case, once nothing speaks against predicting it."""
+    """The case to predict. Raises InputError or CommandError if the kernel, a parameter or an option is not allowed."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.predict.data_pass import data_traffic
 
@@ -200,7 +200,7 @@ def _moving(case: _Case, found: Prediction) -> Moving:
             crossing = _crossing(case, own, machine, options, memory_boundary(own, machine))
             every = (*crossing.nearer, crossing.memory)
             levels = tuple(level.at_bandwidth(rates[level.name]) for level in every if level.name in rates)
-            more.append(Moved(WRITTEN, "", levels))
+            more.append(Moved(WRITTEN[kernel.traffic], "", levels))
 
     def memory_behind(other: Machine) -> LevelTime:
         boundary = memory_boundary(own, other, options.traffic)

@@ -83,7 +83,7 @@ def the_launch(kernel: Kernel, values: Mapping[str, int]) -> AsLaunched | str:
 
 
 def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> KernelLaunches:
-    """line_bytes: the largest line."""
+    """The launches on a GPU whose largest line has `line_bytes` bytes."""
 
     def whole(why: str, count: int = 1) -> KernelLaunches:
         return KernelLaunches((Launched(kernel, 1, why),), count, why if count else "")
@@ -183,7 +183,7 @@ def _least_values(kernel: Kernel) -> dict[str, int]:
 
 
 class _TooMany(Exception):
-    pass
+    """Too many launches differ in size to be predicted one by one; the message says in which loop."""
 
 
 @in_process(64)

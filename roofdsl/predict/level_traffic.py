@@ -14,7 +14,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
-from roofdsl.loops.streams import within_caches
+from roofdsl.loops.streams import arrays_past_caches, has_streams, ordinary, within_caches
 from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.access_orders import Orders
 from roofdsl.predict.boundary import Boundary, boundary_behind
@@ -232,7 +232,9 @@ def link_level_time(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic, *, warm: bool
 ) -> LevelTime:
     """The traffic over the link by which data in memory `data` reach the main memory, which counts as a cache of its
-    size. warm: right after another launch, which left its data there as far as they fit.
+    size. warm: right after another launch, which left its data there as far as they fit. To this cache, stores that
+    bypass the others are like all stores, except that they load nothing first: it sends a changed element back once,
+    not each time that it is stored.
 
     Its bandwidth is that of a stream over the machine's links (rule 19). Links carry loads and stores at the same time,
     one in each direction, while the memories at both ends share their bandwidth. Raises CommandError for a memory that
@@ -247,13 +249,29 @@ def link_level_time(
         raise CommandError(f"machine {machine.name} has no further memory named {data}", listed)
     rate = _stream(machine, data, main.name)
     find = warm_transfers_at if warm else transfers_at
-    moved = find(kernel, values, Transfers(main.size_bytes, None), traffic)
-    loads, stores = moved.loads_bytes, moved.stores_bytes
-    level = LevelTime(data, moved.bytes, rate, kind="link", nearer=main.name, loads_bytes=loads, stores_bytes=stores)
+    moved = find(ordinary(kernel), values, Transfers(main.size_bytes, None), traffic)
+    not_loaded = _begun_past_caches(kernel, values, main.size_bytes, warm=warm) if traffic == "write_allocate" else 0
+    loads, stores = None if moved.loads_bytes is None else moved.loads_bytes - not_loaded, moved.stores_bytes
+    level = LevelTime(data, moved.bytes - not_loaded, rate, kind="link", nearer=main.name, loads_bytes=loads, stores_bytes=stores)
     if loads is None or not stores:
         return level
     ends = min(m.bandwidth_bytes_per_s for m in machine.memories if m.name in (data, main.name))
     return replace(level, summed_s=max(loads / rate, stores / _stream(machine, main.name, data), moved.bytes / ends))
+
+
+def _begun_past_caches(kernel: Kernel, values: Mapping[str, int], cache_bytes: int, *, warm: bool) -> int:
+    """The bytes of elements that come into a cache by stores that bypass the others."""
+    if not has_streams(kernel):
+        return 0
+    from roofdsl.counts.traffic_at import lines_at
+    from roofdsl.loops.transform import repeated
+
+    usual, past = ordinary(kernel), arrays_past_caches(kernel)
+
+    def begun(of: Kernel) -> int:
+        return sum(a.begun * a.line_bytes for a in lines_at(of, values, cache_bytes, None) if a.name in past)
+
+    return begun(repeated(usual, 2)) - begun(usual) if warm else begun(usual)
 
 
 def _stream(machine: Machine, start: str, end: str) -> Fraction:

@@ -20,8 +20,8 @@ def in_turn(
     """(name, seconds) of the levels that take turns according to `machine`, farthest first; otherwise ().
 
     From the memory towards the registers: the hits of a cache with a `beside` rate (the bytes of its boundary beyond
-    those of the next one) are added at that rate, and those that are both loaded and stored at `beside_updates`. The
-    share of the hits that equals the share of passing lines from beyond the next level is added at the `beside_far`
+    those of the next one) are added at that rate, and those that are both loaded and stored at `beside_updates`. If a
+    share of the passing lines comes from beyond the next level, the same share of the hits is added at the `beside_far`
     rate. If a level's whole time is longer than this sum up to and including its hits, only that time counts. A level
     through which nothing comes from behind adds no hits. A ceiling on the level lowers the rates by the same factor. A
     cache whose requests wait for those of farther levels may state a rate below its bandwidth. Only expected times use

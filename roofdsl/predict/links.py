@@ -68,8 +68,8 @@ Edge = tuple[str, str, Carrier | None]  # from, to, what it stands for (None for
 
 
 def _network(machine: Machine, start: tuple[str, ...], end: tuple[str, ...]) -> dict[Edge, Fraction]:
-    """Each node split in two by an edge of its bandwidth, so that its bandwidth limits all paths together; all
-    capacities are finite.
+    """Splits each node in two. The edge between the halves has the node's bandwidth, which then limits all paths
+    through it together. All capacities are finite.
     """
     everything = sum((link.bandwidth_bytes_per_s for link in machine.links), Fraction(1)) * 2
     edges: dict[Edge, Fraction] = {}

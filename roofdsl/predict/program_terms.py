@@ -166,6 +166,7 @@ def _total(pairs: Iterable[tuple[Quasi, Cases]]) -> Cases | None:
 
 
 def as_quasi(e: IntExpr) -> Quasi:
+    """An integer expression as a polynomial. Raises NotExact if it is not one."""
     from roofdsl.counts.readable_forms import quasi_of
 
     try:
@@ -175,6 +176,7 @@ def as_quasi(e: IntExpr) -> Quasi:
 
 
 def count_text(launches: Sequence[Growing]) -> str:
+    """The number of launches, as text."""
     return argument_text(add(*(launch.times for launch in launches)))
 
 

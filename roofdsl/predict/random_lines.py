@@ -35,10 +35,11 @@ def scattered_seconds(
 
     Streams are fetched ahead while the core waits for randomly accessed lines. But both take turns in the buffers that
     hold the requests under way, whose number limits the rates of either: those of the first cache, through which all
-    lines pass, and those of the second, into which streams are fetched ahead. So the lines of the level behind the
-    first cache and of farther ones add to the streams of that level; those of farther levels add to all streams from
-    there, which take the time that they take alone. A line takes the time of the level that it comes from, and no more
-    on its way. A level without a `random` rate counts with its rate of strided loads, or else with its bandwidth.
+    lines pass, and those of the second, into which streams are fetched ahead. So the time is the longest of several
+    sums, one for each level k behind the first cache: the randomly accessed lines that come from level k or from
+    farther away, and streams. For the nearest of these levels, these are its own streams; for the others, all streams
+    from level k on, with the time that they take alone. A line takes the time of the level that it comes from, and no
+    more on its way. A level without a `random` rate counts with its rate of strided loads, or else with its bandwidth.
     """
     found_s = paged_s = Fraction(0)
     pages_s = page_walks_seconds(scattered.pages, machine)

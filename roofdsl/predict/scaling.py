@@ -27,8 +27,8 @@ class Scaling(Record):
     """The expected time of one launch on 1, 2, ... cores.
 
     single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
-    the seconds of its transfers; saturation: the number of cores from which it is the limit, None if it transfers
-    nothing, or less than the work that one core does alone takes.
+    the seconds of its transfers; saturation: the number of cores from which it is the limit; None if nothing is
+    transferred, or if the transfers take less time than the work that one core does alone.
     """
 
     single: Prediction

@@ -288,10 +288,7 @@ def predict_sharded(
 
 
 def _bytes(array: Array, values: Mapping[str, int]) -> int:
-    count = 1
-    for d in array.dims:
-        count *= d.evaluate(values)
-    return count * array.type.bytes
+    return array.element_count(values) * array.type.bytes
 
 
 def _break_evens(

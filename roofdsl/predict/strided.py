@@ -379,10 +379,7 @@ def _footprint(at: Sized, unit: int, room: int) -> tuple[int, int]:
     written = {a.element.array.name for statement in assigned for a in accesses(statement) if a.is_write}
     every = own = 0
     for array in at.kernel.arrays:
-        count = 1
-        for extent in array.dims:
-            count *= extent.evaluate(at.values)
-        size = -(-count * array.type.bytes // unit) * unit
+        size = -(-array.element_count(at.values) * array.type.bytes // unit) * unit
         every, own = every + size, own + (size if array.name in written else 0)
     return (every, own) if every <= room else (0, 0)
 

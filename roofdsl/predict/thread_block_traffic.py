@@ -78,8 +78,9 @@ def _by_working_sets(
     launch = orders.launch
     if launch is None or at.cache_bytes is None or at.line_bytes is None or at.moved_bytes is None:
         raise NoAnswer("neither lines nor a capacity are stated")
-    cold = 0 if cache.copies == 1 else len(launch.blocks)
-    kernel = block_by_block(launch) if cold else in_waves(launch, orders.at_a_time)
+    wave = orders.wave(cache)
+    cold = len(launch.blocks) if wave is None else 0
+    kernel = block_by_block(launch) if wave is None else in_waves(launch, wave)
     lines = lines_by_working_sets(Sized(kernel, values), at.cache_bytes, at.line_bytes, at.moved_bytes, cold=cold)
     totals = convention_totals(Sized(kernel, values), lines, at.convention)
     found = TrafficAt(*totals, executed, "distinct sectors")

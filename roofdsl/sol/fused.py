@@ -9,7 +9,6 @@ and those that must be there at the end, are therefore never overestimated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import prod
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import scalar_bytes
@@ -114,7 +113,7 @@ def arrays_of(part: Launched) -> tuple[Moved, ...]:
         if array.is_scalar or array.intent == "temp" or array.name not in lines:
             continue
         own = lines[array.name]
-        kind = array.type.name, prod(d.evaluate(values) for d in array.dims)
+        kind = array.type.name, array.element_count(values)
         moved = (number * own.line_bytes for number in (own.begun_by_read, own.stored, own.begun))
         found.append(Moved(array.name, kind, *moved))
     return tuple(found)

@@ -31,6 +31,7 @@ MOST_MEANINGS = 32
 """The number of kernels whose meanings are remembered."""
 
 LIBRARIES = ("islpy_barvinok", "islpy", "sympy", "numba", "numpy")
+"""The libraries whose versions are part of every key: another version may give another result."""
 
 CLOCK_S = 24 * 3600
 """How long a result is kept if a time limit decided it: there may be more time on another day."""

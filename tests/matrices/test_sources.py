@@ -119,6 +119,7 @@ def test_files(tmp_path: Path) -> None:
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n", "announces 3"),
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1\n", "outside"),
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 1\nx y 1\n", "damaged"),
+        ("a.mtx", "%%MatrixMarket matrix coordinate real symmetric\n3 5 1\n1 5 1\n", "is square"),
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n9999999999 2 1\n1 1 1\n", "too large"),
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n-2 2 1\n1 1 1\n", "no rows"),
         ("a.npz", "no zip", "damaged"),

@@ -10,6 +10,7 @@ import pytest
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.codegen.generate import generate
 from roofdsl.counts.traffic_at import traffic_at
+from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.thread_blocks import in_waves, launch_of
 from roofdsl.loops.transform import apply
@@ -93,6 +94,35 @@ def test_blocks_are_cold_on_their_copies_and_waves_share_the_next_cache() -> Non
     wave = in_waves(launch, 8)
     assert p.memory.bytes == traffic(wave, {"n": 32}, 16384, 64, "load_store").bytes
     assert p.memory.bytes != traffic(apply(tiled), {"n": 32}, 16384, 64, "load_store").bytes
+
+
+HALVES = machine(
+    "peak f64 fma 1 TFLOP/s",
+    "cache L1 4 KiB, 9 TB/s, line 64 B, sector 32 B, copies 4",
+    "cache L2 16 KiB, 2 TB/s, line 64 B, copies 2",
+    "units 4",
+    "multiprocessor warp 8, warps 16, block_threads 128",
+)
+
+
+def test_a_cache_with_fewer_copies_than_multiprocessors_sees_its_part_of_the_wave() -> None:
+    tiled = kernel_of(NAIVE.format("    tile i, j by 8\n"))
+    p = predict(tiled, {"n": 32}, HALVES)
+    launch = launch_of(tiled, {"n": 32}, 64)
+    assert launch is not None  # two blocks at a time on each of four multiprocessors, of which two share a copy
+    assert p.memory.bytes == traffic(in_waves(launch, 4), {"n": 32}, 16384, 64, "load_store").bytes
+    assert p.levels[1].bytes == predict(tiled, {"n": 32}, SMALL).levels[1].bytes  # each has an L1 of its own
+    assert p.cache_bytes == 16384
+    assert "L2: Q assumes that one of the 2 copies serves the whole kernel" in p.assumptions
+
+
+def test_blocks_share_a_copy_also_if_they_are_counted_by_working_sets() -> None:
+    plain = NAIVE.format("").replace("parallel for", "for")
+    large = HALVES.caches[1]
+    both = replace(HALVES, caches=(HALVES.caches[0], replace(large, size_bytes=1 << 20)))
+    p = predict(kernel_of(plain), {"n": 128}, both, Options(block=Block(128)))
+    assert "bytes behind L2 counted by blocks and waves" in "".join(p.assumptions)
+    assert p.memory.bytes == 4 * 8 * 128 * 128  # A and B are loaded once, C is loaded and stored
 
 
 def test_a_wave_that_holds_everything_moves_it_once() -> None:

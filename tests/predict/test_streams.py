@@ -47,6 +47,29 @@ def test_the_bound_counts_each_byte_once_and_only_at_the_memory() -> None:
     assert any("8 MB of stores go past the caches to DRAM" in note for note in found.assumptions)
 
 
+FILL = "kernel fill(n, t):\n    in x: f64[n], q: f64\n    out a, b: f64[n]\n    for k in range(t), i in range(n):\n{}"
+STREAMED = kernel_of(FILL.format("        stream a[i] = q + x[i]\n        b[i] = q\n"))
+
+
+@pytest.mark.parametrize("policy", ["write_allocate", "no_write_allocate"])
+@pytest.mark.parametrize(("room", "passes"), [("1 MiB", 1), ("1 KiB", 3)])
+def test_the_main_memory_sends_a_stored_element_on_when_it_leaves(policy: str, room: str, passes: int) -> None:
+    """For data in a further memory, the main memory is a cache: it gets three stores of each element, and loads nothing
+    for them. Without room for all, it sends each of them on.
+    """
+    given = machine(
+        "peak f64 fma 40 GFLOP/s", f"cache L1 512 B, 400 GB/s, line 64 B, {policy}", f"memory DRAM {room}, 10 GB/s",
+        "memory FAR 1 GiB, 10 GB/s", "link bus: DRAM <-> FAR 5 GB/s",
+    )  # fmt: skip
+    found = predict(STREAMED, {"n": 1000, "t": 3}, given, Options(data="FAR"))
+    far = found.levels[-1]
+    loaded = 2 if policy == "write_allocate" else 1  # x, and b before it is stored
+    assert (far.loads_bytes, far.stores_bytes) == (passes * loaded * 8000, passes * 2 * 8000)
+    assert found.memory.streamed_bytes == 3 * 8000
+    again = predict(STREAMED, {"n": 1000, "t": 3}, given, Options(data="FAR", warm=True)).levels[-1]
+    assert again.loads_bytes == (far.loads_bytes if passes == 3 else 0)
+
+
 def test_stores_may_be_faster_than_the_bandwidth_says() -> None:
     """The bound is one for cores that store faster than they load, too."""
     assert predict(kernel_of(TRIAD), N, cpu(", streamed 5 GB/s")).bound_s == Fraction(24_000_000, 10**10)

@@ -286,6 +286,20 @@ def test_traffic_once_bounds_what_the_hardware_stores_besides() -> None:
     assert moving_of(asked, ADDED, {"m": m, "n": n}, given, Options(traffic="once")) == Moving()
 
 
+@pytest.mark.parametrize(("policy", "stated", "causes_are"), [
+    ("write_allocate", "load_store", ["stores load their lines first, which `traffic load_store` does not count"]),
+    ("no_write_allocate", "write_allocate", []),  # the hardware moves less than the kernel's convention counts
+])  # fmt: skip
+def test_a_convention_that_is_not_the_machines_policy(policy: str, stated: str, causes_are: list[str]) -> None:
+    given = machine(
+        "peak f64 fma 10 TFLOP/s", f"cache L1 4 KiB, 6400 GB/s, line 64 B, {policy}", "memory DRAM 16 GiB, 64 GB/s"
+    )
+    text = "kernel k(n):\n    traffic {}\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = x[i]\n"
+    core = InCore("by hand", (Step("", "", 1e-9, 0.0),), 0.0)
+    found, _ = expected(given, kernel_of(text.format(stated)), {"n": 4096}, core)
+    assert [c.cause for c in found.causes if c.share_s > 0] == causes_are
+
+
 LOADED = kernel_of("kernel loaded(n):\n    in x: f64[n]\n    inout s: f64\n    for i in range(n):\n        s += x[i]\n")
 
 
