@@ -44,7 +44,7 @@ class Orders(Record):
         """The number of blocks that reach one copy of `cache` together: the wave, or the part of it that runs on the
         multiprocessors of this copy. None if every multiprocessor has a copy of its own.
         """
-        if 1 < cache.copies and self.units <= cache.copies:
+        if cache.copies > 1 and cache.copies >= self.units:
             return None
         return max(1, self.at_a_time // cache.copies)
 

@@ -294,7 +294,8 @@ def test_a_convention_that_is_not_the_machines_policy(policy: str, stated: str, 
     given = machine(
         "peak f64 fma 10 TFLOP/s", f"cache L1 4 KiB, 6400 GB/s, line 64 B, {policy}", "memory DRAM 16 GiB, 64 GB/s"
     )
-    text = "kernel k(n):\n    traffic {}\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = x[i]\n"
+    text = "kernel k(n):\n    traffic {}\n    in x: f64[n]\n    out y: f64[n]\n"
+    text += "    for i in range(n):\n        y[i] = x[i]\n"
     core = InCore("by hand", (Step("", "", 1e-9, 0.0),), 0.0)
     found, _ = expected(given, kernel_of(text.format(stated)), {"n": 4096}, core)
     assert [c.cause for c in found.causes if c.share_s > 0] == causes_are
