@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from itertools import product
+from itertools import compress, product
 from math import prod
 
 from roofdsl.counts.loop_intervals import LoopIntervals
@@ -37,14 +37,16 @@ def filled_gaps(nodes: Sequence[Node], intervals: LoopIntervals) -> dict[Place, 
 
 
 def recurrences(loop: For, intervals: LoopIntervals) -> set[str]:
-    """The arrays that the loop writes and reads with different constants, at places that it moves."""
+    """The arrays that the loop writes and reads with different constants in subscripts that it moves."""
     written: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
     read: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
     for statement in _statements(loop.body):
         for access in intervals.accesses(statement):
-            if any(loop.var in subscript.symbols() for subscript in access.element.subscripts):
+            moved = [loop.var in subscript.symbols() for subscript in access.element.subscripts]
+            place = tuple(compress(_constants(access, intervals), moved))
+            if place:
                 sides = written if access.is_write else read
-                sides.setdefault(_moving(access, intervals), set()).add(_constants(access, intervals))
+                sides.setdefault(_moving(access, intervals), set()).add(place)
     return {str(key[0]) for key, places in written.items() if read.get(key, set()) - places}
 
 

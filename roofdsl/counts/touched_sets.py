@@ -27,8 +27,13 @@ class Touched(NamedTuple):
     written_first: tuple[Box, ...]
 
 
-Sets = dict[str, Touched]
+NOTHING = Touched((), (), (), ())
 
+Sets = dict[str, Touched]
+"""What is touched of each array."""
+
+EARLY = 4
+"""An iteration early in a loop comes after one of so many parts of it, or after so many iterations."""
 
 Units = dict[str, tuple[Amount, Amount, Amount]]
 """For each array, residencies of units: begun, begun by a read, and ended by a store."""
@@ -99,17 +104,24 @@ class TouchedSets:
         return self._recurrences[id(loop)]
 
     def _in_order(self, name: str, touched: Touched, loop: For, env: Env, values: Values) -> Touched:
-        """All that a loop touches of an array. If the last iteration reads only what earlier ones have written, only
-        the first iteration reads anything that it does not write before.
+        """All that a loop touches of an array. If iterations read only what earlier ones have written, only the first
+        one reads anything that it does not write before.
 
-        A loop as a whole would seem to read first: its statements do so, in each iteration.
+        A loop as a whole would seem to read first: its statements do so, in each iteration. One iteration early in the
+        loop and the last one stand for all: what is read at a constant distance is the same in each.
         """
         start, last, step = values
-        end = self.sets(loop.body, {**env, loop.var: (last, last, 1)})[name]
-        written = self.sets(loop.body, {**env, loop.var: (start, last - step, step)})[name].written
-        if _not_in(written, end.read_first):
+        count = (last - start) // step
+
+        def at(first: int, end: int) -> Touched:
+            around = {**env, loop.var: (start + first * step, start + end * step, step if end > first else 1)}
+            return self.sets(loop.body, around).get(name, NOTHING)
+
+        if any(
+            _not_in(at(0, k - 1).written, at(k, k).read_first) for k in {min(count, max(EARLY, count // EARLY)), count}
+        ):
             return touched
-        begin = self.sets(loop.body, {**env, loop.var: (start, start, 1)})[name].read_first
+        begin = at(0, 0).read_first
         unit = max(1, self.sector_bytes // self.arrays[name].type.bytes)
         more = [_without(box, begin, unit) for box in touched.written]
         first = (*touched.written_first, *(box for box in more if box is not None))
@@ -199,6 +211,7 @@ class TouchedSets:
         return self._counted[key]
 
     def moved(self, name: str, touched: Touched) -> tuple[Amount, Amount, Amount]:
+        """The traffic of a set that fits: units begun, begun by a read, and ended by a store."""
         begun = self._units(name, touched.every, self.sector_bytes)
         first = self._units(name, touched.written_first, self.sector_bytes)
         return begun, begun - first, self._units(name, touched.written, self.sector_bytes)
@@ -258,6 +271,7 @@ def _dims(array: Array) -> tuple[int, ...]:
 
 
 def elements_of(nodes: Sequence[Node]) -> Iterator[Element]:
+    """The elements of all accesses in loops and statements."""
     for node in nodes:
         if isinstance(node, For):
             yield from elements_of(node.body)

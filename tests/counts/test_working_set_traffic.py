@@ -90,13 +90,13 @@ SCAN = of(
     "kernel k(n):\n    inout p: f64[8, n]\n    parallel for i in range(n):\n        for j in range(2, 8):\n"
     "            p[j, i] = p[j - 1, i] + p[j - 2, i]\n"
 )
-KERNELS = {"sweep": SWEEP, "rows": ROWS, "scan": SCAN, "restriction": RESTRICTION, "every_third": EVERY_THIRD,
-           "planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED, "matmul": MATMUL,
-           "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
+KERNELS = {"sweep": SWEEP, "rows": ROWS, "scan": SCAN, "restriction": RESTRICTION,
+           "every_third": EVERY_THIRD, "planes": PLANES, "pairs": PAIRS, "in_place": IN_PLACE, "strided": STRIDED,
+           "matmul": MATMUL, "five_point": FIVE_POINT, "star": STAR, "gemv": GEMV, "transpose": TRANSPOSE,
            "columns": COLUMNS}  # fmt: skip
-SIZES = {"sweep": 192, "rows": 128, "scan": 192, "restriction": 40, "every_third": 32, "planes": 48, "pairs": 40,
-         "in_place": 40, "strided": 64, "matmul": 32, "five_point": 68, "star": 20, "gemv": 96, "transpose": 48,
-         "columns": 96}  # fmt: skip
+SIZES = {"sweep": 192, "rows": 128, "scan": 192, "restriction": 40, "every_third": 32, "planes": 48,
+         "pairs": 40, "in_place": 40, "strided": 64, "matmul": 32, "five_point": 68, "star": 20, "gemv": 96,
+         "transpose": 48, "columns": 96}  # fmt: skip
 
 
 def launch(name: str, n: int | None = None) -> Launch:
@@ -161,6 +161,20 @@ def test_waves_through_a_shared_cache(name: str, blocks: int, cache: int) -> Non
     for one, (low, high) in zip(found, (loads, stores), strict=True):
         assert low is not None and one is not None and high is not None
         assert low <= one <= high
+
+
+def test_what_only_late_iterations_read_after_it_is_written_is_loaded() -> None:
+    """The first half of the iterations reads rows that the second half writes."""
+    kernel = of(
+        "kernel k(n):\n    inout p: f64[17, n]\n    parallel for i in range(n):\n        for j in range(1, 16):\n"
+        "            p[j, i] = p[j - 1, i] + p[16 - j, i]\n"
+    )
+    at = launch_of(kernel, {"n": 192}, 64)
+    assert at is not None
+    walked = transfers_at(on_one_copy(at, 64), {"n": 192}, Transfers(1 << 16, 64, 32), "load_store")
+    loads, stores = by_working_sets(block_by_block(at), 192, 1 << 16, "load_store", cold=len(at.blocks))
+    assert loads is not None and walked.loads_bytes is not None
+    assert walked.loads_bytes <= loads and stores == walked.stores_bytes
 
 
 def test_references_beside_each_other_are_counted_as_one_box() -> None:
