@@ -252,7 +252,9 @@ def link_level_time(
     moved = find(ordinary(kernel), values, Transfers(main.size_bytes, None), traffic)
     not_loaded = _begun_past_caches(kernel, values, main.size_bytes, warm=warm) if traffic == "write_allocate" else 0
     loads, stores = None if moved.loads_bytes is None else moved.loads_bytes - not_loaded, moved.stores_bytes
-    level = LevelTime(data, moved.bytes - not_loaded, rate, kind="link", nearer=main.name, loads_bytes=loads, stores_bytes=stores)
+    level = LevelTime(
+        data, moved.bytes - not_loaded, rate, kind="link", nearer=main.name, loads_bytes=loads, stores_bytes=stores
+    )
     if loads is None or not stores:
         return level
     ends = min(m.bandwidth_bytes_per_s for m in machine.memories if m.name in (data, main.name))

@@ -57,7 +57,11 @@ def test_the_sum_by_hand() -> None:
 def test_pairs_in_a_type_of_matrix_units_alone_have_the_energy_of_these() -> None:
     """Rule 14: pairs in f8 run on matrix units, all other operations are computed in f32."""
     kernel = "kernel k(n):\n    in x: f8[n], a: f8\n    inout y: f8[n]\n    for i in range(n):\n        y[i] {}\n"
-    lines = ("peak f32 fma 60 TFLOP/s, energy 1 pJ/FLOP", "constant_power 10 W", "memory HBM 1 GiB, 1 TB/s, energy 2 pJ/B")
+    lines = (
+        "peak f32 fma 60 TFLOP/s, energy 1 pJ/FLOP",
+        "constant_power 10 W",
+        "memory HBM 1 GiB, 1 TB/s, energy 2 pJ/B",
+    )
     on = machine(*lines, "peak f8 tensor 2000 TFLOP/s, energy 0.25 pJ/FLOP")
     for statement, each in (("+= a * x[i]", 0.25e-12), ("+= x[i]", 1e-12), ("= x[i] / y[i]", 8e-12)):
         energy = predict(kernel_of(kernel.format(statement)), {"n": 1000}, on, ENERGY).energy
