@@ -72,7 +72,15 @@ def best_curve(
     accesses = len(trace.accesses)
     assert int(np.sum(histogram[:, 0])) == accesses
     return curve_of(
-        kernel, params, histogram, dropped, line, accesses=accesses, line_bytes=line_bytes, sets=sets, largest=line
+        kernel,
+        params,
+        histogram,
+        dropped,
+        line,
+        accesses=accesses,
+        line_bytes=line_bytes,
+        sets=sets,
+        largest=line if trace.lines else 1,
     )
 
 

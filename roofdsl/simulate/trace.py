@@ -46,7 +46,8 @@ class Trace:
         import numpy as np
 
         layouts = self.program.layouts
-        return np.repeat([a.array.intent == "temp" for a in layouts], [a.count for a in layouts])
+        is_temporary = np.array([a.array.intent == "temp" for a in layouts], dtype=np.bool_)  # also without arrays
+        return np.repeat(is_temporary, [a.count for a in layouts])
 
 
 def trace_of(

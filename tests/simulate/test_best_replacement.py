@@ -159,6 +159,13 @@ def test_what_is_not_simulated(levels: list[CacheLevel], message: str) -> None:
         simulate(gemv, {"n": 4}, levels)
 
 
+def test_a_kernel_without_arrays_has_no_lines() -> None:
+    scalars = kernel_of("kernel k(n):\n    inout s: f64\n    for i in range(n):\n        s += 1.5\n")
+    (level,) = simulate(scalars, {"n": 5}, [CacheLevel("c", 256, 64, policy="opt")]).levels
+    assert (level.hits, level.misses, level.store_bytes) == (0, 0, 0)
+    assert best_curve(scalars, {"n": 5}, 64).misses(1) == 0
+
+
 def test_limits_of_memory() -> None:
     gemv = kernel_of(next(f.text for f in families() if f.name == "gemv"))
     with pytest.raises(CommandError, match="keeps all of them in memory"):
