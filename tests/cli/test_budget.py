@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import os
+import re
 import select
 import signal
 import subprocess
@@ -212,7 +212,9 @@ def test_a_figure_of_traffic_does_without_a_long_search_for_the_best_replacement
     done, _ = run(words, tmp_path)
     assert done.returncode == 0, done.stderr
     # on a busy computer, arguments of the bound are left out before it, and listed first
-    assert re.search(r"(the best replacement of kernel mirrored|and \d+ more): left out to stay within 3 s", done.stderr)
+    assert re.search(
+        r"(the best replacement of kernel mirrored|and \d+ more): left out to stay within 3 s", done.stderr
+    )
     assert (tmp_path / "out.svg").exists()
 
 
