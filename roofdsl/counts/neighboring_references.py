@@ -12,7 +12,7 @@ from itertools import compress, product
 from math import prod
 
 from roofdsl.counts.loop_intervals import LoopIntervals
-from roofdsl.loops.accesses import Access
+from roofdsl.loops.accesses import Access, statements
 from roofdsl.loops.model import Assign, For, Let, Node
 
 Place = tuple[int, bool]
@@ -40,22 +40,14 @@ def recurrences(loop: For, intervals: LoopIntervals) -> set[str]:
     """The arrays that the loop writes and reads with different constants in subscripts that it moves."""
     written: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
     read: dict[tuple[object, ...], set[tuple[int, ...]]] = {}
-    for statement in _statements(loop.body):
-        for access in intervals.accesses(statement):
+    for placed in statements(loop.body):
+        for access in intervals.accesses(placed.statement) if isinstance(placed.statement, Assign | Let) else ():
             moved = [loop.var in subscript.symbols() for subscript in access.element.subscripts]
             place = tuple(compress(_constants(access, intervals), moved))
             if place:
                 sides = written if access.is_write else read
                 sides.setdefault(_moving(access, intervals), set()).add(place)
     return {str(key[0]) for key, places in written.items() if read.get(key, set()) - places}
-
-
-def _statements(nodes: Sequence[Node]) -> Iterator[Assign | Let]:
-    for node in nodes:
-        if isinstance(node, For):
-            yield from _statements(node.body)
-        elif isinstance(node, Assign | Let):
-            yield node
 
 
 def _groups(nodes: Sequence[Node], intervals: LoopIntervals) -> Iterator[list[Access]]:

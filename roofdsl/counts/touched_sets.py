@@ -180,8 +180,8 @@ class TouchedSets:
 
     def _boxes_at(self, access: Access, env: Env) -> tuple[Box, ...]:
         array = access.element.array
-        subscripts, gaps = list(access.element.subscripts), [1] * len(access.element.subscripts)
-        gaps = list(self.filled.get((id(access.element), access.is_write), gaps))
+        subscripts = list(access.element.subscripts)
+        gaps = list(self.filled.get((id(access.element), access.is_write), (1,) * len(subscripts)))
         if array.column_major:
             subscripts, gaps = subscripts[::-1], gaps[::-1]
         # in a row, elements in every sector count like all elements

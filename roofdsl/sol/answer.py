@@ -174,7 +174,7 @@ def _completed(found: Prediction, kernel: Kernel, parameters: Mapping[str, int],
     if _left_out(found, replace(machine, caches=machine.caches[:1])):
         return None
     try:
-        with _in_its_share(SHARE_OF_ESTIMATE_IN_CALL if budget.is_served() else SHARE_OF_ESTIMATE):
+        with _in_its_share(_share_of_estimate()):
             return completed(found, kernel, _case(kernel, parameters, machine))
     except (NoBound, CommandError, budget.Spent):
         return None
@@ -183,7 +183,7 @@ def _completed(found: Prediction, kernel: Kernel, parameters: Mapping[str, int],
 def _at_most(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Estimate | None:
     """The kernel as written, with upper bounds on what some levels move; None if there are none within its share."""
     try:
-        with _in_its_share(SHARE_OF_ESTIMATE_IN_CALL if budget.is_served() else SHARE_OF_ESTIMATE):
+        with _in_its_share(_share_of_estimate()):
             return estimate_at_most(kernel, _case(kernel, parameters, machine))
     except (CommandError, budget.Spent):
         return None
@@ -205,6 +205,10 @@ def _share_s() -> float:
 
 def _share() -> int:
     return SHARE_OF_CALL if budget.is_served() else SHARE
+
+
+def _share_of_estimate() -> int:
+    return SHARE_OF_ESTIMATE_IN_CALL if budget.is_served() else SHARE_OF_ESTIMATE
 
 
 @contextmanager
