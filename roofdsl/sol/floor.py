@@ -114,22 +114,22 @@ def floor(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Fl
     Raises InputError for an illegal kernel, CommandError for a missing parameter and for a type that the machine lacks,
     and what the analyses raise.
     """
-    from roofdsl.checks.deep import require_legal
-
-    require_legal(kernel)
-    launch = executed(kernel, numbers(kernel, parameters))
-    compute_term(operations_of(launch, machine), machine)  # a missing type is refused before bytes are counted
-    return floor_on(machine, needs(kernel, parameters))
+    return floor_on(machine, needs(kernel, parameters, machine))
 
 
-def needs(kernel: Kernel, parameters: Mapping[str, int]) -> Needs:
-    """The part of a floor that is the same on all machines. Raises what `floor` raises."""
+def needs(kernel: Kernel, parameters: Mapping[str, int], machine: Machine | None = None) -> Needs:
+    """The part of a floor that is the same on all machines. Raises what `floor` raises.
+
+    machine: one that must have the types of the kernel, which is checked before bytes are counted.
+    """
     from roofdsl.checks.deep import require_legal
     from roofdsl.counts.traffic_at import traffic_at
 
     require_legal(kernel)
     values = numbers(kernel, parameters)
     launch = executed(kernel, values)
+    if machine is not None:
+        compute_term(operations_of(launch, machine), machine)
     kernel = ordinary(kernel)  # each datum moves once, past the caches or not
     once = traffic_at(kernel, values, None, None, "load_store")
     given = tuple(values.items())
