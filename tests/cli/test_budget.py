@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import os
-import re
 import select
 import signal
 import subprocess
@@ -211,10 +210,7 @@ def test_a_figure_of_traffic_does_without_a_long_search_for_the_best_replacement
     words = ["plot", "traffic", "k.roof", "--set", "t=10,n=30000", "-o", "out.svg", "--budget", "3s"]
     done, _ = run(words, tmp_path)
     assert done.returncode == 0, done.stderr
-    # on a busy computer, arguments of the bound are left out before it, and listed first
-    assert re.search(
-        r"(the best replacement of kernel mirrored|and \d+ more): left out to stay within 3 s", done.stderr
-    )
+    assert "the best replacement of kernel mirrored: left out to stay within 3 s" in done.stderr
     assert (tmp_path / "out.svg").exists()
 
 
