@@ -112,15 +112,19 @@ def launched(name: str, launches: int, each_s: float) -> Points:
 
 @pytest.mark.parametrize("label", ["heat", "mine"])
 def test_an_execution_is_all_launches_of_a_loop_of_the_host(label: str) -> None:
-    """The generated code launches the function `heat` in each of 10 steps; so 20 launches are 2 executions."""
+    """The generated code launches the function `heat` in each of 10 steps; so 20 launches are 2 executions.
+
+    A step loads one row of a million f64 and stores the next: 16 MB of HBM, 17.8 us at 900 GB/s.
+    """
     heat = kernel(load_file(Source("heat.roof", HEAT)), "heat")
     names = {} if label == "heat" else {"heat": label}
     at = [(heat, {"n": N, "t": 10})]
-    (found,) = compare_points(at, [launched(label, 20, 28e-6)], names, V100)
-    assert found.executions == 2 and found.measured_s == pytest.approx(10 * 28e-6)
+    (found,) = compare_points(at, [launched(label, 20, 19e-6)], names, V100)
+    assert found.executions == 2 and found.measured_s == pytest.approx(10 * 19e-6)
+    assert found.prediction.levels[-1].bytes == 10 * 2 * 8 * N
     assert found.prediction.launches == 10 and found.verdict == "as predicted"
     with pytest.raises(CommandError, match=f"{label} has 12 launches, but one execution of heat makes 10"):
-        compare_points(at, [launched(label, 12, 28e-6)], names, V100)
+        compare_points(at, [launched(label, 12, 19e-6)], names, V100)
 
 
 def test_one_of_several_functions_is_no_execution() -> None:
