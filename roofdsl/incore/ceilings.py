@@ -127,7 +127,7 @@ def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool,
     """The time of the units that load and store. Without `split`, it is as if no access crossed a line; without
     `gathers`, gathers and scatters are left out.
     """
-    loads = stores = both = 0.0
+    loads = stores = both = together = 0.0
     for e in all_executed:
         work = e.work
         if work.lanes and not gathers:
@@ -136,12 +136,14 @@ def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool,
         if work.load is not None:
             access = rates.load(work)
             loads += access.busy * (e.times - crossing) + access.split * crossing
+            together += access.any * (e.times - crossing) + access.any_split * crossing
             both += access.mix * (e.times - crossing) + access.mix_split * crossing
         if work.store is not None:
             access = rates.store(work)
             stores += access.busy * (e.times - crossing) + access.split * crossing
+            together += access.any * (e.times - crossing) + access.any_split * crossing
             both += access.mix * (e.times - crossing) + access.mix_split * crossing
-    return max(loads, stores, both)
+    return max(loads, stores, both, together)
 
 
 def shared_cycles(all_executed: Iterable[Executed], rates: Rates) -> float:

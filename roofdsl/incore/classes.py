@@ -31,7 +31,8 @@ class Work(Record):
     reads, writes: families of registers, without those of addresses, which are in `address_reads`. load and store: the
     addresses, with the bytes moved; masked: a store that leaves some elements out, or an AVX load that does so without
     a mask register; lanes: the elements of a gather or scatter, otherwise 0. fused: merged with the previous
-    instruction (a comparison and its jump). indexed: vector arithmetic on an address of two registers.
+    instruction (a comparison and its jump). indexed: vector arithmetic on an address of two registers. general: a load
+    or store of general registers, not of vectors.
     """
 
     kind: Kind
@@ -46,6 +47,7 @@ class Work(Record):
     jump: bool = False
     fused: bool = False
     indexed: bool = False
+    general: bool = False
 
 
 NONE = Kind("", "", 0)
@@ -253,19 +255,22 @@ def _moved(instruction: Instruction, kind: Kind, vector: bool) -> Work:
     last = ops[-1] is memory
     reads = _families(tuple(o for o in ops if o is not memory and o is not ops[-1])) + masks
     if last and _leaves_memory(plain):
-        return Work(kind, reads, "", addresses, load=memory, bytes=size)
+        return Work(kind, reads, "", addresses, load=memory, bytes=size, general=not vector)
     if last:
         storing = vector or plain.startswith(_STORING)
         store_reads = _families(tuple(o for o in ops if o is not memory)) + masks
         lanes = _lanes(kind) if kind.cls == "scatter" else 0
         masked = bool(memory.mask) or _is_masked_move(plain.removeprefix("v"))
-        return Work(kind, store_reads, "", addresses, None if storing else memory, memory, size, masked, lanes)
+        return Work(
+            kind, store_reads, "", addresses, None if storing else memory, memory, size, masked, lanes,
+            general=not vector,
+        )  # fmt: skip
     lanes = _lanes(kind) if kind.cls == "gather" else 0
     reads += _also_read(instruction)
     indexed = vector and bool(memory.index) and bool(kind.cls) and not lanes
     return Work(
         kind, reads, _written(instruction), addresses, load=memory, bytes=size,
-        masked=_is_masked_move(plain.removeprefix("v")), lanes=lanes, indexed=indexed,
+        masked=_is_masked_move(plain.removeprefix("v")), lanes=lanes, indexed=indexed, general=not vector,
     )  # fmt: skip
 
 

@@ -30,6 +30,9 @@ FALLBACKS = {
 }  # fmt: skip
 """The substitute of a class that is not stated; `add`, divisions, roots, gathers, scatters and calls have none."""
 
+GENERAL = "i64"
+"""The type of loads and stores of general registers; those of vectors have no type."""
+
 _SEPARATE = ("div", "sqrt")
 DIVIDER = 4
 """The number of the divider among the units, after those of the vector units."""
@@ -58,7 +61,8 @@ class Access(Record):
     """A load or store: the cycles that it keeps its units busy, within a line and across two.
 
     mix, mix_split: the same for the resources that loads and stores share; apart: the cycles if it goes to a line other
-    than the recent ones.
+    than the recent ones. any, any_split: the cycles for which it keeps busy what all loads and stores share, those of
+    general registers too.
     """
 
     latency: float
@@ -67,6 +71,8 @@ class Access(Record):
     mix: float
     mix_split: float
     apart: float = 0.0
+    any: float = 0.0
+    any_split: float = 0.0
 
 
 _FREE = Cost(0.0, (), 0.0)
@@ -97,7 +103,11 @@ class Rates:
         self.learned = core.learned
         self.unlearned = False  # whether a launch makes more calls than the core learns the branches for
         self._costs: dict[Kind, Cost] = {}
-        self._forward: dict[int, float] = {}
+        self._forward: dict[tuple[int, bool], float] = {}
+        general = self.stated.get(("load", GENERAL, 64))
+        self.any_load = float(general.throughput or 0) if general is not None else 0.0
+        general = self.stated.get(("store", GENERAL, 64))
+        self.any_store = float(general.mixed or 0) if general is not None else 0.0
         for cls in ("load", "store"):
             if not any(i.cls == cls for i in instructions):
                 raise NoInCore(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
@@ -175,12 +185,23 @@ class Rates:
         return self._moved("store", work)
 
     def _moved(self, cls: str, work: Work) -> Access:
-        """A load or store, of the masked kind if the machine states that."""
+        """A load or store, of the masked kind or of a general register if the machine states that.
+
+        A core may load more general registers than vectors in a cycle (Zen 5: four and two, of at most four accesses in
+        all). A load of a general register only takes its part of what all accesses share. Loads of vectors and all
+        stores take such a part, too, in addition to what they take of the path for vectors.
+        """
         own = [i for i in self.stated.values() if i.cls == f"masked_{cls}"] if work.masked else []
         own = [i for i in own if i.type in ("", work.kind.type)] or own
-        return self._access(own or [i for i in self.stated.values() if i.cls == cls], work.bytes)
+        vectors = [i for i in self.stated.values() if i.cls == cls and i.type != GENERAL]
+        if cls == "load" and self.any_load and work.general:
+            found = self._access([self.stated["load", GENERAL, 64]], work.bytes)
+            return replace(found, busy=0.0, split=0.0, any=found.busy, any_split=found.split)
+        part = self.any_store if cls == "store" else self.any_load
+        return replace(self._access(own or vectors, work.bytes), any=part, any_split=part)
 
-    def _access(self, own: Sequence[Instruction], size: int) -> Access:
+    @staticmethod
+    def _access(own: Sequence[Instruction], size: int) -> Access:
         fitting = sorted((i for i in own if i.bits >= 8 * size), key=lambda i: i.bits)
         stated = fitting[0] if fitting else max(own, key=lambda i: i.bits)
         busy = float(stated.throughput or 1)
@@ -189,14 +210,16 @@ class Rates:
         mix = float(stated.mixed or 0)
         return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy, float(stated.apart or 0))
 
-    def forwarded(self, size: int) -> float:
-        """The cycles from a store's data to those of the load that receives them."""
-        if size not in self._forward:
-            self._forward[size] = self._forward_of(size)
-        return self._forward[size]
+    def forwarded(self, size: int, *, general: bool = False) -> float:
+        """The cycles from a store's data to those of the load that receives them, of general registers or of others."""
+        if (size, general) not in self._forward:
+            self._forward[size, general] = self._forward_of(size, general)
+        return self._forward[size, general]
 
-    def _forward_of(self, size: int) -> float:
-        own = sorted((i for i in self.stated.values() if i.cls == "store" and i.forward), key=lambda i: i.bits)
+    def _forward_of(self, size: int, general: bool) -> float:
+        stores = [i for i in self.stated.values() if i.cls == "store" and i.forward]
+        own = [i for i in stores if (i.type == GENERAL) == general] or stores
+        own.sort(key=lambda i: i.bits)
         fitting = [i for i in own if i.bits >= 8 * size] or own[-1:]
         return float(fitting[0].forward or 0) if fitting else 0.0
 

@@ -57,6 +57,9 @@ class Step(Record):
     store_apart: float
     also: tuple[int, ...]
     also_busy: float
+    any: float
+    any_split: float
+    general: bool
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
@@ -65,7 +68,7 @@ arithmetic share.
 """
 
 
-_LINES_LOADED, _LINES_STORED = 9, 10
+_LINES_LOADED, _LINES_STORED, _ANY = 9, 10, 11
 
 RECENT = 8
 """The number of lines that count as recent: those of two or three arrays, and their neighbors. Only a load from another
@@ -104,7 +107,7 @@ class Clock:
         names = sorted({r for w in works for r in (*w.reads, *w.address_reads, w.writes) if r})
         self.numbers = {name: k for k, name in enumerate(names)}
         self.ready = [0.0] * (len(names) + 1)
-        self.free = [0.0] * 11
+        self.free = [0.0] * 12
         self.lines: deque[int] = deque(maxlen=RECENT)
         self.last_stored = -1
         self.ring = [-rates.refill] * rates.window
@@ -138,6 +141,8 @@ class Clock:
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
             bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
             load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
+            (load.any if load else 0.0) + (store.any if store else 0.0),
+            (load.any_split if load else 0.0) + (store.any_split if store else 0.0), work.general,
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -149,6 +154,11 @@ class Clock:
         for r in step.reads:
             start = max(start, ready[r])
         crosses = address is not None and (address % LINE) + step.bytes > LINE
+        if step.any:
+            busy = step.any_split if crosses else step.any
+            free[_ANY] = max(free[_ANY], begun) + busy
+            begun = free[_ANY] - busy
+            start = max(start, begun)
         if step.loads:
             start = max(start, self._loaded(step, address, begun, crosses))
         if step.ports:
@@ -257,7 +267,7 @@ class Clock:
             if retired <= at or begin >= address + step.bytes or begin + size <= address:
                 continue  # already in the cache, or at other bytes
             if begin <= address and address + step.bytes <= begin + size:
-                found = max(found, done + self.rates.forwarded(step.bytes))
+                found = max(found, done + self.rates.forwarded(step.bytes, general=step.general))
             else:  # the store has only some of the bytes: the load waits until they are in the cache
                 found = max(found, retired + self.rates.blocked)
         return found

@@ -15,6 +15,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core
 from roofdsl.measure.adders import adder_loops, with_adders
+from roofdsl.measure.general_register_cycles import general_loops, general_registers
 from roofdsl.measure.instruction_bench import MANTISSAS, ONE, REPEATS, ROTATED, Bench, operands, rounded
 from roofdsl.measure.instruction_texts import Template, filled, templates
 from roofdsl.measure.load_store_cycles import among_loops, memory, memory_loops, with_shares
@@ -44,11 +45,13 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     _arithmetic_loops(bench, known)
     adder_loops(bench, known)
     memory_loops(bench)
+    general_loops(bench)
     among_loops(bench, known)
     core_loops(bench)
     cycles = bench.measure(say)
     instructions = [*_arithmetic(known, cycles), *_general(cycles), *memory(bench, cycles)]
     instructions = with_adders(with_shares(instructions, known, cycles), cycles)
+    instructions += general_registers(cycles, instructions)
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
     core = replace(core, refill=refill(cycles, core, instructions))

@@ -29,6 +29,9 @@ LEAST_CONTRAST = 0.1
 SIDE_BY_SIDE = 0.25
 """Up to this part of the way from full overlap to taking turns, the levels count as overlapping."""
 
+LEAST_ADDED = 0.02
+"""Hits that add less than this part of the time of the lines beside them cannot be told from hits that add nothing."""
+
 ATTEMPTS = 3
 """Measurements at most, while the result is not plausible."""
 
@@ -42,10 +45,12 @@ class Place:
     loads_per_s: float
 
 
-def farther(places: Sequence[Place], near: int) -> int | None:
-    """The level behind `near` for which the two cases differ most; None if they cannot be told apart for any level."""
+def farther(places: Sequence[Place], near: int, first: int | None = None) -> int | None:
+    """The level from `first` on (the one behind `near`) for which the two cases differ most; None if they cannot be
+    told apart for any level.
+    """
     contrasts = {}
-    for far in range(near + 1, len(places)):
+    for far in range(near + 1 if first is None else first, len(places)):
         side, turn = side_by_side(places[near], places[far].loads_per_s), in_turn(places[near], places[far].loads_per_s)
         contrasts[far] = turn / side - 1
     best = max(contrasts, key=lambda far: contrasts[far], default=None)
@@ -64,7 +69,7 @@ def in_turn(near: Place, far_per_s: float) -> float:
     return 1 / near.loads_per_s + 1 / far_per_s
 
 
-def judged(near: Place, far: str, far_per_s: float, both_per_s: float) -> Beside | None:
+def judged(near: Place, far: str, far_per_s: float, both_per_s: float, *, overlap: bool = False) -> Beside | None:
     """The result of a measurement: `far_per_s` of the farther stream alone, `both_per_s` of it together with the near
     one.
 
@@ -73,8 +78,11 @@ def judged(near: Place, far: str, far_per_s: float, both_per_s: float) -> Beside
     always possible. If the measurement is not plausible, the levels count as taking turns, each at its rate alone.
     """
     side, turn, took = side_by_side(near, far_per_s), in_turn(near, far_per_s), 1 / both_per_s
-    if turn < (1 + LEAST_CONTRAST) * side or took - side <= SIDE_BY_SIDE * (turn - side):
+    if turn < (1 + LEAST_CONTRAST) * side:
         return None
+    if took - side <= SIDE_BY_SIDE * (turn - side):
+        adds = max(1 / far_per_s * LEAST_ADDED, took - 1 / far_per_s)
+        return Beside(far, max(1 / adds, near.loads_per_s), 1 / adds) if overlap else None
     measured = 1 / (took - 1 / far_per_s) if is_plausible(far_per_s, both_per_s) else near.loads_per_s
     return Beside(far, max(measured, near.loads_per_s), measured)
 
@@ -99,21 +107,28 @@ def measure_pair(
 ) -> tuple[Beside | None, Beside | None]:
     """The rates of level `near` together with the next level, and with one behind that: `beside` and `beside_far`.
 
-    The second is None if the first holds for all levels behind: then the next level shows the difference best.
+    The second is None if nothing shows a difference there, or if the level overlaps with the next one, which shows a
+    difference best. A core may wait for the lines of the next level and yet overlap with those of the memory (Zen 5).
     """
-    far = farther(places, near)
-    if far is None or far == near + 1:
-        return measure(places, near, team, blocks, effort, far=far), None
-    behind = measure(places, near, team, blocks, effort, far=far)
     following = measure(places, near, team, blocks, effort, far=near + 1)
-    return following, behind
+    behind = farther(places, near, near + 2)
+    if behind is None or (following is None and farther(places, near) == near + 1):
+        return following, None
+    return following, measure(places, near, team, blocks, effort, far=behind, overlap=following is not None)
 
 
 def measure(
-    places: Sequence[Place], near: int, team: Sequence[int], blocks: Blocks, effort: Effort, *, far: int | None = None
+    places: Sequence[Place],
+    near: int,
+    team: Sequence[int],
+    blocks: Blocks,
+    effort: Effort,
+    *,
+    far: int | None = None,
+    overlap: bool = False,
 ) -> Beside | None:
     """The rate of level `near` together with level `far`, or, if `far` is None, with the level that shows the
-    difference best, on all cores of `team`; None as in `judged`.
+    difference best, on all cores of `team`; `overlap` and None as in `judged`.
     """
     far = farther(places, near) if far is None else far
     sizes = short_arrays(places, near)
@@ -133,7 +148,7 @@ def measure(
         alone.append(stream_rate(blocks, streamed[-1], 0, team, effort).per_s)  # a shared memory's rate changes
         if is_plausible(max(alone), max(both)):
             break
-    return judged(places[near], places[far].name, max(alone), max(both))
+    return judged(places[near], places[far].name, max(alone), max(both), overlap=overlap)
 
 
 def stream_rate(blocks: Blocks, long_bytes: int, short_bytes: int, team: Sequence[int], effort: Effort) -> Rate:

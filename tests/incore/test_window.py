@@ -11,6 +11,7 @@ from roofdsl.incore.rates import Rates
 from roofdsl.incore.state import STACK, State
 from roofdsl.incore.walk import walk
 from roofdsl.lang.record import replace
+from roofdsl.machine.instruction import Instruction
 from tests.incore.machines import CORE, INSTRUCTIONS, rates
 
 
@@ -46,6 +47,36 @@ def cycles(body: str, trips: int = 1000, with_rates: Rates | None = None) -> flo
 )
 def test_an_iteration(body: str, expected: float) -> None:
     assert cycles(body) == pytest.approx(expected, rel=0.03)
+
+
+GENERAL = (
+    Instruction("load", "i64", 64, Fraction(4), Fraction(1, 4)),
+    Instruction("store", "i64", 64, throughput=Fraction(1), mixed=Fraction(1, 4), forward=Fraction(1, 10)),
+)
+"""Four accesses a cycle in all, of which two may be loads of vectors and one a store, as on the made-up core."""
+
+
+@pytest.mark.parametrize(
+    ("body", "plain", "with_general"),
+    [
+        ("\n".join(f"movq {8 * k}(%rdi), %r{8 + k % 4}" for k in range(8)), 4, 2),  # four a cycle
+        (
+            "\n".join(f"movq {8 * k}(%rdi), %r8\nvmovsd {64 + 8 * k}(%rdi), %xmm{k}" for k in range(8)),
+            8,
+            4,
+        ),  # two of each
+        ("\n".join(f"vmovsd {64 + 8 * k}(%rdi), %xmm{k}" for k in range(8)), 4, 4),  # two of vectors, as before
+        ("movq %r9, 256(%rdi)\n" + "movq (%rdi), %r8\n" * 7, 3.5, 2),  # a store is one of the four
+        ("addq (%rdi), %rax\nmovq %rax, (%rdi)", 6, 1.1),  # handed on at once
+        ("vaddsd (%rdi), %xmm1, %xmm0\nvmovsd %xmm0, (%rdi)", 8, 8),  # a vector waits
+    ],
+)
+def test_general_registers_are_loaded_faster_if_the_machine_says_so(
+    body: str, plain: float, with_general: float
+) -> None:
+    stated = Rates("here", replace(CORE, dispatch=16), (*INSTRUCTIONS, *GENERAL))
+    assert cycles(body, with_rates=rates(dispatch=16)) == pytest.approx(plain, rel=0.03)
+    assert cycles(body, with_rates=stated) == pytest.approx(with_general, rel=0.03)
 
 
 def test_the_window_limits_how_far_chains_overlap() -> None:

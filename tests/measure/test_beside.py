@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
+from roofdsl.measure import level_overlap
+from roofdsl.measure.bandwidth_curve import Beside
 from roofdsl.measure.level_overlap import (
     Place,
     farther,
     in_turn,
     judged,
     measure,
+    measure_pair,
     short_arrays,
     side_by_side,
     stream_rate,
@@ -56,6 +61,35 @@ def test_what_a_measurement_says(near: Place, far: Place) -> None:
     # Lines of the near level cannot add more than lines of the far level would: another program did.
     disturbed = judged(near, far.name, far.loads_per_s, far.loads_per_s / 3)
     assert disturbed is not None and disturbed.bytes_per_s == disturbed.measured_per_s == near.loads_per_s
+
+
+def test_levels_that_overlap_have_a_rate_where_it_is_wanted() -> None:
+    """A byte of L2 adds what was measured to a byte of the memory, but at least a fiftieth of its time."""
+    side, far = side_by_side(L2, MEMORY.loads_per_s), MEMORY.loads_per_s
+    assert judged(L2, "DRAM", far, 1 / side) is None
+    alone = judged(L2, "DRAM", far, 1 / side, overlap=True)
+    assert alone is not None and alone.measured_per_s == pytest.approx(50 * far)
+    adds = judged(L2, "DRAM", far, 1 / (1.04 / far), overlap=True)
+    assert adds is not None and adds.measured_per_s == pytest.approx(25 * far)
+
+
+def test_a_level_may_overlap_with_the_memory_and_not_with_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on Zen 5: hits in the second cache wait for lines of the third, which show it best, not for the memory's."""
+    took = {"L3": in_turn(L2, L3.loads_per_s), "DRAM": side_by_side(L2, MEMORY.loads_per_s)}
+    places = (L1, L2, L3, MEMORY)
+
+    def both(of: Sequence[Place], near: int, *rest: object, far: int, overlap: bool = False) -> Beside | None:
+        return judged(of[near], of[far].name, of[far].loads_per_s, 1 / took[of[far].name], overlap=overlap)
+
+    monkeypatch.setattr(level_overlap, "measure", both)
+    following, behind = measure_pair(places, 1, [0], [], Effort(1, 1e-4, 0.01))
+    assert following is not None and following.measured_per_s == pytest.approx(L2.loads_per_s)
+    assert behind is not None and behind.measured_per_s > 10 * L2.loads_per_s
+    took["L3"] = side_by_side(L2, L3.loads_per_s)
+    assert measure_pair(places, 1, [0], [], Effort(1, 1e-4, 0.01)) == (None, None)
+    took["DRAM"] = in_turn(L2, MEMORY.loads_per_s)
+    following, behind = measure_pair(places, 1, [0], [], Effort(1, 1e-4, 0.01))
+    assert following is None and behind is not None and behind.measured_per_s == pytest.approx(L2.loads_per_s)
 
 
 def test_the_short_array_is_well_inside_its_level_and_outside_the_one_before() -> None:

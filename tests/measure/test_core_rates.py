@@ -22,10 +22,11 @@ from roofdsl.measure.adders import adder_share
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
+from roofdsl.measure.general_register_cycles import general_loops, general_registers
 from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.instruction_texts import templates
-from roofdsl.measure.load_store_cycles import _share_of_store, _shares, share_of
+from roofdsl.measure.load_store_cycles import _share_of_store, mixture_shares, share_of
 from roofdsl.measure.out_of_order_core import simulated
 from roofdsl.measure.port_sets import find_sets, matched, together
 from roofdsl.measure.stopwatch import CHAIN, Reading, Stopwatch
@@ -71,12 +72,34 @@ def test_wide_vectors_get_the_numbers_of_narrower_ones() -> None:
     assert found["shift_i32_512"] <= frozenset({0, 1})
 
 
+def test_loads_and_stores_of_general_registers() -> None:
+    """Zen 5: four loads a cycle, of which a store takes the place of one; a sum in memory takes a cycle a step."""
+    bench = Bench(1)
+    general_loops(bench)
+    cycles = {"general_load": 8.0, "general_load_split": 16.0, "general_store": 16.0, "general_forward": 9.6,
+              "chain_int_add": 32.0, "latency_32": 32.0}  # fmt: skip
+    cycles |= {f"general_mixed_{n}": 16 * max(n * 0.25, 0.5, n * 0.25 + 0.25) for n in (1, 2, 3)}
+    cycles |= {f"general_beside_{v}_{g}": 16 * (0.5 * v + 0.2 * g + 0.2) for v, g in ((1, 1), (2, 2), (1, 3), (2, 4))}
+    assert {*bench.texts} <= {*cycles}
+    vectors = [
+        Instruction("load", "", 64, Fraction(5), Fraction(1, 2), apart=Fraction(1, 2), mixed=Fraction(1, 2)),
+        Instruction(
+            "store", "", 64, None, Fraction(1, 2), apart=Fraction(1), mixed=Fraction(1, 5), forward=Fraction(9)
+        ),
+    ]
+    load, store = general_registers(cycles, vectors)
+    assert (load.type, load.latency, load.throughput, load.split) == ("i64", 4, Fraction(1, 4), Fraction(1, 2))
+    assert load.apart is None and load.mixed == pytest.approx(0.2)
+    assert (store.throughput, store.apart) == (Fraction(1, 2), 1)
+    assert store.mixed == pytest.approx(0.25, abs=0.02) and store.forward == pytest.approx(0.2)
+
+
 def test_what_loads_and_stores_share() -> None:
     """Loads every half cycle, stores every cycle; a shared unit serves one of either in 0.4 and 0.8 cycles."""
     mixed = {n: max(n * 0.5, 1.0, n * 0.4 + 0.8) for n in (1, 2, 3, 4)}
-    x, y = _shares(0.5, 1.0, mixed)
+    x, y = mixture_shares(0.5, 1.0, mixed)
     assert all(max(n * 0.5, 1.0, n * x + y) == pytest.approx(t, rel=0.03) for n, t in mixed.items())
-    assert _shares(0.5, 1.0, {n: max(n * 0.5, 1.0) for n in (1, 2, 3, 4)}) == (0.0, 0.0)
+    assert mixture_shares(0.5, 1.0, {n: max(n * 0.5, 1.0) for n in (1, 2, 3, 4)}) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,98 @@
+"""Loads and stores of general registers: the counters, addresses and bounds that compiled code keeps on the stack.
+
+Cores may load more of these in a cycle than vectors (Zen 5: four and two), and hand a stored value to a load at once,
+by renaming the memory like a register, where a vector waits for the store (Zen 5: 0 and 10 cycles).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from roofdsl.lang.record import replace
+from roofdsl.machine.instruction import Instruction
+from roofdsl.measure.instruction_bench import Bench, best_fit, rounded
+
+TYPE = "i64"
+"""The type of such loads and stores in a machine file; those of vectors have none."""
+
+EXTRA = Fraction(11, 10)
+"""Accesses that each go to a different line cost extra from this many times the throughput on."""
+
+_COUNT, _ROUNDS, _APART = 32, 8, 320
+_STREAMS = (1, 2, 3)
+_LOADED = ("%rax", "%rcx", "%rdx", "%r8", "%r9", "%r10")
+_STORED = "%r11"
+_BESIDE = ((1, 1), (2, 2), (1, 3), (2, 4))
+"""(vectors, general registers) that are loaded for each vector that is stored."""
+
+_STORED_AT = 16384 + 1600
+"""Stores whose addresses have the same last 12 bits as those of loads would delay these."""
+
+_CLEARED = (f"xorl {_STORED}d, {_STORED}d", "xorl %eax, %eax")
+
+
+def general_loops(bench: Bench) -> None:
+    """Loads alone, also across lines; stores alone; 1 to 3 loads to each store; a value that is added to in memory."""
+    loads = [f"movq {8 * k}(%rdi), {_LOADED[k % 6]}" for k in range(_COUNT)]
+    across = [f"movq {64 * k + 60}(%rdi), {_LOADED[k % 6]}" for k in range(_COUNT)]
+    bench.add("general_load", loads, _COUNT / 4, _CLEARED)
+    bench.add("general_load_split", across, _COUNT, _CLEARED)
+    bench.add("general_store", [f"movq {_STORED}, {8 * k}(%rdi)" for k in range(_COUNT)], _COUNT / 2, _CLEARED)
+    for streams in _STREAMS:
+        text = []
+        for k in range(_COUNT // 2):
+            text += [f"movq {8 * k + _APART * s}(%rdi), {_LOADED[(k + s) % 6]}" for s in range(streams)]
+            text.append(f"movq {_STORED}, {_STORED_AT + 8 * k}(%rdi)")
+        bench.add(f"general_mixed_{streams}", text, _COUNT / 2 * streams / 2, _CLEARED)
+    for vectors, general in _BESIDE:
+        text = []
+        for k in range(_COUNT // 2):
+            text += [f"vmovsd {8 * k + _APART * v}(%rdi), %xmm{(k + v) % 12}" for v in range(vectors)]
+            text += [f"movq {8 * k + _APART * (vectors + g)}(%rdi), {_LOADED[(k + g) % 6]}" for g in range(general)]
+            text.append(f"vmovsd %xmm13, {_STORED_AT + 8 * k}(%rdi)")
+        bench.add(f"general_beside_{vectors}_{general}", text, _COUNT / 2 * (vectors + general) / 2, _CLEARED)
+    bench.add("general_forward", ["addq (%rdi), %rax", "movq %rax, (%rdi)"] * _ROUNDS, _ROUNDS * 5, _CLEARED)
+
+
+def general_registers(cycles: Mapping[str, float], known: Sequence[Instruction]) -> list[Instruction]:
+    """The load and the store of a general register of 64 bits; pages, and lines apart, as `known` of 64 bits elsewhere.
+
+    The latency is that of a chain of loads of general registers.
+    """
+    plain = {i.cls: i for i in known if i.bits == 64 and i.cls in ("load", "store") and not i.type}
+    load, store = cycles["general_load"] / _COUNT, cycles["general_store"] / _COUNT
+    tried = (y * store / 25 for y in range(26))
+    times = {s: cycles[f"general_mixed_{s}"] / (_COUNT // 2) for s in _STREAMS}
+    mixed = best_fit(tried, lambda n, y: max(n * load, store, n * load + y), times)
+    among = _of_vectors(load, plain, cycles)
+    apart = {cls: i.apart if (i.apart or 0) > EXTRA * (i.throughput or 0) else None for cls, i in plain.items()}
+    forward = max(0.0, cycles["general_forward"] / _ROUNDS - cycles["chain_int_add"] / _COUNT)
+    made_load = replace(
+        plain["load"], type=TYPE, latency=rounded(cycles["latency_32"] / _ROUNDS), throughput=rounded(load),
+        split=rounded(cycles["general_load_split"] / _COUNT), apart=apart["load"],
+        mixed=rounded(among) if among else None,
+    )  # fmt: skip
+    made_store = replace(
+        plain["store"], type=TYPE, throughput=rounded(store), apart=apart["store"],
+        mixed=rounded(mixed) if mixed else None, forward=rounded(forward),
+    )  # fmt: skip
+    return [made_load, made_store]
+
+
+def _of_vectors(load: float, plain: Mapping[str, Instruction], cycles: Mapping[str, float]) -> float:
+    """The cycles for which such a load occupies what loads and stores of vectors share: what best explains the times of
+    both kinds of loads together with stores. 0 if vectors share nothing.
+    """
+    x, y = (float(plain[cls].mixed or 0) for cls in ("load", "store"))
+    alone, store = (float(plain[cls].throughput or 1) for cls in ("load", "store"))
+    if not x:
+        return 0.0
+    tried = (z * x / 25 for z in range(26))
+    times = {b: cycles[f"general_beside_{b[0]}_{b[1]}"] / (_COUNT // 2) for b in _BESIDE}
+
+    def together(of: tuple[int, int], z: float) -> float:
+        vectors, general = of
+        return max(vectors * alone, store, (vectors + general) * load, vectors * x + general * z + y)
+
+    return best_fit(tried, together, times)
