@@ -1,4 +1,4 @@
-"""The predicted time of a changed kernel (exact if that is quick, else an upper bound), and its legality."""
+"""The predicted time of a kernel, as written or changed (exact if quick, else an upper bound), and its legality."""
 
 from __future__ import annotations
 

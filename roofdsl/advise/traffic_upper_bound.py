@@ -1,6 +1,7 @@
 """A guaranteed upper bound on the traffic of an LRU cache, computed by arithmetic alone.
 
-It serves tiled kernels, whose exact traffic can take the integer-set library a long time.
+It serves kernels whose exact traffic takes too long to count: changed ones that `advise` tries, and, in `sol`, kernels
+as written. `evaluate` puts it into predictions.
 
 If a stretch of the execution touches no more lines than the cache holds, it misses each of them at most once, because
 only these lines are touched between two uses of any of them. So if a stretch of a loop's iterations fits into the

@@ -3,6 +3,9 @@
 It combines the time inside the core and the transfers of all levels by the machine's own overlap rule, as in the
 Execution-Cache-Memory model (`expected_level_times`). Causes are added one after the other, starting from the
 roofline's bound. The shares of the causes are the differences, so they add up to the expected time minus the bound.
+
+The words of a cause are those of the step that it belongs to: `incore` has those of the core (`steps_from_peak`,
+`assumed_compiler`), `hardware_traffic` and `expected_rates` those of traffic and rates, and this module the others.
 """
 
 from __future__ import annotations
