@@ -87,14 +87,20 @@ def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnos
     first = line[0]
     hint = of_line(text) or of_token(text, span_of(token).column)
     if len(before) == 1 and _kind(first) == "NAME" and "UPDATE" in accepted and kind in _BESIDE_A_NAME:
-        starts = accepted | {"FOR", "LET", "COUNT", "IF", "ASSUME", "TILE", "ORDER", "TRAFFIC", "UNIT", "COMPUTE"}
-        help = hint or _word(first, starts | {"IN", "OUT", "INOUT", "TEMP", "PARALLEL"})
+        help = hint or _word(first, accepted | _STARTS)
         return Diagnostic("syntax", f"`{_short(first)}` begins no statement or declaration", span_of(first), help)
     found = {"NEWLINE": "the line ends here", "$END": "the file ends here", "DEDENT": "the block ends here"}.get(
         kind, f"`{_short(token)}` is not allowed here"
     )
     expected = _expected(accepted)
     return Diagnostic("syntax", f"{found}; {expected} is expected", span, hint or _help(line, accepted))
+
+
+_STARTS = frozenset({
+    "FOR", "LET", "COUNT", "IF", "ASSUME", "TILE", "ORDER", "TRAFFIC", "UNIT", "COMPUTE", "STREAM", "IN", "OUT",
+    "INOUT", "TEMP", "PARALLEL",
+})  # fmt: skip
+"""What begins a statement or a declaration."""
 
 
 def _short(text: str) -> str:
@@ -109,7 +115,7 @@ def _expected(accepted: frozenset[str]) -> str:
     if "PEAK" in rest:
         return _join(_MACHINE)
     if "RUN" in rest:
-        return "`run` or `repeat`"
+        return "`run`, `repeat` or `collective`"
     if "ASSUME" in rest:
         rest -= _STATEMENT
         parts.append("a statement or a declaration")

@@ -108,7 +108,7 @@ def in_words(divided: Division | None, cores: int) -> tuple[str, ...]:
     if cores == 1 or divided is None:
         return ()
     times = cores * divided.busiest(cores)
-    if times == 1:
+    if show_number(times) == "1":  # also 1.0005, which would be shown as 1
         return (f"the work is divided evenly among {cores} cores",)
     found = f"the busiest of {cores} cores has {show_number(times)} times an even share of the accesses"
     if not divided.alone:

@@ -180,7 +180,8 @@ def expected(
     ladder = _core_rungs(core, bound_s, least)
     if unchanged:
         ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
-    ladder += _moving_rungs(moving, ladder[-1].reached_s)
+    apart_s = max(bound_s if as_compiled else Fraction(0), launch_s, core_s, loads_s)
+    ladder += _moving_rungs(moving, levels, ladder[-1].reached_s, apart_s, machine)
     behind, reached_s = [level for level in counted if not is_nearest(level)], ladder[-1].reached_s
     ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=usual)
     if lost_s:
@@ -214,15 +215,28 @@ def _without_stores(more: Moved) -> Moved:
     return replace(more, levels=tuple(without_stores(level) for level in more.levels))
 
 
-def _moving_rungs(moving: Moving, reached_s: Fraction) -> list[Rung]:
+def _moving_rungs(
+    moving: Moving, levels: Sequence[LevelTime], reached_s: Fraction, apart_s: Fraction, machine: Machine
+) -> list[Rung]:
     """The steps of traffic that the bound does not count, and of lower rates; each level still takes its bytes over its
     bandwidth.
+
+    levels: as the bound counts them. The hardware may move less than that, and a step then lowers the time, but not
+    below `apart_s`, which does not depend on traffic.
     """
-    ladder = []
+    ladder, before_s = [], _behind_s(levels)
     for more in moving.more:
-        reached_s = max([reached_s, *(level.time_s for level in more.levels if not is_nearest(level))])
+        behind_s = _behind_s(more.levels)
+        less = behind_s < before_s
+        reached_s = max(apart_s, behind_s, turns_s(more.levels, machine)) if less else max(reached_s, behind_s)
         ladder.append(Rung(more.cause, more.remedy, reached_s))
+        before_s = behind_s
     return ladder
+
+
+def _behind_s(levels: Sequence[LevelTime]) -> Fraction:
+    """The longest time of a level behind the nearest cache; 0 if there is none."""
+    return max((level.time_s for level in levels if not is_nearest(level)), default=Fraction(0))
 
 
 def _transfer_rungs(

@@ -258,7 +258,7 @@ def link_level_time(
     if loads is None or not stores:
         return level
     ends = min(m.bandwidth_bytes_per_s for m in machine.memories if m.name in (data, main.name))
-    return replace(level, summed_s=max(loads / rate, stores / _stream(machine, main.name, data), moved.bytes / ends))
+    return replace(level, summed_s=max(loads / rate, stores / _stream(machine, main.name, data), level.bytes / ends))
 
 
 def _begun_past_caches(kernel: Kernel, values: Mapping[str, int], cache_bytes: int, *, warm: bool) -> int:

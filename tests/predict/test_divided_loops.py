@@ -11,7 +11,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.find import load_machine
 from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict import in_core_time
-from roofdsl.predict.divided_loops import UNEVEN, division
+from roofdsl.predict.divided_loops import UNEVEN, division, in_words
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.scaling import on_cores, scaling, some_cores
@@ -158,3 +158,11 @@ def test_without_a_number_of_cores_all_of_a_machine_share_the_loops() -> None:
     chain = "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] += x[i - 1]\n"
     found = predict(kernel_of(chain), {"n": 1000}, machine, warm)
     assert found.expected is None and "`--cores 1` predicts that" in found.no_expected
+
+
+def test_a_share_that_is_shown_as_even_is_called_even() -> None:
+    """4096 rows among 6 cores: the busiest has 683, which is 1.0005 times an even share."""
+    rows = kernel_of("kernel rows(k):\n    inout a: f64[k]\n    for i in range(k):\n        a[i] += 1\n")
+    assert in_words(division(rows, {"k": 4096}), 6) == ("the work is divided evenly among 6 cores",)
+    (found,) = in_words(division(rows, {"k": 7}), 6)
+    assert found.startswith("the busiest of 6 cores has 1.714 times an even share")

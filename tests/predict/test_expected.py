@@ -14,6 +14,7 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.expected import Cause, joined
+from roofdsl.predict.hardware_traffic import Moved, Moving
 from roofdsl.predict.in_core_time import Code, composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Prediction
@@ -73,6 +74,17 @@ def test_transfers_that_overlap(rule: str, data_s: float) -> None:
     assert found.expected is not None
     assert float(found.expected.expected_s) == pytest.approx(data_s)
     assert any("overlap" in a for a in found.assumptions) == (rule == "clock 1 GHz")
+
+
+def test_less_traffic_than_the_bound_counts_lowers_the_time_by_its_own_cause() -> None:
+    """The bound counts 24 MiB; a machine that loads no line before it is stored moves 16, in two thirds of the time."""
+    given = made("transfers overlap")
+    bound = predict(COPY, {"n": N}, given, Options())
+    plain = replace(given, caches=tuple(replace(cache, write_allocate=False) for cache in given.caches))
+    moved = Moved("fewer lines come in", "", predict(COPY, {"n": N}, plain, Options()).levels)
+    found = composed(bound, core(("", 1e-4, 1e-4)), plain, moving=Moving((moved,))).expected
+    assert found is not None and bound.bound_s == DRAM_S
+    assert [(c.cause, c.share_s) for c in found.causes] == [("fewer lines come in", -DRAM_S / 3)]
 
 
 def test_every_step_adds_its_own_share() -> None:

@@ -126,6 +126,18 @@ def test_loads_and_stores_have_a_direction_each(
     assert p.levels[-1].time_s == p.bound_s == Fraction(ns) / 10**9
 
 
+def test_stores_past_the_caches_load_nothing_over_the_link() -> None:
+    """8 kB each way, as for `load_store`, all through the memory of 12 GB/s; ordinary stores load 8 kB more first."""
+    on = machine(
+        "peak f64 1 TFLOP/s", "memory D 1 KiB, 1 TB/s", "memory E 1 GB, 12 GB/s", "link x: E <-> D 10 GB/s"
+    )  # fmt: skip
+    text = "kernel k(n):\n    in a: f64[n]\n    out b: f64[n]\n    for i in range(n):\n        {}b[i] = a[i]\n"
+    options = Options(data="E", traffic="write_allocate")
+    found = [predict(kernel_of(text.format(word)), {"n": 1000}, on, options) for word in ("stream ", "")]
+    assert [p.levels[-1].bytes for p in found] == [16000, 24000]
+    assert [p.levels[-1].time_s for p in found] == [Fraction(16, 12 * 10**6), Fraction(24, 12 * 10**6)]
+
+
 def test_stores_need_a_link_back() -> None:
     one_way = machine("peak f64 1 TFLOP/s", "memory D 1 KiB, 1 TB/s", "memory E 1 GB, 1 TB/s", "link x: E -> D 5 GB/s")
     with pytest.raises(CommandError, match=r"no link of machine .* leads from D to E"):
