@@ -305,7 +305,7 @@ class _Resolver:
         return self._options(line)
 
     def _instruction(self, line: tree.MachineLine) -> Fields:
-        """A class of instructions at one width; loads and stores have no type."""
+        """A class of instructions at one width; plain loads and stores of vectors have no type."""
         cls, *types = line.names
         if cls.text not in INSTRUCTION_CLASSES:
             help = did_you_mean(cls.text, INSTRUCTION_CLASSES, f"the classes are {listed(INSTRUCTION_CLASSES, 'and')}")
