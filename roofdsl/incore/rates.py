@@ -210,15 +210,17 @@ class Rates:
         mix = float(stated.mixed or 0)
         return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy, float(stated.apart or 0))
 
-    def forwarded(self, size: int, *, general: bool = False) -> float:
-        """The cycles from a store's data to those of the load that receives them, of general registers or of others."""
-        if (size, general) not in self._forward:
-            self._forward[size, general] = self._forward_of(size, general)
-        return self._forward[size, general]
+    def forwarded(self, size: int, *, renamed: bool = False) -> float:
+        """The cycles from a store's data to those of the load that receives them. renamed: the load is of a general
+        register, from a place whose store the core knows.
+        """
+        if (size, renamed) not in self._forward:
+            self._forward[size, renamed] = self._forward_of(size, renamed)
+        return self._forward[size, renamed]
 
-    def _forward_of(self, size: int, general: bool) -> float:
+    def _forward_of(self, size: int, renamed: bool) -> float:
         stores = [i for i in self.stated.values() if i.cls == "store" and i.forward]
-        own = [i for i in stores if (i.type == GENERAL) == general] or stores
+        own = [i for i in stores if (i.type == GENERAL) == renamed] or stores
         own.sort(key=lambda i: i.bits)
         fitting = [i for i in own if i.bits >= 8 * size] or own[-1:]
         return float(fitting[0].forward or 0) if fitting else 0.0

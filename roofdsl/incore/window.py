@@ -59,7 +59,14 @@ class Step(Record):
     also_busy: float
     any: float
     any_split: float
-    general: bool
+    renamed: bool
+
+
+def _is_on_stack(work: Work) -> bool:
+    """Whether a general register is loaded from the stack. Its place is in the text, so the core knows which store it
+    comes from, and renames the place. The distance to the store of an element that data choose cannot be predicted.
+    """
+    return work.general and work.load is not None and work.load.base == "rsp" and not work.load.index
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
@@ -142,7 +149,7 @@ class Clock:
             bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
             load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
             (load.any if load else 0.0) + (store.any if store else 0.0),
-            (load.any_split if load else 0.0) + (store.any_split if store else 0.0), work.general,
+            (load.any_split if load else 0.0) + (store.any_split if store else 0.0), _is_on_stack(work),
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -267,7 +274,7 @@ class Clock:
             if retired <= at or begin >= address + step.bytes or begin + size <= address:
                 continue  # already in the cache, or at other bytes
             if begin <= address and address + step.bytes <= begin + size:
-                found = max(found, done + self.rates.forwarded(step.bytes, general=step.general))
+                found = max(found, done + self.rates.forwarded(step.bytes, renamed=step.renamed))
             else:  # the store has only some of the bytes: the load waits until they are in the cache
                 found = max(found, retired + self.rates.blocked)
         return found

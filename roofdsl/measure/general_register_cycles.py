@@ -52,7 +52,7 @@ def general_loops(bench: Bench) -> None:
             text += [f"movq {8 * k + _APART * (vectors + g)}(%rdi), {_LOADED[(k + g) % 6]}" for g in range(general)]
             text.append(f"vmovsd %xmm13, {_STORED_AT + 8 * k}(%rdi)")
         bench.add(f"general_beside_{vectors}_{general}", text, _COUNT / 2 * (vectors + general) / 2, _CLEARED)
-    bench.add("general_forward", ["addq (%rdi), %rax", "movq %rax, (%rdi)"] * _ROUNDS, _ROUNDS * 5, _CLEARED)
+    bench.add("general_forward", ["addq -64(%rsp), %rax", "movq %rax, -64(%rsp)"] * _ROUNDS, _ROUNDS * 5, _CLEARED)
 
 
 def general_registers(cycles: Mapping[str, float], known: Sequence[Instruction]) -> list[Instruction]:

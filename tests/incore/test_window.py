@@ -67,7 +67,8 @@ GENERAL = (
         ),  # two of each
         ("\n".join(f"vmovsd {64 + 8 * k}(%rdi), %xmm{k}" for k in range(8)), 4, 4),  # two of vectors, as before
         ("movq %r9, 256(%rdi)\n" + "movq (%rdi), %r8\n" * 7, 3.5, 2),  # a store is one of the four
-        ("addq (%rdi), %rax\nmovq %rax, (%rdi)", 6, 1.1),  # handed on at once
+        ("addq 8(%rsp), %rax\nmovq %rax, 8(%rsp)", 6, 1.1),  # handed on at once
+        ("addq (%rdi), %rax\nmovq %rax, (%rdi)", 6, 6),  # not on the stack
         ("vaddsd (%rdi), %xmm1, %xmm0\nvmovsd %xmm0, (%rdi)", 8, 8),  # a vector waits
     ],
 )
