@@ -326,7 +326,7 @@ class MemoryStreams:
 def with_memory(machine: Machine, bytes_per_s: float) -> Machine:
     """The machine with another bandwidth of its main memory."""
     main, rate = machine.main_memory, Fraction(bytes_per_s)
-    one = main.one_stream_bytes_per_s
-    one = None if one is None else one * rate / main.bandwidth_bytes_per_s
-    main = replace(main, bandwidth_bytes_per_s=rate, one_stream_bytes_per_s=one)
+    times, one, typical = rate / main.bandwidth_bytes_per_s, main.one_stream_bytes_per_s, main.typical_bytes_per_s
+    one, typical = (None if stated is None else stated * times for stated in (one, typical))
+    main = replace(main, bandwidth_bytes_per_s=rate, one_stream_bytes_per_s=one, typical_bytes_per_s=typical)
     return replace(machine, memories=(main, *machine.memories[1:]))

@@ -80,7 +80,7 @@ ATTRIBUTES = (
         value=True, shown="duplex",
     ),
     Attribute(
-        "typical", _CACHE, "bandwidth", "typical_bytes_per_s",
+        "typical", _LEVELS, "bandwidth", "typical_bytes_per_s",
         "the bandwidth to be expected, if it is lower than the best",
         example="100 GB/s", shown="typical {text}",
     ),

@@ -123,6 +123,7 @@ class Memory(Record):
     bandwidth_bytes_per_s: Fraction
     line_bytes: int | None = None
     duplex: bool = False
+    typical_bytes_per_s: Fraction | None = None
     stores_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from statistics import median
 
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import replace
@@ -229,6 +230,7 @@ def _levels(found: Characterization) -> Iterator[str]:
         yield f'{head}{written("cache", options)} source "{note}"'
     memory = found.levels[-1]
     options = {"line_bytes": found.cpu.line_bytes or None, "duplex": memory.all_cores.counts == "duplex"}
+    options["typical_bytes_per_s"] = _typical_of_patterns(memory.all_cores)
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
     options |= _strided(found, memory) | _random(found, memory)
     options["streamed_bytes_per_s"] = _past_caches(found, memory)
@@ -242,6 +244,16 @@ def _levels(found: Characterization) -> Iterator[str]:
 
 TYPICAL = 0.97
 """A typical rate at this part of a cache's bandwidth, or higher, counts as the bandwidth."""
+
+
+def _typical_of_patterns(width: Bandwidth) -> float | None:
+    """The median of what the patterns get from the memory, in bytes per second; None if that is nearly the bandwidth,
+    or if slower stores or few streams explain the differences.
+    """
+    typical = median(rate for _, rate in width.by_pattern)
+    if width.one_stream_per_s is not None or stores_per_s(width) is not None:
+        return None
+    return typical if typical < TYPICAL * width.bytes_per_s else None
 
 
 def _besides(found: Characterization, place: int, near: Beside | None, far: Beside | None) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The rates to be expected of caches and memory, where they are below the best ones, which the bound takes.
 
 A cache rarely delivers its bandwidth: others use it too, and the pages of short arrays take longer to find and fall
-into its sets by chance. A machine may state the rate in the median (`typical`).
+into its sets by chance. A machine may state the rate in the median (`typical`), and for a memory that of the patterns.
 
 A core fetches only a few lines of each stream ahead. One stream then gets the bytes of these lines divided by the
 memory's latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the
@@ -30,9 +30,10 @@ FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at o
 
 
 def with_typical_rates(machine: Machine) -> Machine:
-    """The machine whose caches have the bandwidth to be expected."""
+    """The machine whose caches and main memory have the bandwidth to be expected."""
     caches = tuple(replace(cache, bandwidth_bytes_per_s=_expected_per_s(cache)) for cache in machine.caches)
-    return replace(machine, caches=caches)
+    main = replace(machine.main_memory, bandwidth_bytes_per_s=_expected_per_s(machine.main_memory))
+    return replace(machine, caches=caches, memories=(main, *machine.memories[1:]))
 
 
 def at_expected_rates(levels: Sequence[LevelTime], streams: Fraction | None, machine: Machine) -> Iterator[Moved]:
@@ -51,8 +52,7 @@ def at_expected_rates(levels: Sequence[LevelTime], streams: Fraction | None, mac
 
 def _expected_per_s(part: Cache | Memory) -> Fraction:
     """What a level typically delivers to many streams, in bytes per second."""
-    typical = part.typical_bytes_per_s if isinstance(part, Cache) else None
-    return typical or part.bandwidth_bytes_per_s
+    return part.typical_bytes_per_s or part.bandwidth_bytes_per_s
 
 
 def _share_of(streams: Fraction, part: Cache | Memory) -> Fraction:

@@ -245,6 +245,7 @@ def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
     return replace(
         memory,
         bandwidth_bytes_per_s=rate,
+        typical_bytes_per_s=_times(memory.typical_bytes_per_s, part),
         stores_bytes_per_s=_times(memory.stores_bytes_per_s, part),
         strided_bytes_per_s=_times(memory.strided_bytes_per_s, part),
         strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),

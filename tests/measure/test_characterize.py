@@ -184,6 +184,22 @@ def test_the_typical_rate_of_a_cache_is_the_median_over_working_sets() -> None:
     assert to_machine(characterized(cores=1)).caches[2].typical_bytes_per_s is None
 
 
+def test_the_typical_rate_of_a_memory_is_the_median_of_its_patterns() -> None:
+    found = characterized(cores=1)
+    *caches, memory = found.levels
+    rates = (("load", 30e9), ("copy", 27e9), ("triad", 28e9), ("update", 26e9), ("update of three arrays", 20e9))
+
+    def typical(**stated: object) -> float | None:
+        width = replace(memory.all_cores, by_pattern=rates, counts="duplex", **stated)
+        made = to_machine(replace(found, levels=(*caches, replace(memory, all_cores=width))))
+        rate = made.main_memory.typical_bytes_per_s
+        return None if rate is None else float(rate)
+
+    assert typical(bytes_per_s=30e9) == 27e9
+    assert typical(bytes_per_s=27.5e9) is None, "nearly the bandwidth"
+    assert typical(bytes_per_s=30e9, one_stream_per_s=20e9, streams=4) is None, "few streams explain it"
+
+
 def test_bytes_of_patterns() -> None:
     assert [p.elements() for p in PATTERNS] == [1, 2, 3, 3]
     assert [p.elements("write_allocate") for p in PATTERNS] == [1, 3, 4, 3]

@@ -60,6 +60,15 @@ def test_equal_streams_are_counted_one_by_one(statement: str, streams: int, arra
     assert [c.cause for c in found.causes] == ["bandwidth of DRAM that few streams get"]
 
 
+def test_a_memory_may_state_what_is_typical() -> None:
+    """An update of 8000 numbers loads and stores 64 kB each: at 8 GB/s instead of the bound's 10."""
+    kernel, given = streaming("a[i] += 1", arrays="a"), of_memory("typical 8 GB/s")
+    found = expected_of(kernel, 8000, given)
+    assert found.expected_s == Fraction(128_000, 8 * GB)
+    (cause,) = found.causes
+    assert (cause.cause, cause.share_s) == ("bandwidth of DRAM that is typical, not the best", Fraction(32, 10**7))
+
+
 @pytest.mark.parametrize(("read", "streams"), [("a[i]", 1), ("a[i] * b[i]", 2)])
 def test_loaded_arrays_alone(read: str, streams: int) -> None:
     declared = "".join(f"    in {name}: f64[n]\n" for name in "ab"[:streams])
