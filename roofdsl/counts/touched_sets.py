@@ -113,15 +113,19 @@ class TouchedSets:
         start, last, step = values
         count = (last - start) // step
 
-        def at(first: int, end: int) -> Touched:
-            around = {**env, loop.var: (start + first * step, start + end * step, step if end > first else 1)}
+        def at(first: int, end: int, outside: Env = env) -> Touched:
+            around = {**outside, loop.var: (start + first * step, start + end * step, step if end > first else 1)}
             return self.sets(loop.body, around).get(name, NOTHING)
 
-        if any(
-            _not_in(at(0, k - 1).written, at(k, k).read_first) for k in {min(count, max(EARLY, count // EARLY)), count}
-        ):
+        early = min(count, max(EARLY, count // EARLY))
+        if any(_not_in(at(0, k - 1).written, at(k, k).read_first) for k in {early, count}):
+            k, one = min(early, count - 1), {var: (first, first, 1) for var, (first, _, _) in env.items()}
+            read, later = at(k, k, one).read_first, at(k + 1, count, one).written
+            if any(_overlap(a, b) for a in read for b in later):
+                return touched._replace(written_first=self._still_written_first(name, touched, touched))
             return touched
-        begin = at(0, 0).read_first
+        never = tuple(part for box in touched.read_first for part in _outside(touched.written, box))
+        begin = tuple(dict.fromkeys(at(0, 0).read_first + never))
         unit = max(1, self.sector_bytes // self.arrays[name].type.bytes)
         more = [_without(box, begin, unit) for box in touched.written]
         first = (*touched.written_first, *(box for box in more if box is not None))
@@ -240,6 +244,27 @@ def _not_in(boxes: Sequence[Box], others: Sequence[Box]) -> tuple[Box, ...]:
 
 def _contains(box: Box, other: Box) -> bool:
     return all(low <= a and b <= high for (low, high), (a, b) in zip(box, other, strict=True))
+
+
+def _outside(boxes: Sequence[Box], box: Box) -> list[Box]:
+    """The parts of a box that lie in none of `boxes`."""
+    parts = [box]
+    for other in boxes:
+        parts = [left for part in parts for left in _minus(part, other)]
+    return parts
+
+
+def _minus(box: Box, other: Box) -> list[Box]:
+    if not _overlap(box, other):
+        return [box]
+    parts, rest = list[Box](), list(box)
+    for d, ((low, high), (begin, end)) in enumerate(zip(box, other, strict=True)):
+        if low < begin:
+            parts.append((*rest[:d], (low, begin - 1), *rest[d + 1 :]))
+        if end < high:
+            parts.append((*rest[:d], (end + 1, high), *rest[d + 1 :]))
+        rest[d] = max(low, begin), min(high, end)
+    return parts
 
 
 def _without(box: Box, others: Sequence[Box], unit: int) -> Box | None:
