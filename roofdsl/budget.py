@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from math import inf
+from math import ceil, inf
 from types import FrameType
 from typing import Any
 
@@ -325,11 +325,18 @@ def shown(budget: Budget) -> str:
     return f"{budget.seconds:g} s of processor time"
 
 
-def longer(budget: Budget) -> str:
-    """A larger budget, as the option is written: four times the memory if that is spent, otherwise more time."""
+def longer(budget: Budget, missing_s: float = 0.0) -> str:
+    """A larger budget, as the option is written: four times the memory if that is spent, otherwise more time.
+
+    missing_s: the seconds that the current part needs in addition to those that it has left.
+    """
     if resident_bytes() > budget.memory_bytes:
         return f"{budget.seconds:g}s,{budget.memory_bytes * 4 / 2**30:g}GiB"
-    return next((text for seconds, text in _LONGER if seconds > budget.seconds), f"{budget.seconds * 6:g}s")
+    whole_s, left_s = budget.seconds - budget.spent(), budget.left()
+    share = left_s / whole_s if 0 < left_s < whole_s else 1.0
+    least = budget.seconds + missing_s / share
+    larger = (text for seconds, text in _LONGER if seconds > budget.seconds and seconds >= least)
+    return next(larger, f"{max(budget.seconds * 6, ceil(least)):g}s")
 
 
 def processor_s() -> float:

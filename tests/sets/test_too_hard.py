@@ -11,13 +11,13 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
-from roofdsl import budget
+from roofdsl import budget, reproducibility
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.machine.find import load_machine
 from roofdsl.sets import previous, reuse
 from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
 from roofdsl.sets.child_process import CAN_FORK, in_children
-from roofdsl.sets.library import TooHard, limited
+from roofdsl.sets.library import OverBudget, TooHard, limited
 from roofdsl.sets.native_calls import _in_limited_child
 from roofdsl.sol.answer import speed_of_light
 from tests.models.shipped import model
@@ -60,6 +60,28 @@ def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> N
             _in_limited_child("a set", lambda: [spin(60)], str, 0.02)
         assert time.perf_counter() - before < 30  # of processor time it had 0.3 s
         assert _in_limited_child("a set", lambda: [spin(0.6)], str) == ["late"]
+
+
+def test_a_limit_that_the_budget_lowers_is_the_budgets() -> None:
+    """There is time for a million operations of 20: more time may help, and nothing keeps that none was found."""
+    before = reproducibility.seen()
+    with budget.beginning(2.0, 1 << 40, whole=True) as own:
+        with pytest.raises(OverBudget, match="left out to stay within 2 s"), limited("the proof", 20_000_000):
+            count_for_ever()
+        assert list(own.left_out) == ["the proof"]
+    assert reproducibility.since(before).chance
+    few = pytest.raises(TooHard, match="needs more than 20,000 integer-set operations")
+    with few as caught, limited("the proof", 20_000):
+        count_for_ever()
+    assert not isinstance(caught.value, OverBudget)
+
+
+def count_for_ever() -> None:
+    box, part = (
+        isl.Set(f"{{ [i, j, k] : 0 <= i, j, k < 100{more} }}") for more in ("", " and (i + j) mod 3 = k mod 2")
+    )
+    while True:
+        box.is_subset(part)
 
 
 @pytest.mark.thorough
