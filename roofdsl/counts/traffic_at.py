@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import inf
 from typing import Any, Generic, TypeVar
 
-from roofdsl import budget
+from roofdsl import budget, reproducibility
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
 from roofdsl.counts.lines_of_sets import ArrayLines, lines_by_sets, touched_bytes_by_sets
@@ -217,7 +217,11 @@ AGAIN = 1.25
 def _is_hard(key: tuple[Hashable, ...]) -> bool:
     """Whether integer sets were too hard before, with almost as much time as is left now."""
     seconds = _hard_for_sets.get(key)
-    return seconds is not None and budget.left_s() <= AGAIN * seconds
+    if seconds is None or budget.left_s() > AGAIN * seconds:
+        return False
+    if seconds < inf:
+        reproducibility.decided_by_clock()
+    return True
 
 
 @contextmanager

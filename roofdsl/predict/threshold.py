@@ -201,6 +201,10 @@ def _searched(
     def nearest(n: int) -> int | None:
         return next((k for k in range(n, min(n + MOST_STEPS, question.search_to + 1)) if admissible(k)), None)
 
+    def last_above(n: int) -> int | None:
+        end = question.search_to
+        return next((k for k in range(end, max(n, end - MOST_STEPS), -1) if admissible(k)), None)
+
     at: list[tuple[int, str]] = []
     n: int | None = nearest(1)
     while n is not None:
@@ -210,19 +214,23 @@ def _searched(
             if not at:
                 raise
             break
-        n = nearest(2 * n) or (nearest(question.search_to) if n < question.search_to else None)
+        n = nearest(2 * n) or last_above(n)
     if not at:
-        raise CommandError(f"no value of {question.over} up to {question.search_to} is allowed by the assumptions")
+        most = min(question.search_to, MOST_STEPS)
+        raise CommandError(f"no value of {question.over} up to {most} is allowed by the assumptions")
     changes = [at[0]]
     for (low, before), (high, after) in pairwise(at):
         first, bound = low, before
         while bound != after:  # the least value with a bound other than `bound`, then further from there
-            a, b = first, high
-            while b - a > 1:
-                middle = nearest((a + b) // 2)
-                if middle is None or middle >= b:
-                    break
-                a, b = (middle, b) if bound_at(middle) == bound else (a, middle)
+            a, b, end = first, high, high  # nothing from `end` to `b` is allowed
+            while end - a > 1:
+                middle = nearest((a + end) // 2)
+                if middle is None or middle >= end:
+                    end = (a + end) // 2
+                elif bound_at(middle) == bound:
+                    a = middle
+                else:
+                    b = end = middle
             first, bound = b, bound_at(b)
             changes.append((first, bound))
     ends = [start - 1 for start, _ in changes[1:]] + [at[-1][0]]

@@ -122,6 +122,26 @@ def test_sizes_that_break_an_assumption_do_not_count() -> None:
     assert [(i.first, i.last, i.names) for i in found.intervals] == [(8, 88, ("HBM",)), (96, None, ("compute",))]
 
 
+@pytest.mark.parametrize(("assumption", "launch_ns"), [("n % 40 <= 4", 740), ("n % 64 == 0", 8000)])
+def test_a_search_finds_the_first_of_the_allowed_values(assumption: str, launch_ns: int) -> None:
+    """DRAM takes longer than the launch from n = 44 and n = 142 on; 44 is in the middle of allowed values, and 192 is
+    the last one up to 200.
+    """
+    cached = machine(
+        "peak f64 fma 100 TFLOP/s", f"launch {launch_ns} ns", "cache L 1 MiB, 1 TB/s", "memory DRAM 16 GiB, 20 GB/s"
+    )
+    own = kernel_of(
+        f"kernel k(n):\n    assume {assumption}\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]\n"
+    )
+    found = kernel_bounds(own, {}, cached, Question("n", search_to=200))
+    allowed = [n for n in range(1, 201) if all(c.holds({"n": n}) for c in own.assumptions)]
+    for n in allowed:
+        (interval,) = (i for i in found.intervals if i.first <= n <= (i.last or 0))
+        assert interval.names == (largest_term(predict(own, {"n": n}, cached)),)
+    assert found.searched_to == allowed[-1] and len(found.intervals) == 2
+
+
 @pytest.mark.thorough
 def test_floors_of_a_convolution() -> None:
     checked = load_file(shipped("kernels")["conv2d_gemm"])
