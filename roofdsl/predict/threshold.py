@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
+from operator import add as add_predictions
 from typing import TypeVar
 
 from roofdsl.lang.checked import CheckedFile
@@ -186,12 +187,12 @@ def _searched(
 
     @cache
     def bound_at(n: int) -> str:
-        total: dict[str, Fraction] = {}
+        parts = []
         for launch in grown.launches:
             values = {name: e.evaluate({question.over: n}) for name, e in launch.arguments}
             p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
-            for name, time in p.terms:
-                total[name] = total.get(name, Fraction(0)) + time * launch.times.evaluate({question.over: n})
+            parts.append(p * launch.times.evaluate({question.over: n}))
+        total = dict(reduce(add_predictions, parts).terms)
         for e in grown.sent:
             each = e.seconds_at({question.over: n}, question.options.step_s)
             total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate({question.over: n})

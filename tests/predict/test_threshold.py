@@ -19,6 +19,7 @@ from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.threshold import Bounds, Question, kernel_bounds, program_bounds
 from tests.predict.machines import kernel_of, machine
+from tests.predict.test_levels_in_turn import three
 
 SEEDS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/seeds.json").read_text())
 V100 = load_machine("v100_time_paper")
@@ -140,6 +141,23 @@ def test_a_search_finds_the_first_of_the_allowed_values(assumption: str, launch_
         (interval,) = (i for i in found.intervals if i.first <= n <= (i.last or 0))
         assert interval.names == (largest_term(predict(own, {"n": n}, cached)),)
     assert found.searched_to == allowed[-1] and len(found.intervals) == 2
+
+
+def test_levels_in_turn_bound_a_program_as_they_bound_its_prediction() -> None:
+    """One launch has DRAM and L2 in turn, the others L1 alone: the sum has all three, at each size."""
+    text = (
+        "kernel far(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]\n\n"
+        "kernel near(n):\n    in x: f64[n]\n    inout s: f64\n"
+        "    for t in range(40), i in range(n):\n        s += x[i]\n\n"
+        "program p(n):\n    run far(n)\n    repeat 4:\n        run near(80)\n"
+    )
+    checked, given = load_file(Source("p.roof", text)), three(", beside 100 GB/s", more="launch 1 ns")
+    found, _ = program_bounds(checked, "p", {}, given, Question("n", search_to=300))
+    for n in (1, 20, 60, 100, 255, 300):
+        (interval,) = (i for i in found.intervals if i.first <= n <= (i.last or 0))
+        assert interval.names == (largest_term(predict_launches(checked, "p", {"n": n}, given).total),)
+    assert {i.names for i in found.intervals} == {("DRAM + L1",), ("DRAM + L2 + L1",)}
 
 
 @pytest.mark.thorough
