@@ -153,9 +153,7 @@ program at_two_sizes(n):
 
 
 def test_a_cache_keeps_what_a_fused_launch_wrote_only_if_it_holds_the_whole_group() -> None:
-    """`wide` and `twice` are one launch. An array has 32 MiB: `twice` and `total` fit in the caches of 128 MiB, all three
-    do not.
-    """
+    """`wide` and `twice` are one launch. The larger arrays of all three have 256 MiB, of the last two 96: 128 fit."""
     machine = load_machine("zen2_epyc_7452")
     large, small = (program_light(at("fused_first", n, WIDE), machine) for n in (1 << 22, 1 << 21))
     assert [g.places for g in large.together] == [(0, 1)] and not large.kept
