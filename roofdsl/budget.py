@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from math import ceil, inf
+from math import inf
 from types import FrameType
 from typing import Any
 
@@ -336,7 +336,7 @@ def longer(budget: Budget, missing_s: float = 0.0) -> str:
     share = left_s / whole_s if 0 < left_s < whole_s else 1.0
     least = budget.seconds + missing_s / share
     larger = (text for seconds, text in _LONGER if seconds > budget.seconds and seconds >= least)
-    return next(larger, f"{max(budget.seconds * 6, ceil(least)):g}s")
+    return next(larger, f"{max(budget.seconds * 6, least + 1):.0f}s")
 
 
 def processor_s() -> float:
