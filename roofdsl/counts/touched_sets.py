@@ -104,8 +104,8 @@ class TouchedSets:
         return self._recurrences[id(loop)]
 
     def _in_order(self, name: str, touched: Touched, loop: For, env: Env, values: Values) -> Touched:
-        """All that a loop touches of an array. If iterations read only what earlier ones have written, only the first
-        one reads anything that it does not write before.
+        """All that a loop touches of an array. If iterations read only what earlier ones have written, or none writes,
+        only the first one reads anything that is written in the loop before it.
 
         A loop as a whole would seem to read first: its statements do so, in each iteration. One iteration early in the
         loop and the last one stand for all: what is read at a constant distance is the same in each.
@@ -118,12 +118,17 @@ class TouchedSets:
             return self.sets(loop.body, around).get(name, NOTHING)
 
         early = min(count, max(EARLY, count // EARLY))
-        if any(_not_in(at(0, k - 1).written, at(k, k).read_first) for k in {early, count}):
-            k, one = min(early, count - 1), {var: (first, first, 1) for var, (first, _, _) in env.items()}
-            read, later = at(k, k, one).read_first, at(k + 1, count, one).written
-            if any(_overlap(a, b) for a in read for b in later):
-                return touched._replace(written_first=self._still_written_first(name, touched, touched))
-            return touched
+        alone = {var: (value, value, 1) for var, (value, _, _) in env.items()}
+        for k in (early, count):
+            read = at(k, k).read_first
+            unwritten = _not_in(at(0, k - 1).written, read)
+            later = at(k, count).written if unwritten else ()
+            # Of a loop that is executed once, what no iteration writes may be read, too.
+            if unwritten and (alone != env or _meet(read, later) or self._common(name, unwritten, later)):
+                then = min(early, count - 1)
+                if _meet(at(then, then, alone).read_first, at(then + 1, count, alone).written):
+                    return touched._replace(written_first=self._still_written_first(name, touched, touched))
+                return touched
         never = tuple(part for box in touched.read_first for part in _outside(touched.written, box))
         begin = tuple(dict.fromkeys(at(0, 0).read_first + never))
         unit = max(1, self.sector_bytes // self.arrays[name].type.bytes)
@@ -282,6 +287,10 @@ def _without(box: Box, others: Sequence[Box], unit: int) -> Box | None:
         else:
             return None
     return (*box[:-1], (low, high)) if low <= high else None
+
+
+def _meet(boxes: Sequence[Box], others: Sequence[Box]) -> bool:
+    return any(_overlap(a, b) for a in boxes for b in others)
 
 
 def _overlap(a: Box, b: Box) -> bool:

@@ -211,6 +211,15 @@ def test_what_is_read_before_it_is_written_is_loaded(name: str) -> None:
         assert theirs.begun_by_read <= mine.begun_by_read <= theirs.begun_by_read + 8
 
 
+def test_a_recurrence_loads_only_what_it_does_not_write() -> None:
+    """A sweep from row to row along a diagonal loads its first row, and the column beyond its last one."""
+    text = "    inout u: f64[32, n]\n    for i in range(1, 32), j in range(1, n - 8):\n"
+    at = Sized(of(f"kernel k(n):\n{text}        u[i, j] = 0.5 * (u[i - 1, j] + u[i - 1, j + 1])\n"), {"n": 128})
+    (found,), (exact,) = lines_by_working_sets(at, 1 << 20, 64, 32), lines_by_simulation(at, 1 << 20, 32)
+    assert (found.begun, found.begun_by_read, found.stored) == (exact.begun, exact.begun_by_read, exact.stored)
+    assert exact.begun_by_read == 31 + 30
+
+
 def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a loop touches is found thousands of times; whether its turns leave gaps, its text says."""
     asked: list[int] = []
