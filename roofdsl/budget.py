@@ -48,11 +48,12 @@ class Budget:
     """The budget of one command; there is one at a time, in the main thread.
 
     whole: all work counts, and the command is stopped some time after the end of the budget. Otherwise only the work in
-    regions counts, since the command has long work of its own (it measures, for example).
+    regions counts, since the command has long work of its own (it measures, for example). chosen: whether `--budget`
+    could change it.
     """
 
-    def __init__(self, seconds: float, memory_bytes: int, *, whole: bool) -> None:
-        self.seconds, self.memory_bytes, self.whole = seconds, memory_bytes, whole
+    def __init__(self, seconds: float, memory_bytes: int, *, whole: bool, chosen: bool = True) -> None:
+        self.seconds, self.memory_bytes, self.whole, self.chosen = seconds, memory_bytes, whole, chosen
         self.deadline = seconds
         self.doing: list[str] = []  # the regions that we are in
         self.once = ""  # what is done once on this computer, at the moment
@@ -167,11 +168,11 @@ _now: list[Budget] = []
 
 
 @contextmanager
-def beginning(seconds: float, memory_bytes: int, *, whole: bool) -> Iterator[Budget]:
+def beginning(seconds: float, memory_bytes: int, *, whole: bool, chosen: bool = True) -> Iterator[Budget]:
     """Begins the budget of a command; without limits outside the main thread, or if the system has no timers of
     processor time.
     """
-    budget = Budget(seconds, memory_bytes, whole=whole)
+    budget = Budget(seconds, memory_bytes, whole=whole, chosen=chosen)
     if not _in_main_thread() or not hasattr(signal, "SIGPROF"):
         yield budget
         return
@@ -309,6 +310,8 @@ def leave_out(what: str) -> str:
     if budget is None:
         return "left out"
     budget.left_out[what] = None
+    if not budget.chosen:
+        return f"left out after {shown(budget)}"
     return f"left out to stay within {shown(budget)}: `--budget {longer(budget)}` searches longer"
 
 
@@ -322,14 +325,21 @@ def shown(budget: Budget) -> str:
     """`20 s of processor time`, or the memory if that is spent."""
     if resident_bytes() > budget.memory_bytes:
         return f"{budget.memory_bytes / 2**30:.3g} GiB of memory"
-    return f"{budget.seconds:g} s of processor time"
+    return f"{round(budget.seconds, 2):g} s of processor time"
 
 
-def longer(budget: Budget) -> str:
-    """A larger budget, as the option is written: four times the memory if that is spent, otherwise more time."""
+def longer(budget: Budget, missing_s: float = 0.0) -> str:
+    """A larger budget, as the option is written: four times the memory if that is spent, otherwise more time.
+
+    missing_s: the seconds that the current part needs in addition to those that it has left.
+    """
     if resident_bytes() > budget.memory_bytes:
         return f"{budget.seconds:g}s,{budget.memory_bytes * 4 / 2**30:g}GiB"
-    return next((text for seconds, text in _LONGER if seconds > budget.seconds), f"{budget.seconds * 6:g}s")
+    whole_s, left_s = budget.seconds - budget.spent(), budget.left()
+    share = left_s / whole_s if 0 < left_s < whole_s else 1.0
+    least = budget.seconds + missing_s / share
+    larger = (text for seconds, text in _LONGER if seconds > budget.seconds and seconds >= least)
+    return next(larger, f"{max(budget.seconds * 6, least + 1):.0f}s")
 
 
 def processor_s() -> float:

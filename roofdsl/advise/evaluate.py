@@ -7,13 +7,16 @@ from fractions import Fraction
 
 from roofdsl.advise.traffic_upper_bound import NoBound, traffic_at_most
 from roofdsl.counts.sector_traffic import Transfers
+from roofdsl.counts.streamed import streamed_at
 from roofdsl.counts.traffic_at import footprint_at
 from roofdsl.counts.work_at import work_at
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
-from roofdsl.machine.model import BandwidthCeiling, Machine
+from roofdsl.loops.sized import sized
+from roofdsl.loops.streams import ordinary, within_caches
+from roofdsl.machine.model import BandwidthCeiling, Machine, Memory
 from roofdsl.predict.access_orders import Orders, orders_of
 from roofdsl.predict.boundary import boundary_behind
 from roofdsl.predict.given_counts import predict_counts
@@ -125,6 +128,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     type or unit that the machine lacks.
     """
     machine, options = case.machine, case.options
+    kernel = ordinary(kernel) if machine.multiprocessor is not None else kernel
     if not machine.caches or options.warm or options.data is not None:
         return None
     try:
@@ -229,7 +233,10 @@ def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
     Raises NoBound.
     """
     total: dict[str, LevelTime] = {}
-    launches = launches_of_kernel(kernel, numbers(kernel, case.values), case.machine)
+    machine, values = case.machine, numbers(kernel, case.values)
+    past = 0 if machine.multiprocessor is not None else streamed_at(sized(kernel, values))
+    # a GPU makes such stores as usual
+    launches = launches_of_kernel(within_caches(kernel) if past else ordinary(kernel), values, machine)
     if launches.sampled:
         raise NoBound(launches.sampled)
     for launch in launches.each:
@@ -238,7 +245,25 @@ def _levels_at_most(kernel: Kernel, case: Case) -> dict[str, LevelTime]:
         for name, level in _launch_at_most(launch.kernel, launch.how, case).items():
             own = level * launch.times
             total[name] = total[name] + own if name in total else own
+    if past:
+        main = machine.main_memory
+        total[main.name] = _with_streamed(total[main.name], past, main)
     return total
+
+
+def _with_streamed(memory: LevelTime, streamed: int, at: Memory) -> LevelTime:
+    """The level of the memory with the bytes of stores that bypass the caches, which move each time."""
+    stores, rate = memory.stores_bytes, at.streamed_bytes_per_s
+    stores = None if stores is None else stores + streamed
+    slower = memory.bandwidth_bytes_per_s / at.bandwidth_bytes_per_s  # under a ceiling
+    return replace(
+        memory,
+        bytes=memory.bytes + streamed,
+        stores_bytes=stores,
+        duplex_bytes=larger_direction(at.duplex, memory.loads_bytes, stores),
+        streamed_bytes=streamed,
+        streamed_bytes_per_s=None if rate is None else rate * slower,
+    )
 
 
 def _launch_at_most(kernel: Kernel, how: AsLaunched | str, case: Case) -> dict[str, LevelTime]:

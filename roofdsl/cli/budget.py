@@ -23,11 +23,11 @@ SHOWN = 4
 def take_budget(args: list[str]) -> tuple[list[str], float, int]:
     """The arguments without `--budget`, which may be anywhere among them, and its seconds and bytes.
 
-    If the command has a `--budget SECONDS` for one measurement, a number without a unit is that option and stays.
+    If the command before it has a `--budget SECONDS` for one measurement, a number without a unit is that option and
+    stays.
     Raises click.UsageError.
     """
-    rest, text = [], ""
-    measures = not MEASURING.isdisjoint(args)
+    rest, text, command = list[str](), "", ""
     waiting = iter(args)
     for arg in waiting:
         if arg == "--":
@@ -36,12 +36,13 @@ def take_budget(args: list[str]) -> tuple[list[str], float, int]:
             value = arg.partition("=")[2] if "=" in arg else next(waiting, "")
             if not value:
                 raise click.UsageError("`--budget` takes a time, as in `--budget 2min`")
-            if measures and _NUMBER.fullmatch(value):
+            if command in MEASURING and _NUMBER.fullmatch(value):
                 rest += ["--budget", value]
             else:
                 text = value
         else:
             rest.append(arg)
+            command = command or ("" if arg.startswith("-") else arg)
     return rest, *parse_budget(text)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import io
+import re
+from collections.abc import Sequence
 from contextlib import redirect_stderr
 
 import click
@@ -11,8 +13,9 @@ import click
 from roofdsl import budget
 from roofdsl.cli.budget import stopped
 from roofdsl.lang.diagnostics import CommandError, InputError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
+_NUMBER = re.compile(r"\d[\d_]*(\.\d+)?")
 NO_ROOM = (errno.ENOSPC, errno.EIO, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
@@ -40,6 +43,19 @@ def failure_of(error: Exception) -> Failure:
         return out_of_budget(own) if own else Failure(2, "the budget is used up")
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return Failure(2, what, "this is a bug in roofdsl; `--debug` shows where it happened")
+
+
+def with_unit_joined(failure: Failure, args: Sequence[str]) -> Failure:
+    """The failure with what to write if a unit is an argument of its own, as in `--cache 32 KiB`."""
+    from roofdsl.lang.units import UNITS
+
+    units = UNITS["size"].keys() | UNITS["time"].keys()
+    for option, number, unit in zip(("", *args), args, args[1:], strict=False):
+        name, equals, value = number.partition("=") if number.startswith("--") else (option, " ", number)
+        split = name.startswith("--") and unit in units and _NUMBER.fullmatch(value)
+        if split and (f"`{value}`" in failure.message or f"({unit}" in failure.message):
+            return replace(failure, help=f"a size or time is one argument: `{name}{equals}{value}{unit}`")
+    return failure
 
 
 def out_of_budget(own: budget.Budget) -> Failure:

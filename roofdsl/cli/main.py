@@ -17,7 +17,7 @@ import click
 from roofdsl import __version__, budget
 from roofdsl.cli.budget import summary, take_budget
 from roofdsl.cli.code_options import take_reading_options
-from roofdsl.cli.failure import NO_ROOM, Failure, failure_of, for_people, out_of_budget
+from roofdsl.cli.failure import NO_ROOM, Failure, failure_of, for_people, out_of_budget, with_unit_joined
 from roofdsl.cli.lazy import LazyGroup
 from roofdsl.cli.progress import telling_progress
 from roofdsl.cli.safe_streams import visible_output
@@ -160,7 +160,7 @@ def _run(args: list[str], debug: bool, spoken: Callable[[Failure], str], own: bu
             raise
         if isinstance(error, OSError) and error.errno in NO_ROOM and error.filename is None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the flush at exit must not complain
-        return _tell(failure_of(error), spoken)
+        return _tell(with_unit_joined(failure_of(error), args), spoken)
 
 
 def _tell(failure: Failure, spoken: Callable[[Failure], str]) -> int:

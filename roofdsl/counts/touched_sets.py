@@ -104,8 +104,8 @@ class TouchedSets:
         return self._recurrences[id(loop)]
 
     def _in_order(self, name: str, touched: Touched, loop: For, env: Env, values: Values) -> Touched:
-        """All that a loop touches of an array. If iterations read only what earlier ones have written, only the first
-        one reads anything that it does not write before.
+        """All that a loop touches of an array. If iterations read only what earlier ones have written, or none writes,
+        only the first one reads anything that is written in the loop before it.
 
         A loop as a whole would seem to read first: its statements do so, in each iteration. One iteration early in the
         loop and the last one stand for all: what is read at a constant distance is the same in each.
@@ -113,15 +113,24 @@ class TouchedSets:
         start, last, step = values
         count = (last - start) // step
 
-        def at(first: int, end: int) -> Touched:
-            around = {**env, loop.var: (start + first * step, start + end * step, step if end > first else 1)}
+        def at(first: int, end: int, outside: Env = env) -> Touched:
+            around = {**outside, loop.var: (start + first * step, start + end * step, step if end > first else 1)}
             return self.sets(loop.body, around).get(name, NOTHING)
 
-        if any(
-            _not_in(at(0, k - 1).written, at(k, k).read_first) for k in {min(count, max(EARLY, count // EARLY)), count}
-        ):
-            return touched
-        begin = at(0, 0).read_first
+        early = min(count, max(EARLY, count // EARLY))
+        alone = {var: (value, value, 1) for var, (value, _, _) in env.items()}
+        for k in (early, count):
+            read = at(k, k).read_first
+            unwritten = _not_in(at(0, k - 1).written, read)
+            later = at(k, count).written if unwritten else ()
+            # Of a loop that is executed once, what no iteration writes may be read, too.
+            if unwritten and (alone != env or _meet(read, later) or self._common(name, unwritten, later)):
+                then = min(early, count - 1)
+                if _meet(at(then, then, alone).read_first, at(then + 1, count, alone).written):
+                    return touched._replace(written_first=self._still_written_first(name, touched, touched))
+                return touched
+        never = tuple(part for box in touched.read_first for part in _outside(touched.written, box))
+        begin = tuple(dict.fromkeys(at(0, 0).read_first + never))
         unit = max(1, self.sector_bytes // self.arrays[name].type.bytes)
         more = [_without(box, begin, unit) for box in touched.written]
         first = (*touched.written_first, *(box for box in more if box is not None))
@@ -242,6 +251,27 @@ def _contains(box: Box, other: Box) -> bool:
     return all(low <= a and b <= high for (low, high), (a, b) in zip(box, other, strict=True))
 
 
+def _outside(boxes: Sequence[Box], box: Box) -> list[Box]:
+    """The parts of a box that lie in none of `boxes`."""
+    parts = [box]
+    for other in boxes:
+        parts = [left for part in parts for left in _minus(part, other)]
+    return parts
+
+
+def _minus(box: Box, other: Box) -> list[Box]:
+    if not _overlap(box, other):
+        return [box]
+    parts, rest = list[Box](), list(box)
+    for d, ((low, high), (begin, end)) in enumerate(zip(box, other, strict=True)):
+        if low < begin:
+            parts.append((*rest[:d], (low, begin - 1), *rest[d + 1 :]))
+        if end < high:
+            parts.append((*rest[:d], (end + 1, high), *rest[d + 1 :]))
+        rest[d] = max(low, begin), min(high, end)
+    return parts
+
+
 def _without(box: Box, others: Sequence[Box], unit: int) -> Box | None:
     """A box, shorter in its rows where elements of others may lie in the same units of `unit` elements; None if nothing
     certain is left.
@@ -257,6 +287,10 @@ def _without(box: Box, others: Sequence[Box], unit: int) -> Box | None:
         else:
             return None
     return (*box[:-1], (low, high)) if low <= high else None
+
+
+def _meet(boxes: Sequence[Box], others: Sequence[Box]) -> bool:
+    return any(_overlap(a, b) for a in boxes for b in others)
 
 
 def _overlap(a: Box, b: Box) -> bool:

@@ -8,10 +8,12 @@ number. All are exact; `TrafficAt.method` says which one succeeded.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
+from math import inf
 from typing import Any, Generic, TypeVar
 
-from roofdsl import budget
+from roofdsl import budget, reproducibility
 from roofdsl.counts.check_cache import check_cache
 from roofdsl.counts.histogram_at import NoAnswer, stack_distances
 from roofdsl.counts.lines_of_sets import ArrayLines, lines_by_sets, touched_bytes_by_sets
@@ -193,18 +195,49 @@ def touched_bytes_at_once(at: Sized, line_bytes: int | None) -> int | None:
     """The bytes of all touched lines; None if integer sets do not find them at once."""
     from roofdsl.sets.library import TooHard
 
-    hard = BRIEF_OPERATIONS, at.kernel, None, line_bytes  # as in `line_ways`, which counts more of these sets
-    if hard in _hard_for_sets:
+    key = BRIEF_OPERATIONS, at.kernel, None, line_bytes  # as in `line_ways`, which counts more of these sets
+    if _is_hard(key):
         return None
     try:
-        return touched_bytes_by_sets(at, line_bytes, BRIEF_OPERATIONS)
+        with _remembering(key):
+            return touched_bytes_by_sets(at, line_bytes, BRIEF_OPERATIONS)
     except (NoAnswer, TooHard):
-        _hard_for_sets.add(hard)
         return None
 
 
-_hard_for_sets: set[tuple[Hashable, ...]] = set()
-"""What integer sets did not find in this process within a number of operations; each entry begins with this number."""
+_hard_for_sets: dict[tuple[Hashable, ...], float] = {}
+"""What integer sets did not find in this process within a number of operations, with which each key begins, and the
+seconds that they had; infinity if it was not the time that ended them.
+"""
+
+AGAIN = 1.25
+"""What lacked time is tried again with this many times as much."""
+
+
+def _is_hard(key: tuple[Hashable, ...]) -> bool:
+    """Whether integer sets were too hard before, with almost as much time as is left now."""
+    seconds = _hard_for_sets.get(key)
+    if seconds is None or budget.left_s() > AGAIN * seconds:
+        return False
+    if seconds < inf:
+        reproducibility.decided_by_clock()
+    return True
+
+
+@contextmanager
+def _remembering(key: tuple[Hashable, ...]) -> Iterator[None]:
+    """Remembers that integer sets are too hard, if they are; and with how much time, if only time was lacking."""
+    from roofdsl.sets.library import OverBudget, TooHard
+
+    seconds = budget.left_s()
+    try:
+        yield
+    except OverBudget:
+        _hard_for_sets[key] = seconds
+        raise
+    except (NoAnswer, TooHard):
+        _hard_for_sets[key] = inf
+        raise
 
 
 class Ways(Generic[T]):
@@ -226,14 +259,19 @@ class Ways(Generic[T]):
         """
         from roofdsl.sets.library import TooHard
 
-        reason = "integer sets take too long"
+        reason, own = "integer sets take too long", budget.current()
+        noted = {} if own is None else dict(own.left_out)
         for name, way in self._in_turn(executed, longest, prefer_simulation):
             try:
-                return way(), name
+                found = way()
             except TooHard as error:
                 reason = error.message
             except NoAnswer as error:
                 reason = str(error)
+            else:
+                if own is not None:
+                    own.left_out = noted  # by the ways that failed, of which nothing is missing now
+                return found, name
         raise OutOfReach(kernel, reason, executed, longest)
 
     def _in_turn(self, executed: int, longest: int, prefer_simulation: bool) -> Iterator[tuple[str, Callable[[], T]]]:
@@ -256,13 +294,14 @@ class Ways(Generic[T]):
         A sweep asks for many sizes.
         """
         key = (operations, *self._asked)
-        if key not in _hard_for_sets:
-            yield "integer sets", lambda: self._sets_in_part(of, operations)
-            _hard_for_sets.add(key)
+        with budget.part(of):
+            is_hard = _is_hard(key)
+        if not is_hard:
+            yield "integer sets", lambda: self._sets_in_part(of, key)
 
-    def _sets_in_part(self, of: int, operations: int) -> T:
-        with budget.part(of):  # a method that may fail leaves time for the next one
-            return self._by_sets(operations)
+    def _sets_in_part(self, of: int, key: tuple[Any, ...]) -> T:
+        with budget.part(of), _remembering(key):  # a method that may fail leaves time for the next one
+            return self._by_sets(key[0])
 
 
 class OutOfReach(CommandError):
@@ -282,7 +321,8 @@ def _remedy(accesses: int, most: int) -> str:
     own = budget.current()
     if own is None or accesses <= budget.left_s() * SIMULATED_PER_SECOND:
         return "use smaller sizes"
-    return f"use smaller sizes, or more time: `--budget {budget.longer(own)}`"
+    missing_s = accesses / SIMULATED_PER_SECOND - budget.left_s()
+    return f"use smaller sizes, or more time: `--budget {budget.longer(own, missing_s)}`"
 
 
 def lines_by_distances(

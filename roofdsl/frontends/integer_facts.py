@@ -106,6 +106,9 @@ class _Proof:
         self.steps += 1
         if self.steps > _MOST_STEPS:
             return False
+        simpler = self._without_quotient(value, depth)
+        if simpler:
+            return any(self.not_negative(each, depth) for each in simpler)
         while depth and self.ranges[depth - 1].var not in value.names:
             depth -= 1
         if not depth:
@@ -120,6 +123,24 @@ class _Proof:
         if self.not_negative(-a, depth - 1):
             return any(self.not_negative(a * bound + b, depth - 1) for bound in r.uppers)
         return False
+
+    def _without_quotient(self, value: Poly, depth: int) -> list[Poly]:
+        """Values that are not negative only if `value` is not, without one of its quotients or remainders of the first
+        `depth` variables; nothing if it has none.
+        """
+        variables = {r.var for r in self.ranges[:depth]}
+        for m, c in value.terms.items():
+            atom = m[0] if len(m) == 1 else None
+            if not isinstance(atom, Quotient) or not atom.of.names & variables:
+                continue
+            rest = Poly({k: d for k, d in value.terms.items() if k != m})
+            if atom.op == "%":
+                return [rest if c > 0 else rest + c * (atom.by - 1)]
+            if c < 0:
+                return [rest * atom.by + atom.of * c]
+            less = rest * atom.by + (atom.of - (atom.by - 1)) * c
+            return [rest, less] if self.not_negative(atom.of, depth) else [less]
+        return []
 
 
 def _nonnegative(value: Poly) -> bool:

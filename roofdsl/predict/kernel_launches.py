@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import InputError
 from roofdsl.lang.record import Record
+from roofdsl.loops.accesses import statements
 from roofdsl.loops.affine import affine, is_positive
 from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
 from roofdsl.loops.model import Count, For, If, Kernel, Node
@@ -106,7 +108,7 @@ def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> Ker
 def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env: Mapping[str, int]) -> list[Launched]:
     """These launches, equal ones together."""
     plain = apply(kernel)
-    temps = in_one_launch(plain, made)
+    temps = in_one_launch(plain, made, partial(_private, kernel))
     stored: set[str] = set()
     found: dict[Kernel | None, Launched] = {}
     is_one = len(made) == 1 and made[0][2] == 1
@@ -125,6 +127,24 @@ def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env:
         known = found[own].times if own in found else 0
         found[own] = Launched(own, known + times, how or "")
     return list(found.values())
+
+
+def _private(kernel: Kernel, var: str) -> frozenset[str]:
+    """The `temp` arrays that are private to each iteration of every loop over `var`."""
+    return _private_temps(kernel).get(var, frozenset())
+
+
+@in_process(64)
+def _private_temps(kernel: Kernel) -> dict[str, frozenset[str]]:
+    from roofdsl.checks.private_copies import private_temps
+
+    own = private_temps(kernel)
+    found: dict[str, frozenset[str]] = {}
+    for placed in statements(apply(kernel).body):
+        for depth, loop in enumerate(placed.loops):
+            names = frozenset(own.get(placed.position[: depth + 1], {}))
+            found[loop.var] = found.get(loop.var, names) & names
+    return found
 
 
 def _is_all(call: Call, plain: Kernel) -> bool:

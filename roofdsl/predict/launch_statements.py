@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from roofdsl.lang.record import Record, replace
@@ -35,15 +34,24 @@ def alone(
     return with_numbers(replace(plain, body=body, arrays=tuple(arrays.values())), outer)
 
 
-def in_one_launch(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]]) -> frozenset[str]:
-    """The `temp` arrays that a single launch accesses, so that nothing of them is needed after it. Copies of a thread
-    are not among them: they stay behind in a buffer.
+def in_one_launch(
+    kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], private: Callable[[str], Set[str]]
+) -> frozenset[str]:
+    """The `temp` arrays of which nothing is needed after the launch that accesses them: no other one does, or only the
+    same launch in other iterations of the host's loop, which writes them anew. Copies of a thread are not among them:
+    they stay behind in a buffer.
+
+    private: the arrays of which an iteration of that loop reads only what it has written, and nothing else reads that.
     """
-    launched: Counter[str] = Counter()
+    accessed: dict[str, set[str]] = {}
+    left: set[str] = set()
+    temps = {a.name for a in kernel.arrays if a.intent == "temp"}
     for call, outer, _ in made:
-        names = {*_read(call.nodes), *written(call.nodes)}
-        launched.update({name: 2 if outer or name in call.copied else 1 for name in names})
-    return frozenset(a.name for a in kernel.arrays if a.intent == "temp" and launched[a.name] == 1)
+        for name in temps & {*_read(call.nodes), *written(call.nodes)}:
+            accessed.setdefault(name, set()).add(call.function)
+            if name in call.copied or (outer and name not in private(list(outer)[-1])):
+                left.add(name)
+    return frozenset(name for name, functions in accessed.items() if len(functions) == 1 and name not in left)
 
 
 def _with_arrays(part: Any, arrays: Mapping[str, Array]) -> Any:

@@ -64,9 +64,13 @@ class LevelTime(Record):
         if not self.allocated_bytes or self.loads_bytes is None:
             return self
         loads = self.loads_bytes + self.allocated_bytes
-        duplex = None if self.duplex_bytes is None else max(loads, self.stores_bytes or 0)
+        duplex = None if self.duplex_bytes is None else max(loads, self.duplex_bytes)
         total = self.bytes + self.allocated_bytes
-        return replace(self, bytes=total, loads_bytes=loads, duplex_bytes=duplex, allocated_bytes=0)
+        found = replace(self, bytes=total, loads_bytes=loads, duplex_bytes=duplex, allocated_bytes=0, summed_s=None)
+        if self.summed_s is None:
+            return found
+        more_s = 0 if duplex is not None else self.allocated_bytes / self.bandwidth_bytes_per_s
+        return replace(found, summed_s=max(self.summed_s + more_s, found.time_s))
 
     @property
     def timed_bytes(self) -> int:
@@ -78,6 +82,8 @@ class LevelTime(Record):
         """The `timed_bytes` that pass through the nearer level."""
         if self.duplex_bytes is None:
             return self.bytes - self.streamed_bytes
+        if not self.streamed_bytes:
+            return self.duplex_bytes  # of several launches, this is more than the larger sum
         return max(self.loads_bytes or 0, (self.stores_bytes or 0) - self.streamed_bytes)
 
     @property

@@ -24,6 +24,19 @@ def _summed(shares: Sequence[tuple[str, Fraction]]) -> tuple[tuple[str, Fraction
     return tuple(totals.items())
 
 
+def _turns_of_both(one: Prediction, other: Prediction) -> tuple[tuple[str, Fraction], ...]:
+    """The levels that take turns in both launches together, farthest first. Of a launch without such levels, whose
+    nearer ones may not have been found, the memory counts.
+    """
+    if not one.in_turn and not other.in_turn:
+        return ()
+    shares = _summed([t for p in (one, other) for t in p.in_turn or ((p.memory.name, p.memory.time_s),)])
+    most = max(one, other, key=lambda p: len(p.levels))
+    order = [level.name for level in reversed(most.levels)]
+    order += [name for name, _ in shares if name not in order]
+    return tuple(sorted((s for s in shares if s[1]), key=lambda s: order.index(s[0])))
+
+
 class Cores(Record):
     """The number of cores that run the kernel, and the number from which a level that all of them share is saturated
     (n_s).
@@ -245,7 +258,7 @@ class Prediction(Record):
             parts=_joined(self.parts + other.parts),
             occupancy=self.occupancy if self.occupancy == other.occupancy else None,
             latency=self.latency if self.latency == other.latency else (),
-            in_turn=_summed(self.in_turn + other.in_turn),
+            in_turn=_turns_of_both(self, other),
             links=joined_links(self.links + other.links),
             collective=self.collective if self.collective == other.collective else None,
             expected=self.expected + other.expected if self.expected and other.expected else None,

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
+from operator import add as add_predictions
 from typing import TypeVar
 
 from roofdsl.lang.checked import CheckedFile
@@ -186,12 +187,12 @@ def _searched(
 
     @cache
     def bound_at(n: int) -> str:
-        total: dict[str, Fraction] = {}
+        parts = []
         for launch in grown.launches:
             values = {name: e.evaluate({question.over: n}) for name, e in launch.arguments}
             p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
-            for name, time in p.terms:
-                total[name] = total.get(name, Fraction(0)) + time * launch.times.evaluate({question.over: n})
+            parts.append(p * launch.times.evaluate({question.over: n}))
+        total = dict(reduce(add_predictions, parts).terms)
         for e in grown.sent:
             each = e.seconds_at({question.over: n}, question.options.step_s)
             total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate({question.over: n})
@@ -200,6 +201,10 @@ def _searched(
 
     def nearest(n: int) -> int | None:
         return next((k for k in range(n, min(n + MOST_STEPS, question.search_to + 1)) if admissible(k)), None)
+
+    def last_above(n: int) -> int | None:
+        end = question.search_to
+        return next((k for k in range(end, max(n, end - MOST_STEPS), -1) if admissible(k)), None)
 
     at: list[tuple[int, str]] = []
     n: int | None = nearest(1)
@@ -210,19 +215,23 @@ def _searched(
             if not at:
                 raise
             break
-        n = nearest(2 * n) or (nearest(question.search_to) if n < question.search_to else None)
+        n = nearest(2 * n) or last_above(n)
     if not at:
-        raise CommandError(f"no value of {question.over} up to {question.search_to} is allowed by the assumptions")
+        most = min(question.search_to, MOST_STEPS)
+        raise CommandError(f"no value of {question.over} up to {most} is allowed by the assumptions")
     changes = [at[0]]
     for (low, before), (high, after) in pairwise(at):
         first, bound = low, before
         while bound != after:  # the least value with a bound other than `bound`, then further from there
-            a, b = first, high
-            while b - a > 1:
-                middle = nearest((a + b) // 2)
-                if middle is None or middle >= b:
-                    break
-                a, b = (middle, b) if bound_at(middle) == bound else (a, middle)
+            a, b, end = first, high, high  # nothing from `end` to `b` is allowed
+            while end - a > 1:
+                middle = nearest((a + end) // 2)
+                if middle is None or middle >= end:
+                    end = (a + end) // 2
+                elif bound_at(middle) == bound:
+                    a = middle
+                else:
+                    b = end = middle
             first, bound = b, bound_at(b)
             changes.append((first, bound))
     ends = [start - 1 for start, _ in changes[1:]] + [at[-1][0]]

@@ -91,6 +91,7 @@ class _Limit:
 
     def __init__(self) -> None:
         self.operations, self.begun_s = MAX_OPERATIONS, 0.0
+        self.is_cut = False  # whether the budget allows fewer operations
         self.whole_s = MAX_OPERATIONS / OPERATIONS_PER_SECOND
 
     def begin(self, operations: int) -> None:
@@ -98,7 +99,9 @@ class _Limit:
         self.operations = operations
         self.begun_s = os.times().children_user
         isl.DEFAULT_CONTEXT.reset_operations()
-        isl.DEFAULT_CONTEXT.set_max_operations(self._in_library())
+        allowed = self._in_library()
+        self.is_cut = allowed < operations
+        isl.DEFAULT_CONTEXT.set_max_operations(allowed)
         self.whole_s = self.seconds()
 
     @property
@@ -139,7 +142,7 @@ class _Limit:
         """The error that `what`, or rather the command's current activity, needs more."""
         own = budget.current()
         what = own.doing[-1] if own and own.doing else what
-        if self.by_budget or budget.left_s() <= LEAST_SECONDS:
+        if self.by_budget or self.is_cut or budget.left_s() <= LEAST_SECONDS:
             return OverBudget(what)
         return TooHard(what, self.operations)
 

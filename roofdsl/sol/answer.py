@@ -220,5 +220,6 @@ def _in_its_share(share: int) -> Iterator[None]:
         with budget.part(share), budget.region(WRITTEN):
             yield
         return
-    with budget.beginning(budget.DEFAULT_S / share, budget.DEFAULT_BYTES, whole=False), budget.region(WRITTEN):
+    seconds = budget.DEFAULT_S / share
+    with budget.beginning(seconds, budget.DEFAULT_BYTES, whole=False, chosen=False), budget.region(WRITTEN):
         yield

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record
-from roofdsl.loops.program_at_sizes import ProgramAt, RepeatedAt
+from roofdsl.lang.types import TYPES
+from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.sol.answer import SpeedOfLight, speed_of_light
 from roofdsl.sol.claim import Claim, judge
-from roofdsl.sol.fused import Fused, Known, arrays_of, fused
+from roofdsl.sol.fused import Fused, Kind, Known, arrays_of, fused
 from roofdsl.sol.fusing import FusedLaunches, fusions
 
 
@@ -25,6 +26,8 @@ class Kept(Record):
     """An array that a launch reads while the last cache still holds it from the launch before, which wrote it.
 
     saved_s: the time that this saves at the memory, over all times that it happens.
+
+    places: of both launches in `ProgramAt.launched`.
     """
 
     array: str
@@ -32,6 +35,7 @@ class Kept(Record):
     reader: str
     bytes: int
     saved_s: Fraction
+    places: tuple[int, int]
 
 
 class ProgramLight(Record):
@@ -88,8 +92,7 @@ def program_light(
     kept = tuple(_kept(at, parts, machine))
     alone = [None if p.answer.best is None else p.answer.best.time_s for p in parts]
     together = tuple(fusions(at, [p.answer.best for p in parts], machine))
-    names = {at.launched[place].kernel.name for group in together for place in group.places}
-    left = tuple(k for k in kept if k.reader not in names)
+    left = tuple(k for k in kept if _is_still_kept(k, at, together, machine))
     lost = sum((k.saved_s for k in kept), Fraction(0)) - sum((k.saved_s for k in left), Fraction(0))
     if _gain(together, alone) <= lost:
         return ProgramLight(whole, parts, kept, claim)
@@ -119,8 +122,8 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
     arrays = [arrays_of(part) for part in at.launched]
     for (first, second), times in _neighbors(at.steps).items():
         written = {(a.name, a.kind): a for a in arrays[first] if a.stores}
-        touched = sum(a.touched for place in (first, second) for a in arrays[place])
         best = parts[second].answer.best
+        touched = sum(a.touched for place in (first, second) for a in arrays[place])
         if touched > cache.size_bytes * cache.copies or first == second or best is None:
             continue
         passed = [a for a in arrays[second] if a.loads and (a.name, a.kind) in written]
@@ -132,7 +135,31 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
         for a in passed:
             saved = min(left, Fraction(a.loads) / memory.bandwidth_bytes_per_s)
             left -= saved
-            yield Kept(a.name, at.launched[first].kernel.name, at.launched[second].kernel.name, a.loads, times * saved)
+            names = at.launched[first].kernel.name, at.launched[second].kernel.name
+            yield Kept(a.name, *names, a.loads, times * saved, (first, second))
+
+
+def _is_still_kept(kept: Kept, at: ProgramAt, together: Iterable[FusedLaunches], machine: Machine) -> bool:
+    """Whether a launch still finds an array in the last cache where others are fused. If the writer is fused, all
+    launches of its group run before the reader, block by block.
+    """
+    writer, reader = kept.places
+    groups = [group.places for group in together]
+    if any(reader in places for places in groups):
+        return False
+    before = [places for places in groups if writer in places]
+    return all(_fit([at.launched[place] for place in (*places, reader)], machine) for places in before)
+
+
+def _fit(launched: Iterable[Launched], machine: Machine) -> bool:
+    """Whether the last cache holds all that these launches touch; arrays of the same name, type and size are one."""
+    cache = machine.last_cache
+    touched: dict[tuple[str, Kind], int] = {}
+    for array in (a for part in launched for a in arrays_of(part)):
+        type_name, elements = array.kind
+        key = array.name, array.kind
+        touched[key] = min(TYPES[type_name].bytes * elements, touched.get(key, 0) + array.touched)
+    return cache is not None and sum(touched.values()) <= cache.size_bytes * cache.copies
 
 
 def _stores_as_written(answer: SpeedOfLight) -> int:

@@ -88,6 +88,9 @@ def _in_flight(found: LatencyCeiling) -> str:
     return needed + (f": at most {show_bandwidth(found.bytes_per_s)}" if found.binds else "")
 
 
+NOTHING = "nothing is computed, and nothing moves"
+"""Stands for the rate and the bound where there is no work, no traffic and no time of a launch."""
+
 SMALL_SHARE = Fraction(1, 1000)
 """A share of the operations: several kinds with less than this are summed up as `3 others`."""
 
@@ -199,8 +202,8 @@ def _outcome(p: Prediction) -> list[tuple[str, str, str]]:
     else:
         fast_rate, slow_rate = show_bandwidth(p.bytes_per_s), show_bandwidth(slow_bytes)
     rows = [
-        ("bound", show_time(p.bound_s), f"{fast_rate}, bound by {p.bound}"),
-        ("no overlap", show_time(p.no_overlap_s), slow_rate),
+        ("bound", show_time(p.bound_s), f"{fast_rate}, bound by {p.bound}" if p.bounds else NOTHING),
+        ("no overlap", show_time(p.no_overlap_s), slow_rate if p.bounds else ""),
     ]
     if p.expected is not None:
         rows.append(("expected", show_time(p.expected.expected_s), _expected_rate(p)))

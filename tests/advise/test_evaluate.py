@@ -15,7 +15,7 @@ from roofdsl.machine.find import load_machine, shipped, shipped_models, standard
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.level_traffic import Hierarchy
 from roofdsl.predict.prediction import Prediction
-from tests.predict.machines import machine
+from tests.predict.machines import kernel_of, machine
 
 
 @pytest.mark.parametrize("name", ["gemm", "lu", "jacobi_2d"])
@@ -103,3 +103,17 @@ def test_there_is_no_upper_bound_if_the_accesses_themselves_are_unknown(monkeypa
     """A prediction without L1 is no bound on the time with it."""
     monkeypatch.setattr(evaluate, "nearer_levels", lambda *of, **options: Hierarchy(()))
     assert estimate_at_most(pick("gemv"), Case({"n": 64}, load_machine("a100_80"), Options())) is None
+
+
+@pytest.mark.parametrize("name", ["zen2_epyc_7452", "v100"])
+def test_stores_past_the_caches_count_each_time_in_an_upper_bound_too(name: str) -> None:
+    """What fits in the caches is stored to the memory 50 times; on a GPU such stores are made as usual."""
+    own = kernel_of(
+        "kernel k(n, t):\n    in b: f64[n]\n    out a: f64[n]\n"
+        "    for s in range(t), i in range(n):\n        stream a[i] = 2 * b[i]\n"
+    )
+    given, sizes = load_machine(name), {"n": 1000, "t": 50}
+    exact, quick = predict(own, sizes, given), estimate_at_most(own, Case(sizes, given, Options()))
+    assert quick is not None and quick.time_s >= exact.bound_s
+    for level, most in zip(exact.levels, quick.prediction.levels, strict=True):
+        assert level.name == most.name and level.bytes <= most.bytes

@@ -292,6 +292,11 @@ def test_seconds_of_a_measurement_stay_with_the_command() -> None:
     assert take_budget(["validate", "x", "--budget=5"])[0] == ["validate", "x", "--budget", "5"]
     rest, seconds, _ = take_budget(["--budget", "2min", "measure", "x", "--budget", "5"])
     assert (rest, seconds) == (["measure", "x", "--budget", "5"], 120.0)
+    for other in ("schema", "predict"):  # what is named like these commands is none of them
+        with pytest.raises(click.UsageError, match="is not a time"):
+            take_budget([other, "measure", "--budget", "5"])
+    with pytest.raises(click.UsageError, match="is not a time"):
+        take_budget(["--budget", "5", "measure", "x"])
     with pytest.raises(click.UsageError, match="is not a time"):
         take_budget(["derive", "x", "--budget", "5"])
 

@@ -247,6 +247,23 @@ def test_an_interrupt_is_quiet() -> None:
     assert error == "interrupted\n"
 
 
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("derive matmul --cache 32 KiB", "--cache 32KiB"),
+        ("derive matmul --line 64 B --json", "--line 64B"),
+        ("derive matmul --cache=1.5 MiB", "--cache=1.5MiB"),
+        ("predict matmul --set n=9 --machine v100 --latency 1 us", "--latency 1us"),
+        ("derive matmul --cache 32", ""),
+        ("derive matmul more --line 64", ""),
+    ],
+)
+def test_a_unit_apart_from_its_number_has_a_hint(line: str, hint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(line.split()) == 2
+    told = capsys.readouterr().err
+    assert (f"help: a size or time is one argument: `{hint}`" in told) if hint else "one argument" not in told
+
+
 def test_debug_shows_where() -> None:
     for place in (["--debug", "predict"], ["predict", "--debug"]):
         args = [sys.executable, "-m", "roofdsl", *place, "gemv", "--machine", "nothing"]

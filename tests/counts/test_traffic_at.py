@@ -8,6 +8,7 @@ from roofdsl import budget
 from roofdsl.counts import traffic_at as module
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.traffic_at import OutOfReach, TrafficAt, Ways, traffic_at
+from roofdsl.sets.library import MAX_OPERATIONS, OverBudget
 from tests.codegen.shipped import shipped
 
 KIB = 1024
@@ -70,6 +71,7 @@ def test_no_way_is_said_so() -> None:
     ("seconds", "executed", "remedy"),
     [
         (20, 10**9, "use smaller sizes, or more time: `--budget 2min`"),  # a simulation takes 50 s
+        (20, 29 * 10**8, "use smaller sizes, or more time: `--budget 10min`"),  # 145 s are more than 2 min
         (20, 10**7, "use smaller sizes"),  # it was tried
         (20, LONG + 1, f"{LONG + 1:,} accesses are too many to simulate (limit {LONG:,}); use smaller sizes"),
         (3600, 10**9, "use smaller sizes"),
@@ -87,6 +89,46 @@ def test_what_was_hard_for_sets_is_simulated_at_once_at_other_sizes() -> None:
     for _ in range(2):
         assert ways.answer("k", 10**8, LONG, prefer_simulation=True)[0] == "simulation"
     assert seen == [BRIEF, WALKED, QUICK, None, WALKED, None]
+
+
+def in_time(seconds: float) -> tuple[Ways[str], list[object]]:
+    """Ways of which integer sets answer if they have that much time, and simulation never; and what was tried."""
+    asked: list[object] = []
+
+    def by_sets(operations: int) -> str:
+        asked.append(operations)
+        if budget.left_s() < seconds:
+            raise OverBudget("the sets")
+        return "sets"
+
+    def by_simulation(most: int | None) -> str:
+        raise NoAnswer("too many accesses")
+
+    return Ways(by_sets, by_simulation, object()), asked
+
+
+def test_what_lacked_time_is_tried_again_with_more() -> None:
+    """A call with a short budget says nothing about a later one of the same process that has more time."""
+    ways, seen = in_time(10)
+    for _ in range(2):
+        with budget.beginning(8, 1 << 40, whole=True), pytest.raises(OutOfReach):
+            ways.answer("k", 10**12, LONG, prefer_simulation=False)
+    assert seen == [BRIEF, QUICK, MAX_OPERATIONS, MAX_OPERATIONS]
+    with budget.beginning(100, 1 << 40, whole=True):
+        assert ways.answer("k", 10**12, LONG, prefer_simulation=False) == ("sets", "integer sets")
+    assert seen[4:] == [BRIEF]
+
+
+def test_nothing_is_left_out_where_another_way_has_the_number() -> None:
+    ways, seen = in_time(10)
+    with budget.beginning(20, 1 << 40, whole=True) as own:
+        assert ways.answer("k", 10**12, LONG, prefer_simulation=False)[0] == "sets"
+        assert not own.left_out
+    assert seen == [BRIEF, QUICK, MAX_OPERATIONS]
+    with budget.beginning(5, 1 << 40, whole=True) as own:
+        with pytest.raises(OutOfReach):
+            in_time(10)[0].answer("k", 10**12, LONG, prefer_simulation=False)
+        assert list(own.left_out) == ["the sets"]
 
 
 def totals(found: TrafficAt) -> tuple[int | None, int | None, int]:

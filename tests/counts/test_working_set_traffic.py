@@ -11,7 +11,7 @@ from roofdsl.counts.distinct_units import distinct_units
 from roofdsl.counts.loop_intervals import LoopIntervals
 from roofdsl.counts.sector_traffic import Transfers, transfers_at
 from roofdsl.counts.thread_turns import leaves_gaps
-from roofdsl.counts.traffic_at import NoAnswer, convention_totals
+from roofdsl.counts.traffic_at import NoAnswer, convention_totals, lines_by_simulation
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file
@@ -187,6 +187,37 @@ def test_references_beside_each_other_are_counted_as_one_box() -> None:
     )
     lines = {each.name: each for each in lines_by_working_sets(Sized(kernel, {"n": 500}), 1 << 20, 64, 32)}
     assert lines["x"].begun == 1000**3 * 8 // 32 and lines["R"].stored == 500**3 * 8 // 32
+
+
+READ_BEFORE = {
+    "far behind": (
+        "    for j in range(64, n):\n        p[j] = p[j - 1] + p[j - 64]\n"
+        "    for j in range(4, 60):\n        p[j] = 0\n"
+    ),
+    "ahead": "    for j in range(n):\n        p[j] = x[j]\n        y[j] = p[j + 1]\n",
+    "an update ahead": "    for j in range(n):\n        p[j] = x[j]\n        p[j + 8] += x[j]\n",
+    "ahead in each row": "    for i in range(4), j in range(n):\n        q[i, j] = x[j]\n        y[j] = q[i, j + 8]\n",
+}
+
+
+@pytest.mark.parametrize("name", READ_BEFORE)
+def test_what_is_read_before_it_is_written_is_loaded(name: str) -> None:
+    """Sectors that a loop reads at a distance, and in which it or a later loop writes what was read before."""
+    arrays = "    in x: f64[n]\n    inout p: f64[n + 8]\n    inout q: f64[4, n + 8]\n    out y: f64[n]\n"
+    at = Sized(of(f"kernel k(n):\n{arrays}{READ_BEFORE[name]}"), {"n": 1024})
+    found, exact = lines_by_working_sets(at, 1 << 20, 64, 32), lines_by_simulation(at, 1 << 20, 32)
+    for mine, theirs in zip(found, exact, strict=True):
+        assert (mine.begun, mine.stored) == (theirs.begun, theirs.stored)
+        assert theirs.begun_by_read <= mine.begun_by_read <= theirs.begun_by_read + 8
+
+
+def test_a_recurrence_loads_only_what_it_does_not_write() -> None:
+    """A sweep from row to row along a diagonal loads its first row, and the column beyond its last one."""
+    text = "    inout u: f64[32, n]\n    for i in range(1, 32), j in range(1, n - 8):\n"
+    at = Sized(of(f"kernel k(n):\n{text}        u[i, j] = 0.5 * (u[i - 1, j] + u[i - 1, j + 1])\n"), {"n": 128})
+    (found,), (exact,) = lines_by_working_sets(at, 1 << 20, 64, 32), lines_by_simulation(at, 1 << 20, 32)
+    assert (found.begun, found.begun_by_read, found.stored) == (exact.begun, exact.begun_by_read, exact.stored)
+    assert exact.begun_by_read == 31 + 30
 
 
 def test_each_loop_is_asked_for_gaps_once_however_many_sets_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

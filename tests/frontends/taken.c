@@ -21,6 +21,9 @@ void after_a_loop(int n, double *a) { int i; for (i = 0; i < n; i++) a[i] = 0; a
 void two_counters(int n, double *a) {
     for (int i = 0, j = n - 1; i < n / 2; i++, j--) { double t = a[i]; a[i] = a[j]; a[j] = t; }
 }
+void unsigned_remainders(size_t n, double *a, const double *b) {
+    for (size_t i = 0; i < n; i++) a[i] = b[(i + 4) % 3] + b[i / 2] + b[(i % 5) / 2] + b[2 - i % 3];
+}
 void unsigned_counter(size_t n, double *a, const double *b) { for (size_t i = 1; i < n; i++) a[i] = b[i - 1]; }
 void tiles(int n, double A[n][n], double B[n][n], double C[n][n]) {
     for (int ii = 0; ii < n; ii += 4)

@@ -43,3 +43,21 @@ def test_nothing_exceeds_its_greatest_value(pytestconfig: pytest.Config) -> None
         if FACTS.not_negative(value):
             assert all((value.put(at).value or 0) >= 0 for n in range(1, 9) for at in iterations(n)), value
     assert bounded > tried // 2
+
+
+def test_quotients_and_remainders_of_loop_variables_are_compared() -> None:
+    """What is proven holds at every iteration; what an unsigned subscript needs is proven."""
+    random, proven = Random(2), 0
+    for _ in range(400):
+        value = OUTER * random.randint(-1, 2) + INNER * random.randint(-1, 2) + random.randint(-2, 6)
+        for _ in range(random.randint(1, 2)):
+            dividend = random.choice((OUTER, INNER, INNER - OUTER)) * random.choice((1, 2)) + random.randint(-3, 4)
+            value += quotient(random.choice(("//", "%")), dividend, random.randint(2, 5)) * random.choice((-1, 1, 3))
+        if FACTS.not_negative(value):
+            proven += 1
+            assert all((value.put(at).value or 0) >= 0 for n in range(1, 7) for at in iterations(n)), value
+    assert proven > 100
+    remainder, half, quarter = quotient("%", OUTER + 4, 3), quotient("//", OUTER, 2), quotient("//", OUTER, 4)
+    for value in (remainder, -remainder + 2, N - 1 - half, OUTER - quarter * 4, quarter * 4 - OUTER + 3):
+        assert FACTS.not_negative(value), value
+    assert not FACTS.not_negative(quotient("%", OUTER, 3) - 1)

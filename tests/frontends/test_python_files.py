@@ -156,6 +156,33 @@ def test_verify_runs_the_users_function(plain: Path, capsys: pytest.CaptureFixtu
     assert "name 'f64' is not defined" in said and "write `from roofdsl import f64`" in said
 
 
+UNUSED = """from roofdsl import bf16, f16, f32, f64, i32
+
+def shapes(x: f64["n", "2 * m"], h: f16["n"], s: f32, k: int, y: f64["n"]):
+    for i in range(len(h)):
+        y[i] = x.shape[1] * y[i]
+
+def halves(x: f16["n"], y: f16["n"]):
+    y[:] = x + 2 * y
+
+def brains(x: bf16["n"]):
+    x[:] = 2 * x
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_verify_gives_every_argument_its_type_and_shape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also those of which nothing but the shape is used, and f16, whose bits are stored as whole numbers."""
+    path = tmp_path / "unused.py"
+    path.write_text(UNUSED)
+    assert run(["convert", f"{path}:shapes", "--verify"]) == 0
+    assert "shapes: verified: y bitwise identical" in capsys.readouterr().err
+    assert run(["convert", f"{path}:halves", "--verify"]) == 0
+    assert "halves: verified: y the same up to rounding" in capsys.readouterr().err
+    assert run(["convert", f"{path}:brains", "--verify"]) == 2
+    assert "numpy has no bf16, the type of `x`\nhelp: leave `--verify` out" in capsys.readouterr().err
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_verify_finds_a_difference(plain: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A function that does something else when it is executed than its text says."""

@@ -276,3 +276,20 @@ def test_a_temp_of_one_launch_is_dropped_after_it() -> None:
         "    for i in range(n):\n        C[i] = B[i] + T[i]\n"
     )
     assert predict(kept, {"n": 128}, SMALL).memory.stores_bytes == 3 * 8 * 128
+
+
+HOSTED = (
+    "kernel k(t, n):\n    in A: f64[n]\n    inout x, B: f64[n]\n    temp T: f64[n]\n    for k in range(t):\n"
+    "        for i in range(n):\n{body}        for i in range(1, n):\n            x[i] = B[i - 1]\n"
+)
+
+
+def test_a_temp_of_one_launch_in_a_loop_of_the_host_is_dropped_if_no_iteration_needs_that_of_another() -> None:
+    own = kernel_of(HOSTED.format(body="            T[i] = A[i] + x[i]\n            B[i] = T[i] * T[i]\n"))
+    p = predict(own, {"t": 5, "n": 128}, SMALL)
+    assert p.launches == 10 and p.memory.stores_bytes == 5 * 8 * (128 + 128)  # the lines of B and x
+    needed = kernel_of(
+        HOSTED.format(body="            if k > 0:\n                B[i] = T[i]\n            T[i] = A[i] + x[i]\n")
+    )
+    p = predict(needed, {"t": 5, "n": 128}, SMALL)
+    assert p.launches == 10 and p.memory.stores_bytes == 8 * 128 * (5 + 4 + 5)  # of T, B and x

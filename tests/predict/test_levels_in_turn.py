@@ -162,3 +162,25 @@ def test_where_it_stands_it_is_read() -> None:
     given = three(OWN)
     assert [c.beside_bytes_per_s for c in given.caches] == [None, 100 * 10**9, None]
     assert replace(given.caches[1], beside_bytes_per_s=None) == three().caches[1]
+
+
+def test_of_a_launch_without_its_nearer_levels_the_memory_counts() -> None:
+    """Their sum has no L2, and its levels in turn take no less than its memory."""
+    given = three(OWN)
+    whole = predict(GEMV, SIZES, given)
+    alone = predict(GEMV, SIZES, given, Options(levels="memory"))
+    assert len(whole.in_turn) > 1 and not alone.in_turn
+    for both in (whole + alone, alone + whole):
+        name, together = both.in_turn_term
+        assert name == whole.in_turn_term[0]
+        assert together == whole.in_turn_term[1] + time_of(alone, "DRAM") > time_of(both, "DRAM")
+        assert both.bound_s == whole.bound_s + alone.bound_s >= together
+    assert (alone + alone).in_turn == ()
+
+
+def test_levels_in_turn_are_listed_from_the_farthest_on() -> None:
+    given = three(OWN)
+    near = predict(GEMV, {"n": 16}, given, Options(warm=True))
+    far = predict(GEMV, SIZES, given)
+    assert [name for name, _ in near.in_turn] != [name for name, _ in far.in_turn]
+    assert [name for name, _ in (near + far).in_turn] == [name for name, _ in (far + near).in_turn]

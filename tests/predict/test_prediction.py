@@ -10,6 +10,8 @@ from roofdsl.lang.record import replace
 from roofdsl.machine.find import load_machine
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.prediction import Prediction
+from roofdsl.tell.as_text import to_text
+from roofdsl.tell.prediction import blocks
 from tests.predict.machines import machine, work
 
 M = machine(
@@ -80,6 +82,8 @@ def test_no_work_is_legal_and_judged_by_its_bytes() -> None:
 def test_nothing_at_all() -> None:
     p = predict_counts("k", {}, WorkAt({}, {}), 0, load_machine("v100_textbook"))
     assert (p.bound, p.bound_s, p.bytes_per_s) == ("nothing", 0, 0)
+    shown = "\n".join(to_text(blocks(p)))
+    assert "nothing is computed, and nothing moves" in shown and "bound by" not in shown
 
 
 def test_integers_count_operations() -> None:

@@ -19,6 +19,7 @@ from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
 from roofdsl.predict.threshold import Bounds, Question, kernel_bounds, program_bounds
 from tests.predict.machines import kernel_of, machine
+from tests.predict.test_levels_in_turn import three
 
 SEEDS: dict[str, Any] = json.loads((Path(__file__).parents[1] / "reference/seeds.json").read_text())
 V100 = load_machine("v100_time_paper")
@@ -120,6 +121,43 @@ def test_a_search_finds_what_the_closed_forms_say() -> None:
 def test_sizes_that_break_an_assumption_do_not_count() -> None:
     found = bounds("matmul_blocked", load_machine("v100_textbook"), "n", b=8)
     assert [(i.first, i.last, i.names) for i in found.intervals] == [(8, 88, ("HBM",)), (96, None, ("compute",))]
+
+
+@pytest.mark.parametrize(("assumption", "launch_ns"), [("n % 40 <= 4", 740), ("n % 64 == 0", 8000)])
+def test_a_search_finds_the_first_of_the_allowed_values(assumption: str, launch_ns: int) -> None:
+    """DRAM takes longer than the launch from n = 44 and n = 142 on; 44 is in the middle of allowed values, and 192 is
+    the last one up to 200.
+    """
+    cached = machine(
+        "peak f64 fma 100 TFLOP/s", f"launch {launch_ns} ns", "cache L 1 MiB, 1 TB/s", "memory DRAM 16 GiB, 20 GB/s"
+    )
+    own = kernel_of(
+        f"kernel k(n):\n    assume {assumption}\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]\n"
+    )
+    found = kernel_bounds(own, {}, cached, Question("n", search_to=200))
+    allowed = [n for n in range(1, 201) if all(c.holds({"n": n}) for c in own.assumptions)]
+    for n in allowed:
+        (interval,) = (i for i in found.intervals if i.first <= n <= (i.last or 0))
+        assert interval.names == (largest_term(predict(own, {"n": n}, cached)),)
+    assert found.searched_to == allowed[-1] and len(found.intervals) == 2
+
+
+def test_levels_in_turn_bound_a_program_as_they_bound_its_prediction() -> None:
+    """One launch has DRAM and L2 in turn, the others L1 alone: the sum has all three, at each size."""
+    text = (
+        "kernel far(n):\n    in A: f64[n, n], x: f64[n]\n    inout y: f64[n]\n"
+        "    for i in range(n), j in range(n):\n        y[i] += A[i, j] * x[j]\n\n"
+        "kernel near(n):\n    in x: f64[n]\n    inout s: f64\n"
+        "    for t in range(40), i in range(n):\n        s += x[i]\n\n"
+        "program p(n):\n    run far(n)\n    repeat 4:\n        run near(80)\n"
+    )
+    checked, given = load_file(Source("p.roof", text)), three(", beside 100 GB/s", more="launch 1 ns")
+    found, _ = program_bounds(checked, "p", {}, given, Question("n", search_to=300))
+    for n in (1, 20, 60, 100, 255, 300):
+        (interval,) = (i for i in found.intervals if i.first <= n <= (i.last or 0))
+        assert interval.names == (largest_term(predict_launches(checked, "p", {"n": n}, given).total),)
+    assert {i.names for i in found.intervals} == {("DRAM + L1",), ("DRAM + L2 + L1",)}
 
 
 @pytest.mark.thorough

@@ -18,7 +18,7 @@ from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.simulate.lru_traffic import simulate_lru
 from tests.predict.machines import kernel_of, machine
 
@@ -157,3 +157,19 @@ def test_a_simulation_has_to_know_which_lines(tmp_path: Path, capsys: pytest.Cap
     assert run(asked) == 2
     assert "m's L1 loads 25 % of the lines whose first access is a store" in capsys.readouterr().err
     assert run([*asked, "--traffic", "write_allocate"]) == 0
+
+
+def test_several_launches_that_load_their_lines_first_are_no_faster_for_that() -> None:
+    """On a duplex level, the longer direction of each launch counts: 300 B loaded by one, and 300 B stored by the
+    other.
+    """
+    one = LevelTime("M", 400, Fraction(1), loads_bytes=300, stores_bytes=100, duplex_bytes=300, allocated_bytes=20)
+    two = LevelTime("M", 400, Fraction(1), loads_bytes=100, stores_bytes=300, duplex_bytes=300, allocated_bytes=20)
+    both = one + two
+    assert (both.time_s, both.through_bytes) == (600, 600)  # not 400, the bytes of one direction of both
+    assert (both.with_allocated().time_s, both.with_allocated().bytes) == (600, 840)
+    counted_once = LevelTime("M", 500, Fraction(1))  # of which the directions are not known
+    assert (both + counted_once).time_s == (both + counted_once).with_allocated().time_s == 600 + 500
+    past = replace(two, duplex_bytes=None, streamed_bytes=50, streamed_bytes_per_s=Fraction(2))
+    plain = replace(one, duplex_bytes=None)
+    assert (plain + past).with_allocated().time_s == plain.with_allocated().time_s + past.with_allocated().time_s

@@ -11,13 +11,13 @@ from pathlib import Path
 import islpy as isl
 import pytest
 
-from roofdsl import budget
+from roofdsl import budget, reproducibility
 from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.machine.find import load_machine
 from roofdsl.sets import previous, reuse
 from roofdsl.sets.cardinality import MAX_FLOORS, added, require_few_floors
 from roofdsl.sets.child_process import CAN_FORK, in_children
-from roofdsl.sets.library import TooHard, limited
+from roofdsl.sets.library import OverBudget, TooHard, limited
 from roofdsl.sets.native_calls import _in_limited_child
 from roofdsl.sol.answer import speed_of_light
 from tests.models.shipped import model
@@ -62,6 +62,28 @@ def test_a_share_of_the_limit_ends_one_count_and_leaves_the_others_theirs() -> N
         assert _in_limited_child("a set", lambda: [spin(0.6)], str) == ["late"]
 
 
+def test_a_limit_that_the_budget_lowers_is_the_budgets() -> None:
+    """There is time for a million operations of 20: more time may help, and nothing keeps that none was found."""
+    before = reproducibility.seen()
+    with budget.beginning(2.0, 1 << 40, whole=True) as own:
+        with pytest.raises(OverBudget, match="left out to stay within 2 s"), limited("the proof", 20_000_000):
+            count_for_ever()
+        assert list(own.left_out) == ["the proof"]
+    assert reproducibility.since(before).chance
+    few = pytest.raises(TooHard, match="needs more than 20,000 integer-set operations")
+    with few as caught, limited("the proof", 20_000):
+        count_for_ever()
+    assert not isinstance(caught.value, OverBudget)
+
+
+def count_for_ever() -> None:
+    box, part = (
+        isl.Set(f"{{ [i, j, k] : 0 <= i, j, k < 100{more} }}") for more in ("", " and (i + j) mod 3 = k mod 2")
+    )
+    while True:
+        box.is_subset(part)
+
+
 @pytest.mark.thorough
 @forks
 def test_one_long_call_of_the_library_ends_with_the_share_that_it_is_in() -> None:
@@ -70,6 +92,14 @@ def test_one_long_call_of_the_library_ends_with_the_share_that_it_is_in() -> Non
     with budget.beginning(20.0, budget.DEFAULT_BYTES, whole=False) as own, budget.region("a test"):
         found = speed_of_light(model("conv2d_implicit_gemm"), sizes, machine)
     assert "left out" in found.why_not and own.spent() < 10
+
+
+@pytest.mark.thorough
+@forks
+def test_a_program_in_python_hears_nothing_of_options() -> None:
+    sizes, machine = {"batch": 224, "c": 72, "f": 176}, load_machine("a100_80")
+    found = speed_of_light(model("conv2d_implicit_gemm"), sizes, machine)
+    assert found.why_not.endswith("left out after 3.33 s of processor time") and "--budget" not in found.why_not
 
 
 def test_a_map_of_no_use_is_refused_before_its_certificate(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,55 @@ program halves(n):
     assert [k.array for k in small.kept] == ["y"] and not large.kept
 
 
+WIDE = """\
+kernel wide(n):
+    in a, b, c, d, e, f: f64[n]
+    out t: f64[n]
+    for i in range(n):
+        t[i] = a[i] + b[i] + c[i] + d[i] + e[i] + f[i]
+
+kernel twice(n):
+    in t: f64[n]
+    out u: f64[n]
+    for i in range(n):
+        u[i] = 2 * t[i]
+
+kernel total(n):
+    in u: f64[n]
+    inout s: f64
+    for i in range(n):
+        s += u[i]
+
+program fused_first(n):
+    run wide(n)
+    run twice(n)
+    run total(n)
+
+program at_two_sizes(n):
+    run wide(n)
+    run twice(n)
+    run twice(n // 8)
+    run total(n // 8)
+"""
+
+
+def test_a_cache_keeps_what_a_fused_launch_wrote_only_if_it_holds_the_whole_group() -> None:
+    """`wide` and `twice` are one launch. The larger arrays of all three have 256 MiB, of the last two 96: 128 fit."""
+    machine = load_machine("zen2_epyc_7452")
+    large, small = (program_light(at("fused_first", n, WIDE), machine) for n in (1 << 22, 1 << 21))
+    assert [g.places for g in large.together] == [(0, 1)] and not large.kept
+    assert [g.places for g in small.together] == [(0, 1)] and [k.array for k in small.kept] == ["u"]
+    parts, (group,) = large.parts, large.together
+    last = parts[2].answer.best
+    assert last is not None and large.best_s == group.time_s + last.time_s
+
+
+def test_a_launch_of_a_kernel_that_is_fused_at_another_size_finds_its_array() -> None:
+    found = program_light(at("at_two_sizes", 1 << 17, WIDE), load_machine("v100"))
+    assert [g.places for g in found.together] == [(0, 1)]
+    assert [(k.writer, k.reader, k.places) for k in found.kept] == [("twice", "total", (2, 3))]
+
+
 def test_where_stores_move_beside_loads_only_the_longer_ones_are_saved() -> None:
     """Loads of n elements beside stores of 2 n, and beside none: saved from max(loads, stores), in times of n loads."""
     text = """\

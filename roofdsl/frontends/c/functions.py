@@ -22,6 +22,8 @@ class Reader(Protocol):
 
     def operate(self, op: str, a: Value, b: Value, node: Any) -> Value: ...
 
+    def exact(self, value: Value, type_: str, node: Any) -> None: ...
+
 
 class Functions:
     """Reads calls of the library."""
@@ -36,7 +38,8 @@ class Functions:
         if name in ("pow", "powf") and len(args) == 2:
             return self._power(name, args, node)
         if name in ("fma", "fmaf") and len(args) == 3:
-            a, b, c = (self._argument(v, "f32" if name[-1] == "f" else "f64", node) for v in args)
+            type_ = "f32" if name[-1] == "f" else "f64"
+            a, b, c = (self._argument(v, type_, node, integers=True) for v in args)
             return self.values.operate("+", self.values.operate("*", a, b, node), c, node)
         if name in ("abs", "labs") and len(args) == 1:
             value = self.values.value(args[0])
@@ -63,10 +66,15 @@ class Functions:
         own = (type_ if stem not in _OF_COMPLEX or stem != "conj" else owns[0]) if owns else None
         return Value(type_, own, tree.Call(tree.Name(known, span), tuple(v.written(span) for v in values), span))
 
-    def _argument(self, node: Any, type_: str, call: Any) -> Value:
-        """An argument of a library function, which computes in `type_`. Raises Refused for another type."""
+    def _argument(self, node: Any, type_: str, call: Any, *, integers: bool = False) -> Value:
+        """An argument of a library function, which computes in `type_`. Raises Refused for another type.
+
+        integers: whether the language, too, converts an integer to that type.
+        """
         value = self.values.value(node)
-        if value.own is not None and value.own != type_:
+        self.values.exact(value, type_, node)
+        converted = integers and value.own is not None and is_integer(value.own)
+        if value.own is not None and value.own != type_ and not converted:
             message = f"this function computes in {word(type_)}, and its argument is {word(value.own)}"
             help = "write `sqrtf`, `expf`, ... for float" if type_ == "f64" else "use one type for all operands"
             raise Refused("c-type", message, call, help)

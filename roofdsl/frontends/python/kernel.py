@@ -64,7 +64,7 @@ class _Run:
             equal = self.context.learnt.equal.get(arg.arg)
             return Argument(arg.arg, "size", value=None if equal is None else equal.value)
         kind = "array" if buffer.dims else "number" if buffer.weak else "scalar"
-        return Argument(arg.arg, kind, buffer.name, dims=buffer.dims)
+        return Argument(arg.arg, kind, buffer.name, dims=buffer.dims, type=storage(buffer))
 
     # ---- what is returned ----
 

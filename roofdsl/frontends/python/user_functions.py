@@ -21,6 +21,7 @@ class Argument(Record):
     """An argument of a function. kind: `size`, `array`, `number` (of Python) or `scalar` (of numpy).
 
     array: its name in the kernel; empty for a size. value: a size that can only be this number. dims: of an array.
+    type: that of the kernel's array.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Argument(Record):
     array: str = ""
     value: int | None = None
     dims: tuple[Poly, ...] = ()
+    type: str = ""
 
 
 class Returned(Record):

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import roofdsl
-from roofdsl.codegen.storage import STORAGE
+from roofdsl.codegen.storage import STORAGE, encode
 from roofdsl.codegen.system_c_compiler import find_compiler
 from roofdsl.frontends.generated_calls import REDUCED, GeneratedCalls, at_sizes
+from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.read import readings
 from roofdsl.frontends.python.user_functions import Reading
 from roofdsl.frontends.verify import Case, Outcome, Verified, verify
@@ -37,6 +38,8 @@ def verify_file(path: str, name: str | None = None) -> list[Verified]:
     found = []
     for reading, source in readings(path, name):
         kernel = lower(CheckedKernel(reading.tree, source, None, ()), {})
+        for array in (a for a in kernel.arrays if a.type.name in ("bf16", "f8")):
+            raise CommandError(f"numpy has no {array.type.name}, the type of `{array.name}`", "leave `--verify` out")
         run = _Run(path, reading, kernel, GeneratedCalls(kernel, compiler))
         exact = reading.exact and not any(a.type.name in REDUCED for a in kernel.arrays)
         found.append(verify(kernel, run, exact=exact))
@@ -52,10 +55,11 @@ class _Run:
 
         with tempfile.TemporaryDirectory(prefix="roofdsl-verify-") as name:
             folder = Path(name)
-            moved = [Case(c.sizes, _moved(c.arrays)) for c in cases]
-            for k, case in enumerate((*cases, *moved)):
-                np.savez(folder / f"theirs{k}.npz", **case.arrays)
-            self._user(folder, (*cases, *moved))
+            given = [Case(c.sizes, self._in_numpy(c.arrays)) for c in cases]
+            given += [Case(c.sizes, _moved(c.arrays)) for c in given]
+            for k, case in enumerate(given):
+                np.savez(folder / f"theirs{k}.npz", **case.arrays, **self._unused(case))
+            self._user(folder, given)
             self.ours.build(folder)
             (folder / "reached").unlink(missing_ok=True)
             self.ours.execute(folder, [self.ours.call(folder, k, case) for k, case in enumerate(cases)], cases)
@@ -70,10 +74,27 @@ class _Run:
                 outcomes.append(Outcome(ours, {"Python": theirs}))
             return outcomes
 
+    def _unused(self, case: Case) -> dict[str, Any]:
+        """Arguments of which the kernel reads and writes nothing: the function may still ask for their shapes."""
+        import numpy as np
+
+        found = {}
+        for argument in self.reading.arguments:
+            if argument.array and argument.array not in case.arrays:
+                numbers = {n: Poly.number(case.sizes.get(n, 1)) for d in argument.dims for n in d.names}
+                shape = [max(0, d.put(numbers).value or 0) for d in argument.dims] or [1]
+                found[argument.array] = np.ones(shape, _dtype(argument.type))
+        return found
+
+    def _in_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The data in numpy's types, which f16 is not stored in."""
+        types = {a.name: a.type.name for a in self.kernel.arrays}
+        return {n: v.view(_dtype(types[n])) for n, v in arrays.items()}
+
     def _stored(self, theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
         """Results in the form in which the kernel stores them: a number has one element, a truth value is 1 or 0."""
-        types = {a.name: STORAGE[a.type.name] for a in self.kernel.arrays}
-        return {n: v.astype(types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
+        types = {a.name: a.type.name for a in self.kernel.arrays}
+        return {n: encode(v, types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
 
     def _user(self, folder: Path, cases: Sequence[Case]) -> None:
         """Runs the user's function in a child process. Raises CommandError if it fails or does not end."""
@@ -103,6 +124,11 @@ class _Run:
             what = lines[-1][:200] if lines else f"status {done.returncode}"
             help = "write `from roofdsl import f64` for annotations" if "is not defined" in what else ""
             raise CommandError(f"your function `{reading.function}` cannot be executed{at}: {what}", help)
+
+
+def _dtype(type_: str) -> str:
+    """numpy's type for the elements of an array."""
+    return "float16" if type_ == "f16" else STORAGE[type_]
 
 
 def _moved(arrays: Mapping[str, Any]) -> dict[str, Any]:
