@@ -325,7 +325,7 @@ def shown(budget: Budget) -> str:
     """`20 s of processor time`, or the memory if that is spent."""
     if resident_bytes() > budget.memory_bytes:
         return f"{budget.memory_bytes / 2**30:.3g} GiB of memory"
-    return f"{round(budget.seconds, 2):g} s of processor time"
+    return f"{round(budget.seconds, 2) or budget.seconds:g} s of processor time"
 
 
 def longer(budget: Budget, missing_s: float = 0.0) -> str:

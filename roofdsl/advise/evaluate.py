@@ -184,7 +184,8 @@ def _turns(levels: Sequence[LevelTime], kernel: Kernel, case: Case) -> tuple[tup
     if not any(cache.takes_turns for cache in case.machine.caches):
         return ()
     stays = any(a.intent == "temp" for a in kernel.arrays)  # such data need not reach the memory
-    return in_turn(levels, case.machine, at_least=0 if stays else footprint_at(kernel, case.values))
+    certain = 0 if stays else footprint_at(within_caches(kernel), case.values)  # what bypasses the caches passes none
+    return in_turn(levels, case.machine, at_least=certain)
 
 
 def _sum(turns: Iterable[tuple[str, Fraction]]) -> Fraction:

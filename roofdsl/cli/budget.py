@@ -24,8 +24,7 @@ def take_budget(args: list[str]) -> tuple[list[str], float, int]:
     """The arguments without `--budget`, which may be anywhere among them, and its seconds and bytes.
 
     If the command before it has a `--budget SECONDS` for one measurement, a number without a unit is that option and
-    stays.
-    Raises click.UsageError.
+    stays. Raises click.UsageError.
     """
     rest, text, command = list[str](), "", ""
     waiting = iter(args)

@@ -47,7 +47,7 @@ def recurrences(loop: For, intervals: LoopIntervals) -> set[str]:
             if place:
                 sides = written if access.is_write else read
                 sides.setdefault(_moving(access, intervals), set()).add(place)
-    return {str(key[0]) for key, places in written.items() if len(places | read.get(key, places)) > 1 and key in read}
+    return {str(key[0]) for key, places in written.items() if key in read and len(places | read[key]) > 1}
 
 
 def _groups(nodes: Sequence[Node], intervals: LoopIntervals) -> Iterator[list[Access]]:

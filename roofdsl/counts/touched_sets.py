@@ -119,15 +119,17 @@ class TouchedSets:
 
         early = min(count, max(EARLY, count // EARLY))
         alone = {var: (value, value, 1) for var, (value, _, _) in env.items()}
+        # An iteration that reads what a later one writes; the first one does so at any constant distance.
+        ahead = _meet(at(0, 0, alone).read_first, at(1, count, alone).written)
         for k in (early, count):
             read = at(k, k).read_first
             unwritten = _not_in(at(0, k - 1).written, read)
             later = at(k, count).written if unwritten else ()
             # Of a loop that is executed once, what no iteration writes may be read, too.
-            if unwritten and (alone != env or _meet(read, later) or self._common(name, unwritten, later)):
+            if unwritten and (alone != env or ahead or _meet(read, later) or self._common(name, unwritten, later)):
                 then = min(early, count - 1)
-                if _meet(at(then, then, alone).read_first, at(then + 1, count, alone).written):
-                    return touched._replace(written_first=self._still_written_first(name, touched, touched))
+                if ahead or _meet(at(then, then, alone).read_first, at(then + 1, count, alone).written):
+                    return touched._replace(written_first=self._never_read_first(name, touched))
                 return touched
         never = tuple(part for box in touched.read_first for part in _outside(touched.written, box))
         begin = tuple(dict.fromkeys(at(0, 0).read_first + never))
@@ -178,6 +180,14 @@ class TouchedSets:
             for box in after.written_first
             if not any(_overlap(box, other) for other in read) and not self._common(name, (box,), read)
         )
+
+    def _never_read_first(self, name: str, touched: Touched) -> tuple[Box, ...]:
+        """The parts of what is written first of which no element, and nothing in the same sector, is read first."""
+        unit = max(1, self.sector_bytes // self.arrays[name].type.bytes)
+        parts = [part for box in touched.written_first for part in _outside(touched.read_first, box)]
+        short = [_without(part, touched.read_first, unit) for part in parts]
+        left = touched._replace(written_first=tuple(part for part in short if part is not None))
+        return self._still_written_first(name, touched, left)
 
     def _boxes(self, access: Access, env: Env) -> tuple[Box, ...]:
         """The boxes that an access stands for, found once for the values of the variables that move it."""

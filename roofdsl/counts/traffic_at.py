@@ -261,6 +261,7 @@ class Ways(Generic[T]):
 
         reason, own = "integer sets take too long", budget.current()
         noted = {} if own is None else dict(own.left_out)
+        failed = dict(noted)
         for name, way in self._in_turn(executed, longest, prefer_simulation):
             try:
                 found = way()
@@ -269,9 +270,12 @@ class Ways(Generic[T]):
             except NoAnswer as error:
                 reason = str(error)
             else:
-                if own is not None:
-                    own.left_out = noted  # by the ways that failed, of which nothing is missing now
                 return found, name
+            if own is not None:  # if another way succeeds, nothing that this one left out is missing
+                failed |= own.left_out
+                own.left_out = dict(noted)
+        if own is not None:
+            own.left_out = failed
         raise OutOfReach(kernel, reason, executed, longest)
 
     def _in_turn(self, executed: int, longest: int, prefer_simulation: bool) -> Iterator[tuple[str, Callable[[], T]]]:

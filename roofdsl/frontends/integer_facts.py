@@ -106,7 +106,7 @@ class _Proof:
         self.steps += 1
         if self.steps > _MOST_STEPS:
             return False
-        simpler = self._without_quotient(value, depth)
+        simpler = self._lower_bounds(value, depth)
         if simpler:
             return any(self.not_negative(each, depth) for each in simpler)
         while depth and self.ranges[depth - 1].var not in value.names:
@@ -124,7 +124,7 @@ class _Proof:
             return any(self.not_negative(a * bound + b, depth - 1) for bound in r.uppers)
         return False
 
-    def _without_quotient(self, value: Poly, depth: int) -> list[Poly]:
+    def _lower_bounds(self, value: Poly, depth: int) -> list[Poly]:
         """Values that are not negative only if `value` is not, without one of its quotients or remainders of the first
         `depth` variables; nothing if it has none.
         """

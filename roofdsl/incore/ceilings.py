@@ -136,12 +136,12 @@ def loads_cycles(all_executed: Iterable[Executed], rates: Rates, *, split: bool,
         if work.load is not None:
             access = rates.load(work)
             loads += access.busy * (e.times - crossing) + access.split * crossing
-            together += access.any * (e.times - crossing) + access.any_split * crossing
+            together += access.every * (e.times - crossing) + access.every_split * crossing
             both += access.mix * (e.times - crossing) + access.mix_split * crossing
         if work.store is not None:
             access = rates.store(work)
             stores += access.busy * (e.times - crossing) + access.split * crossing
-            together += access.any * (e.times - crossing) + access.any_split * crossing
+            together += access.every * (e.times - crossing) + access.every_split * crossing
             both += access.mix * (e.times - crossing) + access.mix_split * crossing
     return max(loads, stores, both, together)
 

@@ -61,8 +61,8 @@ class Access(Record):
     """A load or store: the cycles that it keeps its units busy, within a line and across two.
 
     mix, mix_split: the same for the resources that loads and stores share; apart: the cycles if it goes to a line other
-    than the recent ones. any, any_split: the cycles for which it keeps busy what all loads and stores share, those of
-    general registers too.
+    than the recent ones. every, every_split: the cycles for which it keeps busy what all loads and stores share,
+    those of general registers too.
     """
 
     latency: float
@@ -71,8 +71,8 @@ class Access(Record):
     mix: float
     mix_split: float
     apart: float = 0.0
-    any: float = 0.0
-    any_split: float = 0.0
+    every: float = 0.0
+    every_split: float = 0.0
 
 
 _FREE = Cost(0.0, (), 0.0)
@@ -109,7 +109,7 @@ class Rates:
         general = self.stated.get(("store", GENERAL, 64))
         self.any_store = float(general.mixed or 0) if general is not None else 0.0
         for cls in ("load", "store"):
-            if not any(i.cls == cls for i in instructions):
+            if not any(i.cls == cls and i.type != GENERAL for i in instructions):
                 raise NoInCore(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
 
     # ---- arithmetic ----
@@ -196,9 +196,10 @@ class Rates:
         vectors = [i for i in self.stated.values() if i.cls == cls and i.type != GENERAL]
         if cls == "load" and self.any_load and work.general:
             found = self._access([self.stated["load", GENERAL, 64]], work.bytes)
-            return replace(found, busy=0.0, split=0.0, any=found.busy, any_split=found.split)
+            return replace(found, busy=0.0, split=0.0, every=found.busy, every_split=found.split)
+        found = self._access(own or vectors, work.bytes)
         part = self.any_store if cls == "store" else self.any_load
-        return replace(self._access(own or vectors, work.bytes), any=part, any_split=part)
+        return replace(found, every=part, every_split=part * found.split / found.busy)
 
     @staticmethod
     def _access(own: Sequence[Instruction], size: int) -> Access:

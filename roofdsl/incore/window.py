@@ -29,7 +29,9 @@ class Step(Record):
     """The clock's data on one instruction of the text: registers by number, and its costs.
 
     entries: the places that it takes in the window. open_ports: those of its ports that stay open beside 512-bit
-    instructions. wide: whether it is such an instruction. holds: whether its result takes up a vector register.
+    instructions. wide: whether it is such an instruction. holds: whether its result takes up a vector register. every,
+    every_split: the cycles for which it keeps busy what all loads and stores share. renamed: whether it loads a general
+    register from the stack.
     """
 
     reads: tuple[int, ...]
@@ -57,8 +59,8 @@ class Step(Record):
     store_apart: float
     also: tuple[int, ...]
     also_busy: float
-    any: float
-    any_split: float
+    every: float
+    every_split: float
     renamed: bool
 
 
@@ -75,7 +77,8 @@ arithmetic share.
 """
 
 
-_LINES_LOADED, _LINES_STORED, _ANY = 9, 10, 11
+_LINES_LOADED, _LINES_STORED, _EVERY = 9, 10, 11
+"""Loads and stores of lines of their own, and what all loads and stores share."""
 
 RECENT = 8
 """The number of lines that count as recent: those of two or three arrays, and their neighbors. Only a load from another
@@ -148,8 +151,8 @@ class Clock:
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
             bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
             load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
-            (load.any if load else 0.0) + (store.any if store else 0.0),
-            (load.any_split if load else 0.0) + (store.any_split if store else 0.0), _is_on_stack(work),
+            (load.every if load else 0.0) + (store.every if store else 0.0),
+            (load.every_split if load else 0.0) + (store.every_split if store else 0.0), _is_on_stack(work),
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -161,13 +164,14 @@ class Clock:
         for r in step.reads:
             start = max(start, ready[r])
         crosses = address is not None and (address % LINE) + step.bytes > LINE
-        if step.any:
-            busy = step.any_split if crosses else step.any
-            free[_ANY] = max(free[_ANY], begun) + busy
-            begun = free[_ANY] - busy
-            start = max(start, begun)
+        served = begun
+        if step.every:
+            busy = step.every_split if crosses else step.every
+            free[_EVERY] = max(free[_EVERY], begun) + busy
+            served = free[_EVERY] - busy
+            start = max(start, served)
         if step.loads:
-            start = max(start, self._loaded(step, address, begun, crosses))
+            start = max(start, self._loaded(step, address, served, crosses))
         if step.ports:
             # Counted in instructions and not in cycles: a 512-bit instruction closes units for those queued along with
             # it.
@@ -187,7 +191,7 @@ class Clock:
         done = start + step.latency
         if step.stores:
             busy = step.store_split if crosses else step.store_busy
-            free[_STORES] = max(free[_STORES], begun) + busy
+            free[_STORES] = max(free[_STORES], served) + busy
             done = max(done, free[_STORES] - busy)
             if step.store_apart and address is not None and address // LINE != self.last_stored:
                 self.last_stored = address // LINE

@@ -115,7 +115,8 @@ class Cache(Record):
 class Memory(Record):
     """A memory. The first one of a machine is its last level; the others are reached only through links.
 
-    Its rates are as for caches; `streamed_bytes_per_s` is that of stores that bypass the caches.
+    Its rates are as for caches, but `typical_bytes_per_s` is the median over streaming patterns; `streamed_bytes_per_s`
+    is that of stores that bypass the caches.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Loads and stores of general registers: the counters, addresses and bounds that compiled code keeps on the stack.
 
 Cores may load more of these in a cycle than vectors (Zen 5: four and two), and hand a stored value to a load at once,
-by renaming the memory like a register, where a vector waits for the store (Zen 5: 0 and 10 cycles).
+by renaming its place on the stack like a register, where a vector waits for the store (Zen 5: almost 0 and 10 cycles).
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from roofdsl.incore.rates import GENERAL
 from roofdsl.lang.record import replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.instruction_bench import Bench, best_fit, rounded
 
-TYPE = "i64"
-"""The type of such loads and stores in a machine file; those of vectors have none."""
-
 EXTRA = Fraction(11, 10)
-"""Accesses that each go to a different line cost extra from this many times the throughput on."""
+"""Accesses to a different line each time cost extra if they take more than this many times the throughput."""
 
 _COUNT, _ROUNDS, _APART = 32, 8, 320
 _STREAMS = (1, 2, 3)
@@ -26,14 +24,16 @@ _STORED = "%r11"
 _BESIDE = ((1, 1), (2, 2), (1, 3), (2, 4))
 """(vectors, general registers) that are loaded for each vector that is stored."""
 
-_STORED_AT = 16384 + 1600
-"""Stores whose addresses have the same last 12 bits as those of loads would delay these."""
+_STORED_AT = 16384 + 2048
+"""Where stores begin. Their last 12 bits must not be those of a load, which they would delay: loads end before 1728."""
 
 _CLEARED = (f"xorl {_STORED}d, {_STORED}d", "xorl %eax, %eax")
 
 
 def general_loops(bench: Bench) -> None:
-    """Loads alone, also across lines; stores alone; 1 to 3 loads to each store; a value that is added to in memory."""
+    """Loads alone, also across lines; stores alone; 1 to 3 loads to each store; loads beside those of
+    vectors; a value that is added to in memory.
+    """
     loads = [f"movq {8 * k}(%rdi), {_LOADED[k % 6]}" for k in range(_COUNT)]
     across = [f"movq {64 * k + 60}(%rdi), {_LOADED[k % 6]}" for k in range(_COUNT)]
     bench.add("general_load", loads, _COUNT / 4, _CLEARED)
@@ -56,33 +56,37 @@ def general_loops(bench: Bench) -> None:
 
 
 def general_registers(cycles: Mapping[str, float], known: Sequence[Instruction]) -> list[Instruction]:
-    """The load and the store of a general register of 64 bits; pages, and lines apart, as `known` of 64 bits elsewhere.
+    """The load and the store of a 64-bit general register.
 
-    The latency is that of a chain of loads of general registers.
+    Pages are taken from the vector accesses of 64 bits in `known`, and so are lines apart, if they cost extra there. The
+    latency is that of the 32-bit load, whose chain consists of loads of general registers.
     """
     plain = {i.cls: i for i in known if i.bits == 64 and i.cls in ("load", "store") and not i.type}
     load, store = cycles["general_load"] / _COUNT, cycles["general_store"] / _COUNT
     tried = (y * store / 25 for y in range(26))
     times = {s: cycles[f"general_mixed_{s}"] / (_COUNT // 2) for s in _STREAMS}
     mixed = best_fit(tried, lambda n, y: max(n * load, store, n * load + y), times)
-    among = _of_vectors(load, plain, cycles)
+    among = _of_vectors(load, mixed, plain, cycles)
     apart = {cls: i.apart if (i.apart or 0) > EXTRA * (i.throughput or 0) else None for cls, i in plain.items()}
-    forward = max(0.0, cycles["general_forward"] / _ROUNDS - cycles["chain_int_add"] / _COUNT)
+    add = next(i for i in known if (i.cls, i.type) == ("add", GENERAL) and i.bits == 64)
+    latency = next(i.latency for i in known if (i.cls, i.type, i.bits) == ("load", "", 32))
+    forward = max(0.0, cycles["general_forward"] / _ROUNDS - float(add.latency or 1))
     made_load = replace(
-        plain["load"], type=TYPE, latency=rounded(cycles["latency_32"] / _ROUNDS), throughput=rounded(load),
+        plain["load"], type=GENERAL, latency=latency, throughput=rounded(load),
         split=rounded(cycles["general_load_split"] / _COUNT), apart=apart["load"],
         mixed=rounded(among) if among else None,
     )  # fmt: skip
     made_store = replace(
-        plain["store"], type=TYPE, throughput=rounded(store), apart=apart["store"],
+        plain["store"], type=GENERAL, throughput=rounded(store), apart=apart["store"],
         mixed=rounded(mixed) if mixed else None, forward=rounded(forward),
     )  # fmt: skip
     return [made_load, made_store]
 
 
-def _of_vectors(load: float, plain: Mapping[str, Instruction], cycles: Mapping[str, float]) -> float:
+def _of_vectors(load: float, stored: float, plain: Mapping[str, Instruction], cycles: Mapping[str, float]) -> float:
     """The cycles for which such a load occupies what loads and stores of vectors share: what best explains the times of
-    both kinds of loads together with stores. 0 if vectors share nothing.
+    both kinds of loads together with stores. 0 if vectors share nothing. stored: what a store takes of what all
+    accesses share.
     """
     x, y = (float(plain[cls].mixed or 0) for cls in ("load", "store"))
     alone, store = (float(plain[cls].throughput or 1) for cls in ("load", "store"))
@@ -93,6 +97,6 @@ def _of_vectors(load: float, plain: Mapping[str, Instruction], cycles: Mapping[s
 
     def together(of: tuple[int, int], z: float) -> float:
         vectors, general = of
-        return max(vectors * alone, store, (vectors + general) * load, vectors * x + general * z + y)
+        return max(vectors * alone, store, (vectors + general) * load + stored, vectors * x + general * z + y)
 
     return best_fit(tried, together, times)

@@ -110,7 +110,8 @@ def measure_pair(
     The second is None if nothing shows a difference there, or if the level overlaps with the next one, which shows a
     difference best. A core may wait for the lines of the next level and yet overlap with those of the memory (Zen 5).
     """
-    following = measure(places, near, team, blocks, effort, far=near + 1)
+    shows = farther(places[: near + 2], near) is not None
+    following = measure(places, near, team, blocks, effort, far=near + 1) if shows else None
     behind = farther(places, near, near + 2)
     if behind is None or (following is None and farther(places, near) == near + 1):
         return following, None

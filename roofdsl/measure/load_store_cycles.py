@@ -224,7 +224,7 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
     count = _COUNT
     for bits in _widths(bench):
         load, store = cycles[f"load_{bits}"] / count, cycles[f"store_{bits}"] / count
-        shared = mixture_shares(load, store, {s: cycles[f"mixed_{s}_{bits}"] / 16 for s in _STREAMS})
+        shared = _shares(load, store, {s: cycles[f"mixed_{s}_{bits}"] / 16 for s in _STREAMS})
         move = cycles["chain_move_i64_64"] / 16
         latency = cycles["latency_32"] / 8 if bits == 32 else cycles[f"latency_{bits}"] / 8 - move
         for kind, alone, share in (("load", load, shared[0]), ("store", store, shared[1])):
@@ -252,7 +252,7 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
     return found
 
 
-def mixture_shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, float]:
+def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, float]:
     """The cycles for which a load and a store occupy their shared resources: those that best explain the mixtures'
     times; 0 if the loads or the store alone explain them.
 

@@ -243,7 +243,7 @@ def _levels(found: Characterization) -> Iterator[str]:
 
 
 TYPICAL = 0.97
-"""A typical rate at this part of a cache's bandwidth, or higher, counts as the bandwidth."""
+"""A typical rate at this part of a level's bandwidth, or higher, counts as the bandwidth."""
 
 
 def _typical_of_patterns(width: Bandwidth) -> float | None:

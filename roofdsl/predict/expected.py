@@ -175,8 +175,7 @@ def expected(
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
     # what the steps inside the core cannot go below: the launch, levels behind the nearest cache, levels in turn
-    behind_s = (level.time_s for level in levels if not is_nearest(level))
-    least = max([bound_s if as_compiled else Fraction(0), launch_s, *behind_s, turns_s(levels, machine)])
+    least = max(bound_s if as_compiled else Fraction(0), launch_s, _behind_s(levels, machine))
     ladder = _core_rungs(core, bound_s, least)
     if unchanged:
         ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
@@ -224,19 +223,19 @@ def _moving_rungs(
     levels: as the bound counts them. The hardware may move less than that, and a step then lowers the time, but not
     below `apart_s`, which does not depend on traffic.
     """
-    ladder, before_s = [], _behind_s(levels)
+    ladder, before_s = [], _behind_s(levels, machine)
     for more in moving.more:
-        behind_s = _behind_s(more.levels)
-        less = behind_s < before_s
-        reached_s = max(apart_s, behind_s, turns_s(more.levels, machine)) if less else max(reached_s, behind_s)
+        behind_s = _behind_s(more.levels, machine)
+        reached_s = max(apart_s, behind_s) if behind_s < before_s else max(reached_s, behind_s)
         ladder.append(Rung(more.cause, more.remedy, reached_s))
         before_s = behind_s
     return ladder
 
 
-def _behind_s(levels: Sequence[LevelTime]) -> Fraction:
-    """The longest time of a level behind the nearest cache; 0 if there is none."""
-    return max((level.time_s for level in levels if not is_nearest(level)), default=Fraction(0))
+def _behind_s(levels: Sequence[LevelTime], machine: Machine) -> Fraction:
+    """The longest time of a level behind the nearest cache, or of those that take turns; 0 if there are none."""
+    longest = max((level.time_s for level in levels if not is_nearest(level)), default=Fraction(0))
+    return max(longest, turns_s(levels, machine))
 
 
 def _transfer_rungs(

@@ -21,7 +21,7 @@ def alone(
     plain: Kernel, nodes: tuple[Node, ...], outer: Mapping[str, int], before: Set[str], temps: Set[str]
 ) -> Kernel:
     """A kernel of the statements of a launch. before: the arrays that launches before it have written. temps: those
-    that no other launch accesses.
+    of which nothing is needed after it.
     """
     reads, stores = set(_read(nodes)), set(written(nodes))
     known = {a.name: a for a in (*_arrays(nodes), *plain.arrays)}  # buffers of copies too

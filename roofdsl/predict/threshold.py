@@ -192,7 +192,7 @@ def _searched(
             values = {name: e.evaluate({question.over: n}) for name, e in launch.arguments}
             p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
             parts.append(p * launch.times.evaluate({question.over: n}))
-        total = dict(reduce(add_predictions, parts).terms)
+        total = dict(reduce(add_predictions, parts).terms) if parts else {}
         for e in grown.sent:
             each = e.seconds_at({question.over: n}, question.options.step_s)
             total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate({question.over: n})

@@ -25,9 +25,8 @@ class Part(Record):
 class Kept(Record):
     """An array that a launch reads while the last cache still holds it from the launch before, which wrote it.
 
-    saved_s: the time that this saves at the memory, over all times that it happens.
-
-    places: of both launches in `ProgramAt.launched`.
+    saved_s: the time that this saves at the memory, over all times that it happens. places: of both launches in
+    `ProgramAt.launched`.
     """
 
     array: str

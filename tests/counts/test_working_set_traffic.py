@@ -196,6 +196,8 @@ READ_BEFORE = {
     ),
     "ahead": "    for j in range(n):\n        p[j] = x[j]\n        y[j] = p[j + 1]\n",
     "an update ahead": "    for j in range(n):\n        p[j] = x[j]\n        p[j + 8] += x[j]\n",
+    "far ahead": "    for j in range(n):\n        p[j] = x[j]\n        y[j] = p[j + 1000]\n",
+    "a row ahead": "    for i in range(4), j in range(n):\n        q[i, j] = x[j]\n        y[j] = q[i + 1, j]\n",
     "ahead in each row": "    for i in range(4), j in range(n):\n        q[i, j] = x[j]\n        y[j] = q[i, j + 8]\n",
 }
 
@@ -203,7 +205,7 @@ READ_BEFORE = {
 @pytest.mark.parametrize("name", READ_BEFORE)
 def test_what_is_read_before_it_is_written_is_loaded(name: str) -> None:
     """Sectors that a loop reads at a distance, and in which it or a later loop writes what was read before."""
-    arrays = "    in x: f64[n]\n    inout p: f64[n + 8]\n    inout q: f64[4, n + 8]\n    out y: f64[n]\n"
+    arrays = "    in x: f64[n]\n    inout p: f64[2 * n]\n    inout q: f64[5, n + 8]\n    out y: f64[n]\n"
     at = Sized(of(f"kernel k(n):\n{arrays}{READ_BEFORE[name]}"), {"n": 1024})
     found, exact = lines_by_working_sets(at, 1 << 20, 64, 32), lines_by_simulation(at, 1 << 20, 32)
     for mine, theirs in zip(found, exact, strict=True):

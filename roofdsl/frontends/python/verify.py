@@ -70,7 +70,7 @@ class _Run:
                     self._stored(dict(np.load(folder / f"theirs{n}.npz")), ours) for n in (k, k + len(cases))
                 )
                 if not self.reading.exact:
-                    theirs = {n: _certain(ours[n], v, other[n]) for n, v in theirs.items()}
+                    theirs = {n: self._certain(n, ours[n], v, other[n]) for n, v in theirs.items()}
                 outcomes.append(Outcome(ours, {"Python": theirs}))
             return outcomes
 
@@ -95,6 +95,12 @@ class _Run:
         """Results in the form in which the kernel stores them: a number has one element, a truth value is 1 or 0."""
         types = {a.name: a.type.name for a in self.kernel.arrays}
         return {n: encode(v, types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
+
+    def _certain(self, name: str, ours: Any, theirs: Any, moved: Any) -> Any:
+        """As the function of this name; f16 is compared by its numbers, not by the bits in which it is stored."""
+        if {a.name: a.type.name for a in self.kernel.arrays}[name] != "f16":
+            return _certain(ours, theirs, moved)
+        return _certain(*(array.view("float16") for array in (ours, theirs, moved))).view(theirs.dtype)
 
     def _user(self, folder: Path, cases: Sequence[Case]) -> None:
         """Runs the user's function in a child process. Raises CommandError if it fails or does not end."""
