@@ -58,8 +58,8 @@ def general_loops(bench: Bench) -> None:
 def general_registers(cycles: Mapping[str, float], known: Sequence[Instruction]) -> list[Instruction]:
     """The load and the store of a 64-bit general register.
 
-    Pages are taken from the vector accesses of 64 bits in `known`, and so are lines apart, if they cost extra there. The
-    latency is that of the 32-bit load, whose chain consists of loads of general registers.
+    Pages are taken from the vector accesses of 64 bits in `known`, and so are lines apart, if they cost extra there.
+    The latency is that of the 32-bit load, whose chain consists of loads of general registers.
     """
     plain = {i.cls: i for i in known if i.bits == 64 and i.cls in ("load", "store") and not i.type}
     load, store = cycles["general_load"] / _COUNT, cycles["general_store"] / _COUNT

@@ -31,8 +31,8 @@ class Level:
     agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
     one_core: the bandwidth of one core alone; `all_cores` that of all together. Both are the best of all working sets
     in the level; `typical` and `typical_alone` are the median, weighted by size, on ordinary pages. holds_bytes: the
-    part of the last cache that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None if
-    that is all.
+    part of the last cache that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None
+    if that is all.
     """
 
     name: str
