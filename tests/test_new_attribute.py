@@ -24,7 +24,8 @@ AFTER_ROWS = '    Attribute(\n        "duplex",'
 SCRUB = "    scrub_bytes_per_s: Fraction | None = None\n"
 CACHE = "    beside_bytes_per_s: Fraction | None = None\n"
 MEMORY = (
-    "    line_bytes: int | None = None\n    duplex: bool = False\n    stores_bytes_per_s: Fraction | None = None\n"
+    "    line_bytes: int | None = None\n    duplex: bool = False\n"
+    "    typical_bytes_per_s: Fraction | None = None\n    stores_bytes_per_s: Fraction | None = None\n"
     "    strided_bytes_per_s: Fraction | None = None\n"
     "    strided_stores_bytes_per_s: Fraction | None = None\n"
     "    random_bytes_per_s: Fraction | None = None\n    random_stores_bytes_per_s: Fraction | None = None\n"
@@ -121,8 +122,8 @@ def test_four_more_attributes(tmp_path: Path) -> None:
         [
             "machine-option",
             "a memory has no `banks`",
-            "a memory has `line`, `scrub`, `ecc`, `duplex`, `stores`, `streamed`, `one_stream`, `streams`, `strided`, "
-            "`strided_stores`, "
+            "a memory has `line`, `scrub`, `ecc`, `duplex`, `typical`, `stores`, `streamed`, `one_stream`, `streams`, "
+            "`strided`, `strided_stores`, "
             "`random`, `random_stores`, `restart` and `energy`",
         ]
     ]

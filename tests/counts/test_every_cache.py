@@ -117,10 +117,9 @@ WITHOUT_CASES = (12, 13, 23, 25, 34)
 def test_random_kernels(seed: int) -> None:
     case = random_kernel(seed)
     of, rng = kernel_of(case.text), Random(seed)
-    forms = ClosedForms(of, {}, operations=10 * OPERATIONS)
-    with pytest.raises(NoClosedForm):
-        forms.at_any_cache("load_store")
-    form = forms.at_every_cache("load_store")
+    with pytest.raises(NoClosedForm):  # 34 takes about ten times as many operations, a few more or less each time
+        ClosedForms(of, {}, operations=OPERATIONS).at_any_cache("load_store")
+    form = ClosedForms(of, {}, operations=10 * OPERATIONS).at_every_cache("load_store")
     least = next(k for k in range(1, 40) if stated(form, dict.fromkeys(case.sizes[0], k)))
     sizes = [{n: least + (i * j) % 3 for i, n in enumerate(case.sizes[0])} for j in range(3)]
     legal = [s for s in sizes if all(c.holds(s) for c in of.assumptions)]
