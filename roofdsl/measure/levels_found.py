@@ -30,7 +30,7 @@ class Level:
     capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
     agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
     one_core: the bandwidth of one core alone; `all_cores` that of all together. Both are the best of all working sets
-    in the level; `typical` and `typical_alone` are the median, weighted by size, on ordinary pages. holds_bytes: the
+    in the level; `typical` and `typical_alone` are the median, on ordinary pages. holds_bytes: the
     part of the last cache that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None
     if that is all.
     """
@@ -189,20 +189,12 @@ def _inside(sweep: Sweep, low: float, high: float) -> list[Point]:
 
 
 def _middle(sweep: Sweep, low: float, high: float) -> list[Point]:
-    """The point of median rate of each pattern within these working sets; none of patterns without a point there.
-
-    Working sets lie at equal ratios. Each counts by its size, so that the median is that of data of any size up to the
-    level's, and not mostly of data that fill a small part of it.
-    """
+    """The point of median rate of each pattern within these working sets; none of patterns without a point there."""
     found = []
     for pattern in PATTERNS:
-        inside = [p for p in sweep.of(pattern) if low <= p.working_set_bytes <= high]
-        half, below = sum(p.working_set_bytes for p in inside) / 2, 0
-        for point in sorted(inside, key=lambda p: p.bytes_per_s):
-            below += point.working_set_bytes
-            if below >= half:
-                found.append(point)
-                break
+        inside = sorted(sweep.of(pattern), key=lambda p: p.bytes_per_s)
+        inside = [p for p in inside if low <= p.working_set_bytes <= high]
+        found += inside[(len(inside) - 1) // 2 : (len(inside) + 1) // 2]
     return found
 
 
