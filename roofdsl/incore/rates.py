@@ -105,9 +105,9 @@ class Rates:
         self._costs: dict[Kind, Cost] = {}
         self._forward: dict[tuple[int, bool], float] = {}
         general = self.stated.get(("load", GENERAL, 64))
-        self.any_load = float(general.throughput or 0) if general is not None else 0.0
+        self.every_load = float(general.throughput or 0) if general is not None else 0.0
         general = self.stated.get(("store", GENERAL, 64))
-        self.any_store = float(general.mixed or 0) if general is not None else 0.0
+        self.every_store = float(general.mixed or 0) if general is not None else 0.0
         for cls in ("load", "store"):
             if not any(i.cls == cls and i.type != GENERAL for i in instructions):
                 raise NoInCore(f"machine {machine} states no `instruction {cls}` (`characterize` measures it)")
@@ -194,11 +194,11 @@ class Rates:
         own = [i for i in self.stated.values() if i.cls == f"masked_{cls}"] if work.masked else []
         own = [i for i in own if i.type in ("", work.kind.type)] or own
         vectors = [i for i in self.stated.values() if i.cls == cls and i.type != GENERAL]
-        if cls == "load" and self.any_load and work.general:
+        if cls == "load" and self.every_load and work.general:
             found = self._access([self.stated["load", GENERAL, 64]], work.bytes)
             return replace(found, busy=0.0, split=0.0, every=found.busy, every_split=found.split)
         found = self._access(own or vectors, work.bytes)
-        part = self.any_store if cls == "store" else self.any_load
+        part = self.every_store if cls == "store" else self.every_load
         return replace(found, every=part, every_split=part * found.split / found.busy)
 
     @staticmethod

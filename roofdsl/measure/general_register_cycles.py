@@ -31,8 +31,8 @@ _CLEARED = (f"xorl {_STORED}d, {_STORED}d", "xorl %eax, %eax")
 
 
 def general_loops(bench: Bench) -> None:
-    """Loads alone, also across lines; stores alone; 1 to 3 loads to each store; loads beside those of
-    vectors; a value that is added to in memory.
+    """Loads alone, also across lines; stores alone; 1 to 3 loads to each store; loads beside those of vectors; a
+    value that is added to in memory.
     """
     loads = [f"movq {8 * k}(%rdi), {_LOADED[k % 6]}" for k in range(_COUNT)]
     across = [f"movq {64 * k + 60}(%rdi), {_LOADED[k % 6]}" for k in range(_COUNT)]

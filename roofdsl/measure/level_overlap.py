@@ -76,6 +76,7 @@ def judged(near: Place, far: str, far_per_s: float, both_per_s: float, *, overla
     None if the two overlap, or cannot be told apart. The rate is the one at which the near level's part adds to the
     time of the far level's. Its `bytes_per_s` is never lower than that of the near level alone, since taking turns is
     always possible. If the measurement is not plausible, the levels count as taking turns, each at its rate alone.
+    overlap: levels that overlap have a rate, too; the near part then adds at least LEAST_ADDED of the far part's time.
     """
     side, turn, took = side_by_side(near, far_per_s), in_turn(near, far_per_s), 1 / both_per_s
     if turn < (1 + LEAST_CONTRAST) * side:

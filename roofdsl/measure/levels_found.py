@@ -30,9 +30,8 @@ class Level:
     capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
     agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
     one_core: the bandwidth of one core alone; `all_cores` that of all together. Both are the best of all working sets
-    in the level; `typical` and `typical_alone` are the median, on ordinary pages. holds_bytes: the
-    part of the last cache that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None
-    if that is all.
+    in the level; `typical` and `typical_alone` are the median, on ordinary pages. holds_bytes: the part of the last
+    cache that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None if that is all.
     """
 
     name: str

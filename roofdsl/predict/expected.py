@@ -175,12 +175,12 @@ def expected(
     work_s = max(core_s, data_s, bound_s if as_compiled and bound_s > launch_s else Fraction(0)) + lost_s
 
     # what the steps inside the core cannot go below: the launch, levels behind the nearest cache, levels in turn
-    least = max(bound_s if as_compiled else Fraction(0), launch_s, _behind_s(levels, machine))
+    apart_s = max(bound_s if as_compiled else Fraction(0), launch_s)
+    least = max(apart_s, _behind_s(levels, machine))
     ladder = _core_rungs(core, bound_s, least)
     if unchanged:
         ladder = [Rung(CAUSE, "", max(least, ladder[0].reached_s)), *ladder]
-    apart_s = max(bound_s if as_compiled else Fraction(0), launch_s, core_s, loads_s)
-    ladder += _moving_rungs(moving, levels, ladder[-1].reached_s, apart_s, machine)
+    ladder += _moving_rungs(moving, levels, ladder[-1].reached_s, max(apart_s, core_s, loads_s), machine)
     behind, reached_s = [level for level in counted if not is_nearest(level)], ladder[-1].reached_s
     ladder += _transfer_rungs(behind, farther, transfers, slower, data_s, reached_s=reached_s, machine=usual)
     if lost_s:

@@ -1,8 +1,8 @@
 """The rates to be expected of caches and memory, where they are below the best ones, which the bound takes.
 
 A cache rarely delivers its bandwidth: others use it too, and the pages of short arrays take longer to find and fall
-into its sets by chance. A machine may state the median rate (`typical`): of a cache over working sets, of
-a memory over streaming patterns.
+into its sets by chance. A machine may state the median rate (`typical`): of a cache over working sets, of a
+memory over streaming patterns.
 
 A core fetches only a few lines of each stream ahead. One stream then gets the bytes of these lines divided by the
 memory's latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the

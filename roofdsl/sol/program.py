@@ -121,8 +121,8 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
     arrays = [arrays_of(part) for part in at.launched]
     for (first, second), times in _neighbors(at.steps).items():
         written = {(a.name, a.kind): a for a in arrays[first] if a.stores}
-        best = parts[second].answer.best
         touched = sum(a.touched for place in (first, second) for a in arrays[place])
+        best = parts[second].answer.best
         if touched > cache.size_bytes * cache.copies or first == second or best is None:
             continue
         passed = [a for a in arrays[second] if a.loads and (a.name, a.kind) in written]

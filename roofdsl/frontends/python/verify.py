@@ -49,6 +49,7 @@ def verify_file(path: str, name: str | None = None) -> list[Verified]:
 class _Run:
     def __init__(self, path: str, reading: Reading, kernel: Kernel, ours: GeneratedCalls) -> None:
         self.path, self.reading, self.kernel, self.ours = path, reading, kernel, ours
+        self.types = {a.name: a.type.name for a in kernel.arrays}
 
     def __call__(self, cases: Sequence[Case]) -> list[Outcome]:
         import numpy as np
@@ -88,17 +89,15 @@ class _Run:
 
     def _in_numpy(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The data in numpy's types, which f16 is not stored in."""
-        types = {a.name: a.type.name for a in self.kernel.arrays}
-        return {n: v.view(_dtype(types[n])) for n, v in arrays.items()}
+        return {n: v.view(_dtype(self.types[n])) for n, v in arrays.items()}
 
     def _stored(self, theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
         """Results in the form in which the kernel stores them: a number has one element, a truth value is 1 or 0."""
-        types = {a.name: a.type.name for a in self.kernel.arrays}
-        return {n: encode(v, types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
+        return {n: encode(v, self.types[n]).reshape(ours[n].shape) for n, v in theirs.items() if n in ours}
 
     def _certain(self, name: str, ours: Any, theirs: Any, moved: Any) -> Any:
         """As the function of this name; f16 is compared by its numbers, not by the bits in which it is stored."""
-        if {a.name: a.type.name for a in self.kernel.arrays}[name] != "f16":
+        if self.types[name] != "f16":
             return _certain(ours, theirs, moved)
         return _certain(*(array.view("float16") for array in (ours, theirs, moved))).view(theirs.dtype)
 
