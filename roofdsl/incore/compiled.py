@@ -44,10 +44,14 @@ def in_core(  # noqa: PLR0917
     native = native_code(kernel, code, math, variant)
     data = sampled_data(kernel, values)
     walked = walked_through(native, kernel, values, rates, data)
-    # Only the walk tells the number of calls. If the core forgets their branches, all times of calls change.
+    # Only a walk tells the number of calls and of mispredictions. If the core forgets the branches of calls, the times
+    # of all calls change.
     if rates.forgets(walked.totals.calls):
         rates.unlearned = True
         walked = walked_through(native, kernel, values, rates, data)
+    remembered = rates.remembers(walked.guessed_wrong * (data.scale if data.whole else 1.0), data.iterations)
+    if remembered and walked.guessed_wrong:
+        walked = walked_through(native, kernel, values, rates, data, remembered=remembered)
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
     found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions, _masked(walked))
@@ -66,14 +70,23 @@ def native_code(kernel: Kernel, code: str, math: Math = "relaxed", variant: str 
 
 
 def walked_through(
-    native: Native, kernel: Kernel, values: Mapping[str, int], rates: Rates, data: SampledData | None = None
+    native: Native,
+    kernel: Kernel,
+    values: Mapping[str, int],
+    rates: Rates,
+    data: SampledData | None = None,
+    *,
+    remembered: float = 0.0,
 ) -> Walked:
-    """One launch at these sizes, with its data or pieces of them. Raises NoInCore, and what `sampled_data` raises."""
+    """One launch at these sizes, with its data or pieces of them. Raises NoInCore, and what `sampled_data` raises.
+
+    remembered: the share of the mispredictions that it avoids, since the core remembers the launch before.
+    """
     text = read(native.text)
     state = State(text.data)
     data = data or sampled_data(kernel, values)
     entered(native, kernel, values, data, state)
-    return walk(text, native.function, state, rates, OverData(data.iterations, 1.0 if data.whole else data.scale))
+    return walk(text, native.function, state, rates, OverData(remembered, 1.0 if data.whole else data.scale))
 
 
 def _masked(walked: Walked) -> bool:

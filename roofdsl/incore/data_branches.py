@@ -3,8 +3,8 @@
 A predictor knows how often a branch has gone either way so far at the same iteration of its loop, since it tells
 iterations apart by their history (Seznec, Michaud, "A case for (partially) tagged geometric history length branch
 prediction", JILP 8, 2006). For random lengths, nothing else helps: in each iteration it predicts the more frequent
-outcome, and is wrong whenever the other one comes. If a launch has few enough such branches, the core has learned them
-all from the launch before.
+outcome, and is wrong whenever the other one comes. A launch that repeats the one before finds some of these branches
+remembered: all if they are few, otherwise as many as the core has room for.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from roofdsl.lang.record import Record
 
 
 class OverData(Record):
-    """How a launch goes through the data of index arrays: the iterations of its loop over them, and the factor by which
-    the whole loop is longer than the part that is walked.
+    """How a launch goes through the data of index arrays.
+
+    remembered: the share of its mispredictions that it avoids, since the core remembers the launch before. scale: the
+    factor by which the whole loop over the data is longer than the part that is walked.
     """
 
-    iterations: int = 0
+    remembered: float = 0.0
     scale: float = 1.0
 
 
@@ -28,10 +30,16 @@ ALL = OverData()
 
 
 class DataBranches:
-    """What a predictor has seen of a launch's branches. known: whether it knows them all from the launch before."""
+    """What a predictor has seen of a launch's branches. remembered: as in `OverData`.
 
-    def __init__(self, known: bool) -> None:
-        self.known = known
+    guessed_wrong: the mispredictions of a core that remembers nothing, without those of loops that are too long for it
+    in any case.
+    """
+
+    def __init__(self, remembered: float) -> None:
+        self.remembered = remembered
+        self.guessed_wrong = 0
+        self.owed = 0.0
         self.lengths: dict[int, Counter[int]] = {}
         self.outcomes: dict[Hashable, Counter[bool]] = {}
         self.last: dict[int, bool] = {}
@@ -41,8 +49,6 @@ class DataBranches:
 
         most: the iterations up to which the end of a loop is predicted at all.
         """
-        if self.known:
-            return int(total > most)
         seen = self.lengths.setdefault(loop, Counter())
         longer = sum(count for length, count in seen.items() if length >= total)
         wrong = 0
@@ -56,10 +62,9 @@ class DataBranches:
         for length in sorted(length for length in seen if length < total):
             rest -= seen[length]
             wrong += seen[length] > rest
-        if total > most:
-            wrong = max(wrong, 1)
         seen[total] += 1
-        return wrong
+        never = int(total > most)
+        return never + self._forgotten(max(0, wrong - never))
 
     def branched(self, block: int, taken: bool) -> bool:
         """Whether a branch that leaves no loop is mispredicted, given how it went after the same last outcome."""
@@ -67,4 +72,12 @@ class DataBranches:
         wrong = seen[not taken] > seen[taken]
         seen[taken] += 1
         self.last[block] = taken
-        return wrong and not self.known
+        return self._forgotten(int(wrong)) > 0
+
+    def _forgotten(self, wrong: int) -> int:
+        """How many of these mispredictions are not avoided. Fractions are carried over to the next ones."""
+        self.guessed_wrong += wrong
+        self.owed += wrong * (1 - self.remembered)
+        now = int(self.owed)
+        self.owed -= now
+        return now

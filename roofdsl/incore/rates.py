@@ -100,7 +100,7 @@ class Rates:
         self.blocked = float(core.blocked or 0)
         self.indexed = core.indexed
         self.wide = frozenset(k for i in instructions if i.bits == 512 for k in i.units) if core.closes else frozenset()
-        self.learned = core.learned
+        self.learned, self.remembered = core.learned, core.remembered
         self.unlearned = False  # whether a launch makes more calls than the core learns the branches for
         self._costs: dict[Kind, Cost] = {}
         self._forward: dict[tuple[int, bool], float] = {}
@@ -121,7 +121,9 @@ class Rates:
         return self._costs[kind]
 
     def _cost(self, kind: Kind) -> Cost:
-        if kind.cls in ("", "gather", "scatter"):
+        if kind.cls in ("gather", "scatter"):
+            return self._of_lanes(kind)
+        if not kind.cls:
             return _FREE
         cls = kind.cls
         while True:
@@ -147,6 +149,11 @@ class Rates:
             return cost
         adders = add[0].units
         return replace(cost, also=adders, also_busy=float(stated.adder or 0) * factor * len(adders))
+
+    def _of_lanes(self, kind: Kind) -> Cost:
+        """What a gather or scatter takes beside its accesses, which `load` and `store` know: its dispatch slots."""
+        found = self._nearest(kind.cls, kind.type, kind.bits)
+        return replace(_FREE, slots=(found[0].slots or 1) * found[1]) if found is not None else _FREE
 
     def _nearest(self, cls: str, type_name: str, bits: int) -> tuple[Instruction, float] | None:
         own = [i for i in self.stated.values() if i.cls == cls and _family(i.type) == _family(type_name)]
@@ -260,9 +267,15 @@ class Rates:
         """Whether a launch makes more of these calls than the core learns the branches for."""
         return self.learned is not None and sum(calls.values()) > self.learned
 
-    def repeats(self, branches: int) -> bool:
-        """Whether the core has learned, from the launch before, how this many branches go that depend on data."""
-        return self.learned is not None and branches <= self.learned
+    def remembers(self, mispredictions: float, rows: int) -> float:
+        """The share of a launch's mispredictions that it avoids, since the core remembers the launch before.
+
+        mispredictions: those of a core that remembers nothing. A machine that does not say how many of them a core
+        remembers may say how many `rows` of data it has learned.
+        """
+        if self.remembered is not None:
+            return min(1.0, self.remembered / mispredictions) if mispredictions else 1.0
+        return float(self.learned is not None and rows <= self.learned)
 
 
 def _family(type_name: str) -> str:

@@ -62,7 +62,10 @@ SAMPLE = 4
 
 @dataclass(frozen=True)
 class Walked:
-    """The result: cycles of one launch, the executed work, the function, and the number of instructions `walked`."""
+    """The result: cycles of one launch, the executed work, the function, and the number of instructions `walked`.
+
+    guessed_wrong: the branches on data that the launch would mispredict if the core remembered nothing.
+    """
 
     cycles: float
     totals: Totals
@@ -71,6 +74,7 @@ class Walked:
     works: dict[int, Work]
     walked: int
     assumptions: tuple[str, ...] = ()
+    guessed_wrong: float = 0.0
 
 
 def walk(code: Code, function: str, state: State, rates: Rates, over_data: OverData = ALL) -> Walked:
@@ -81,7 +85,7 @@ def walk(code: Code, function: str, state: State, rates: Rates, over_data: OverD
 class _Walk:
     def __init__(self, code: Code, function: str, state: State, rates: Rates, over_data: OverData) -> None:
         self.code, self.state, self.rates = code, state, rates
-        self.scale, self.branches = over_data.scale, DataBranches(rates.repeats(over_data.iterations))
+        self.scale, self.branches = over_data.scale, DataBranches(over_data.remembered)
         self.flow = flow_of(code, function)
         self.works: dict[int, Work] = {}
         for block in self.flow.blocks.values():
@@ -107,8 +111,9 @@ class _Walk:
                 raise NoInCore("the compiled code has too many different iterations to walk through")
         cycles = max(self.clock.retired, self.clock.dispatched)
         return Walked(
-            cycles, self.totals, self.flow, self.code, self.works, self.clock.instructions, tuple(self.assumed)
-        )
+            cycles, self.totals, self.flow, self.code, self.works, self.clock.instructions, tuple(self.assumed),
+            self.branches.guessed_wrong * self.scale,
+        )  # fmt: skip
 
     # ---- one block ----
 

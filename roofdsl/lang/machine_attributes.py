@@ -310,6 +310,11 @@ ATTRIBUTES = (
         example="2048", shown="{number} calls learned",
     ),
     Attribute(
+        "remembered", _CORE, "count", "remembered",
+        "mispredicted branches of data that the core remembers from the previous launch (`learned` then counts calls)",
+        example="8192", shown="{number} branches remembered",
+    ),
+    Attribute(
         "latency", _INSTRUCTION, "cycles", "latency", "cycles from the operands to the result", example="4 cycles",
         shown="latency {text}",
     ),
@@ -348,6 +353,10 @@ ATTRIBUTES = (
     Attribute(
         "adder", _INSTRUCTION, "cycles", "adder", "cycles for which a fused multiply-add keeps the units of `add` busy",
         example="0.5 cycles", shown="{text} of the units of add",
+    ),
+    Attribute(
+        "slots", _INSTRUCTION, "count", "slots", "the number of instructions that a gather counts as", example="44",
+        shown="counts as {number} instructions",
     ),
     *(
         Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")

@@ -17,7 +17,8 @@ class Instruction(Record):
     two lines, `page` across two pages, `apart` if each goes to a line that none of those just before it went to;
     `forward`: cycles from a store to a load of the same bytes. `mixed`: cycles for which a load, a store or arithmetic
     occupies the resources that they share. Fused multiply-adds: `adder` is the number of cycles for which each keeps
-    the units of `add` busy, in addition to its own.
+    the units of `add` busy, in addition to its own. Gathers: `slots` is the number of instructions
+    of the core that each is made of.
     """
 
     cls: str
@@ -32,6 +33,7 @@ class Instruction(Record):
     forward: Fraction | None = None
     unpredicted: Fraction | None = None
     adder: Fraction | None = None
+    slots: int | None = None
     p0: bool = False
     p1: bool = False
     p2: bool = False

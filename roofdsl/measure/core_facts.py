@@ -8,6 +8,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core
 from roofdsl.measure.assembled import is_known
+from roofdsl.measure.branch_memory import remembered_branches
 from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches
 from roofdsl.measure.instruction_rates import RUNS, measure_core
 
@@ -33,4 +34,5 @@ def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) ->
     rates = measure_core(quick, tell)
     calls, learned = call_rates(1e9 / rates.clock_hz)
     instructions = (*rates.instructions, *calls, *block_rates(RUNS[quick]))
-    return CoreFacts(instructions, replace(rates.core, learned=learned), launches(), rates.clock_hz, rates.shared)
+    core = replace(rates.core, learned=learned, remembered=remembered_branches(quick))
+    return CoreFacts(instructions, core, launches(), rates.clock_hz, rates.shared)

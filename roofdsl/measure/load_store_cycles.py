@@ -20,6 +20,9 @@ def _widths(bench: Bench) -> list[int]:
     return [32, 64, 128, 256, *([512] if "avx512f" in bench.has else [])]
 
 
+_AMONG_GATHERS = 192
+"""The instructions between two gathers, more than the core dispatches during one."""
+
 _COUNT = 32
 """Loads or stores in a loop of one kind."""
 
@@ -201,6 +204,8 @@ def share_of(load: Instruction, store: Instruction, operation: Instruction, long
 def _gather_loops(bench: Bench) -> None:
     if "avx512vl" not in bench.has:
         return
+    nops = ["nop"] * _AMONG_GATHERS
+    bench.add("gather_without", nops * 4, 4 * 30)
     for bits in (256, 512):
         if bits == 512 and "avx512f" not in bench.has:
             continue
@@ -210,6 +215,9 @@ def _gather_loops(bench: Bench) -> None:
             text = [line.format(d=register(bits, 2 + k % 8)) for k in range(8) for line in one]
             zero = [f"vpxor %xmm13, %xmm13, %xmm13"]  # noqa: F541
             bench.add(f"gather_{type_name}_{bits}", text, 8 * 6, zero)
+            among = [line for k in range(0, 8, 2) for line in (*text[k : k + 2], *nops)]
+            bench.add(f"gather_slots_{type_name}_{bits}", among, 4 * 30, zero)
+            bench.compare(f"gather_slots_{type_name}_{bits}", "gather_without")
             joined = register(index, 13)
             chain = [
                 one[0],
@@ -248,8 +256,17 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
             _, _, type_name, bits_text = name.split("_")
             latency = value / 4 - cycles[f"chain_logic_f64_{bits_text}"] / 8
             own = cycles[f"gather_{type_name}_{bits_text}"] / 8
-            found.append(Instruction("gather", type_name, int(bits_text), rounded(latency), rounded(own)))
+            slots = gather_slots(cycles[f"gather_slots_{type_name}_{bits_text}"])
+            gather = Instruction("gather", type_name, int(bits_text), rounded(latency), rounded(own), slots=slots)
+            found.append(gather)
     return found
+
+
+def gather_slots(longer: float) -> int:
+    """The dispatch slots of a gather, from how many times as long so many instructions take with one among them: it
+    only adds its own slots, and that of the instruction that sets its mask.
+    """
+    return max(1, round((longer - 1) * _AMONG_GATHERS - 1))
 
 
 def _shares(load: float, store: float, mixed: dict[int, float]) -> tuple[float, float]:

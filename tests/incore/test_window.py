@@ -169,6 +169,19 @@ def test_an_operation_with_an_indexed_address_takes_two_places() -> None:
     assert two > 1.2 * one
 
 
+def test_a_gather_is_dispatched_as_several_instructions() -> None:
+    """A gather takes 4 cycles, in which 16 instructions are dispatched. It is one of 12 in the loop; if it counts as 13
+    itself, they are 24 and take 6 cycles. And in a window of 48, two gathers of 20 cycles run side by side.
+    """
+    body = "kxnorw %k1, %k1, %k1\nvgatherqpd (%rdi,%ymm13,8), %ymm2 {%k1}\n" + "leaq 8(%rdi), %rdx\n" * 9
+    several = [replace(i, slots=13) if i.cls == "gather" else i for i in INSTRUCTIONS]
+    for slots, known in ((4, INSTRUCTIONS), (6, several)):
+        with_rates = Rates("made_up", replace(CORE, window=400), known)
+        assert cycles(body, with_rates=with_rates) == pytest.approx(slots, rel=0.02)
+    small = Rates("made_up", replace(CORE, window=48), several)
+    assert cycles(body, with_rates=small) == pytest.approx(10, rel=0.15)
+
+
 def test_lines_of_their_own_take_longer() -> None:
     """Two loads a cycle, one with a line of its own; stores to one line follow each other at one a cycle."""
     changed = [

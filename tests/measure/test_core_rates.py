@@ -21,13 +21,14 @@ from roofdsl.machine.model import Machine
 from roofdsl.measure import instruction_bench
 from roofdsl.measure.adders import adder_share
 from roofdsl.measure.assembled import is_known
+from roofdsl.measure.branch_memory import LENGTHS, remembered_of
 from roofdsl.measure.call_rates import Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.general_register_cycles import general_loops, general_registers
 from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.instruction_texts import templates
-from roofdsl.measure.load_store_cycles import _share_of_store, _shares, share_of
+from roofdsl.measure.load_store_cycles import _gather_loops, _share_of_store, _shares, gather_slots, share_of
 from roofdsl.measure.out_of_order_core import simulated
 from roofdsl.measure.port_sets import find_sets, matched, together
 from roofdsl.measure.stopwatch import CHAIN, Reading, Stopwatch
@@ -109,6 +110,23 @@ def test_no_store_has_the_last_address_bits_of_a_load() -> None:
         if "mixed" in name or "beside" in name:
             places = [(int(re.search(r"(\d+)\(%rdi\)", line)[1]) % 4096, line.endswith("(%rdi)")) for line in text]
             assert not {at for at, stores in places if stores} & {at for at, stores in places if not stores}
+
+
+@pytest.mark.parametrize(("slots", "known"), [(44, 6500), (1, 700)])
+def test_slots_of_gathers_and_remembered_branches(slots: int, known: int) -> None:
+    bench = Bench(1)
+    bench.has = frozenset({"avx512f", "avx512vl"})
+    _gather_loops(bench)
+    among = bench.texts["gather_slots_f64_512"]
+    others = bench.texts[bench.compared["gather_slots_f64_512"]]
+    each = len(others) / 4
+    assert others == ["nop"] * len(others) and sum("gather" in line for line in among) == 4
+    # a gather, what sets its mask, and the others, of which as many are dispatched in every cycle
+    assert gather_slots((each + 1 + slots) / each) == slots
+    # half of n branches are mispredicted, and of these, `known` are remembered
+    each_branch = {n: 2 + 10 * (1 - min(1.0, known / (n / 2))) for n in LENGTHS}
+    assert remembered_of(each_branch, 2.0) == pytest.approx(known, rel=0.1)
+    assert remembered_of(dict.fromkeys(LENGTHS, 2.0), 2.0) is None
 
 
 def test_what_loads_and_stores_share() -> None:
