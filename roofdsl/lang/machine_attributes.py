@@ -305,8 +305,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the largest number of calls, or rows of data, per launch whose branches the core remembers from the previous "
-        "launch",
+        "the most calls, or rows of data, per launch whose branches the core remembers from the previous launch",
         example="2048", shown="{number} calls learned",
     ),
     Attribute(
