@@ -63,8 +63,7 @@ SAMPLE = 4
 @dataclass(frozen=True)
 class Walked:
     """The result: cycles of one launch, the executed work, the function, and the number of instructions `walked`.
-
-    guessed_wrong: the branches on data that the launch would mispredict if the core remembered nothing.
+    guessed_wrong: the branches on data that it would mispredict if the core remembered nothing.
     """
 
     cycles: float
@@ -109,10 +108,9 @@ class _Walk:
             at = self._block(at)
             if self.clock.instructions > MOST_INSTRUCTIONS:
                 raise NoInCore("the compiled code has too many different iterations to walk through")
-        cycles = max(self.clock.retired, self.clock.dispatched)
         return Walked(
-            cycles, self.totals, self.flow, self.code, self.works, self.clock.instructions, tuple(self.assumed),
-            self.branches.guessed_wrong * self.scale,
+            max(self.clock.retired, self.clock.dispatched), self.totals, self.flow, self.code, self.works,
+            self.clock.instructions, tuple(self.assumed), self.branches.guessed_wrong * self.scale,
         )  # fmt: skip
 
     # ---- one block ----
