@@ -305,12 +305,12 @@ ATTRIBUTES = (
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the most calls, or rows of data, per launch whose branches the core remembers from the previous launch",
+        "the most calls per launch whose branches the core remembers; without `remembered`, also the most rows of data",
         example="2048", shown="{number} calls learned",
     ),
     Attribute(
         "remembered", _CORE, "count", "remembered",
-        "mispredicted branches of data that the core remembers from the previous launch (`learned` then counts calls)",
+        "the most branches per launch that depend on data and are predicted since the core remembers the launch before",
         example="8192", shown="{number} branches remembered",
     ),
     Attribute(
@@ -354,8 +354,9 @@ ATTRIBUTES = (
         example="0.5 cycles", shown="{text} of the units of add",
     ),
     Attribute(
-        "slots", _INSTRUCTION, "count", "slots", "the number of instructions that a gather counts as", example="44",
-        shown="counts as {number} instructions",
+        "slots", _INSTRUCTION, "count", "slots",
+        "the number of instructions that a gather or scatter counts as in dispatch and in the window",
+        example="44", shown="counts as {number} instructions",
     ),
     *(
         Attribute(f"p{k}", _INSTRUCTION, None, f"p{k}", f"vector unit {k} executes it", value=True, shown=f"p{k}")

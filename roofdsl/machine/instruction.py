@@ -17,8 +17,8 @@ class Instruction(Record):
     two lines, `page` across two pages, `apart` if each goes to a line that none of those just before it went to;
     `forward`: cycles from a store to a load of the same bytes. `mixed`: cycles for which a load, a store or arithmetic
     occupies the resources that they share. Fused multiply-adds: `adder` is the number of cycles for which each keeps
-    the units of `add` busy, in addition to its own. Gathers: `slots` is the number of instructions
-    of the core that each is made of.
+    the units of `add` busy, in addition to its own. Gathers and scatters:
+    `slots` is the number of instructions that each counts as when it is dispatched and in the window.
     """
 
     cls: str

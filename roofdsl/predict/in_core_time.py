@@ -91,6 +91,17 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
         raise NoInCore("in-core times of matrix units are not modeled")
     if is_indirect(kernel) and not (code.model == "compiled" or (code.model == "auto" and is_here(machine))):
         raise NoInCore("accesses that data choose are modeled only from compiled code, on the machine's own processor")
+    one_core = _of_one_core(kernel, values, machine, code)
+    if one_core is not None:
+        return _on_all_cores(_even_share(one_core, machine.units or 1), kernel, values, machine.units)
+    from roofdsl.incore import assumed_compiler
+
+    core = assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
+    return _on_all_cores(core, kernel, values, machine.units)
+
+
+def _of_one_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, code: Code) -> InCore | None:
+    """The in-core time of compiled code, which one core runs; None if stated facts are asked for. Raises NoInCore."""
     if code.model == "compiled" or (code.model == "auto" and is_here(machine)):
         from roofdsl.incore import compiled
 
@@ -103,14 +114,19 @@ def _core(prediction: Prediction, kernel: Kernel, values: Mapping[str, int], mac
         from roofdsl.incore import tools
 
         return tools.in_core_by(code.model, kernel, values, machine, code=code.compiler, math=code.math)
-    from roofdsl.incore import assumed_compiler
-
-    core = assumed_compiler.in_core(kernel, values, machine, relaxed=code.math == "relaxed")
-    return core if machine.units in (None, 1) else _on_all_cores(core, kernel, values, machine.units)
+    return None
 
 
-def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores: int) -> InCore:
+def _even_share(core: InCore, cores: int) -> InCore:
+    """The in-core time of work that one core did and that this many now share evenly."""
+    steps = (replace(s, overlapping_s=s.overlapping_s / cores, loads_s=s.loads_s / cores) for s in core.steps)
+    return replace(core, steps=tuple(steps))
+
+
+def _on_all_cores(core: InCore, kernel: Kernel, values: Mapping[str, int], cores: int | None) -> InCore:
     """The in-core time of work that is divided evenly, for the work of the busiest core. Raises NoInCore."""
+    if cores in (None, 1):
+        return core
     try:
         divided = division(kernel, values)
     except CommandError:  # its accesses take too long to count

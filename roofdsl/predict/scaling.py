@@ -87,6 +87,26 @@ def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores:
     return with_energy(timed, their) if options.energy else timed
 
 
+def by_one_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Prediction:
+    """The bound of the whole machine, and the expected time of code that runs on one of its cores.
+
+    Raises what `predict` raises.
+    """
+    whole = predict(kernel, values, machine, replace(options, code=None))
+    try:
+        found = predict(kernel, values, some_cores(machine, 1), replace(options, ceilings=()))
+    except CommandError as error:
+        return replace(whole, no_expected=f"the code runs on one core, and {error.message}")
+    if found.expected is None:
+        return replace(whole, no_expected=found.no_expected)
+    alone = Rung(f"one core of {machine.units} runs the code", f"`--cores {machine.units}`", found.bound_s)
+    ladder = (alone, *found.expected.ladder)
+    expected = replace(found.expected, ladder=ladder, causes=causes_of(whole.bound_s, ladder))
+    assumed = tuple(dict.fromkeys((*whole.assumptions, *found.expected.assumptions)))
+    timed = replace(whole, expected=expected, assumptions=assumed)
+    return with_energy(timed, machine) if options.energy else timed
+
+
 def _check(machine: Machine, cores: int, options: Options) -> None:
     if machine.multiprocessor is not None:
         raise CommandError(f"{machine.name} is a GPU; numbers of cores are modeled for CPUs", "leave out `--cores`")

@@ -185,7 +185,7 @@ def compare_all(
             continue
         own = {p.name: at[p.name] for p in kernel.parameters if p.name in at}
         ran = _as_ran(m, kernel, own, machine)
-        found.append(compare(_predicted(ran, own, machine, asked, m.details.get(CORES)), m, machine, limits))
+        found.append(compare(_predicted(ran, own, machine, asked, m), m, machine, limits))
     if not found:
         names = ", ".join(dict.fromkeys(k.name for k in kernels))
         held = ", ".join(dict.fromkeys(m.kernel for m in measurements)) or "nothing"
@@ -194,13 +194,17 @@ def compare_all(
 
 
 def _predicted(
-    kernel: Kernel, sizes: Mapping[str, int], machine: Machine, options: Options, cores: object
+    kernel: Kernel, sizes: Mapping[str, int], machine: Machine, options: Options, measured: Measurement
 ) -> Prediction:
-    """The prediction, on the number of cores that a measurement states, if it does."""
-    from roofdsl.predict.scaling import on_cores
+    """The prediction, on the number of cores that a measurement states, if it does. Otherwise, the bound is that of the
+    whole machine, while code that ran on one thread is expected to take the time of one core.
+    """
+    from roofdsl.predict.scaling import by_one_core, on_cores
 
+    cores = measured.details.get(CORES)
     if cores is None:
-        return predict(kernel, sizes, machine, options)
+        alone = measured.backend == "cpu" and measured.threads == 1 and (machine.units or 1) > 1
+        return (by_one_core if alone else predict)(kernel, sizes, machine, options)
     if not isinstance(cores, int) or cores < 1:
         raise CommandError(f"the result of {kernel.name} states {cores!r} as its number of cores", "measure it again")
     return on_cores(kernel, sizes, machine, cores, options)

@@ -21,7 +21,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict import in_core_time
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.scaling import on_cores, scaling, shared_levels, some_cores
+from roofdsl.predict.scaling import by_one_core, on_cores, scaling, shared_levels, some_cores
 from tests.predict.machines import kernel_of, machine
 from tests.predict.test_ecm import CLOCK, FIVE_POINTS, SNB
 
@@ -246,11 +246,47 @@ def test_the_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "too many" in capsys.readouterr().err
 
 
-def test_work_that_no_loop_divides_has_no_expected_time_on_several_cores() -> None:
-    """The generated code runs on one core, as `measure --cores 2` says, too; the bound stays that of all cores."""
-    chain = kernel_of(
+def test_compiled_code_is_shared_by_all_cores_as_stated_code_is() -> None:
+    """The code of one core, whose work eight share evenly; work that no loop divides is not shared."""
+    skylake = replace(load_machine("skylake_gold_6148"), launch_s=None)
+    triad = kernel_of(
+        "kernel triad(n):\n    in x: f64[n]\n    out y: f64[n]\n    for i in range(n):\n        y[i] = 2 * x[i]\n"
+    )
+    cores = skylake.units or 0
+    for model in ("compiled", "stated"):
+        asked = replace(CODE, code=Code(model), warm=True)
+        every = predict(triad, {"n": 2000 * cores}, skylake, asked).expected
+        one = predict(triad, {"n": 2000 * cores}, some_cores(skylake, 1), asked).expected
+        assert every is not None and one is not None
+        assert float(cores * every.core_s / one.core_s) == pytest.approx(1, rel=0.02), model
+        found = predict(chain_of(), {"n": 10**4}, skylake, asked)
+        assert found.expected is None and "`--cores 1` predicts that" in found.no_expected
+
+
+def test_code_on_one_core_beside_the_bound_of_all() -> None:
+    skylake = load_machine("skylake_gold_6148")
+    whole, one = predict(chain_of(), {"n": 10**5}, skylake, CODE), on_cores(chain_of(), {"n": 10**5}, skylake, 1, CODE)
+    found = by_one_core(chain_of(), {"n": 10**5}, skylake, CODE)
+    assert found.bound_s == whole.bound_s < one.bound_s
+    assert found.expected is not None and one.expected is not None
+    assert found.expected.expected_s == one.expected.expected_s
+    causes = found.expected.causes
+    assert sum(c.share_s for c in causes) == found.expected.expected_s - found.bound_s
+    alone = next(c for c in causes if c.cause == f"one core of {skylake.units} runs the code")
+    assert alone.share_s == one.bound_s - whole.bound_s and alone.remedy == f"`--cores {skylake.units}`"
+    silent = by_one_core(chain_of(), {"n": 10**5}, replace(skylake, ceilings=()), CODE)
+    assert silent.expected is None and "does not state what a single core gets" in silent.no_expected
+
+
+def chain_of() -> Kernel:
+    return kernel_of(
         "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] = 0.5 * x[i - 1]\n"
     )
+
+
+def test_work_that_no_loop_divides_has_no_expected_time_on_several_cores() -> None:
+    """The generated code runs on one core, as `measure --cores 2` says, too; the bound stays that of all cores."""
+    chain = chain_of()
     skylake = load_machine("skylake_gold_6148")
     assert on_cores(chain, {"n": 10**5}, skylake, 1, CODE).expected is not None
     several = on_cores(chain, {"n": 10**5}, skylake, 8, CODE)

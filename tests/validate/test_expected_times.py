@@ -17,6 +17,7 @@ from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.scaling import on_cores
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import compare
@@ -49,6 +50,21 @@ def test_verdicts_are_on_the_expected_time(part: float, verdict: str) -> None:
     assert found.verdict == verdict
     assert found.ratio == pytest.approx(1 / part)
     assert found.bound_ratio == pytest.approx(float(p.bound_s) / time_s)
+
+
+@pytest.mark.parametrize(("threads", "code"), [(1, "loops"), (20, "parallel")])
+def test_code_on_one_core_is_not_expected_to_use_all(threads: int, code: str) -> None:
+    skylake = load_machine("skylake_gold_6148")
+    gemv = kernel("gemv")
+    ran = replace(EXAMPLE, kernel="gemv", parameters=(("n", 2000),), threads=threads, variant=code, details={})
+    (found,) = compare_all([gemv], [ran], skylake, warm=False)
+    whole = predict(gemv, {"n": 2000}, skylake, Options(accesses="compiled"))
+    assert found.prediction.bound_s == whole.bound_s
+    if threads > 1:
+        assert found.prediction.expected is None  # of several threads, only with --cores
+        return
+    one = on_cores(gemv, {"n": 2000}, skylake, 1, Options(code=Code("stated"), accesses="compiled")).expected
+    assert one is not None and found.expected_s == pytest.approx(float(one.expected_s))
 
 
 def test_a_gap_without_a_cause_is_said_to_be_one() -> None:
