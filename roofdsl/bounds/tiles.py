@@ -63,12 +63,27 @@ class Tiling:
 NO_PRODUCT = "closed-form tiles are known only for a product of two operands in three loops"
 
 
+SAMPLE = 4
+"""The side, in iterations, of the tile with which `tiling` finds out whether the loops can be tiled at all."""
+
+
 class NoTiling(Exception):
-    """No tiles are known for the form of the kernel's loops; the message says why."""
+    """No tiles are known for the kernel's loops, or they do not allow them; the message says why."""
 
 
 def tiling(bound: Bound) -> Tiling:
-    """The tiling of a kernel that is one perfect nest of a product. Raises NoTiling."""
+    """The tiling of a kernel that is one perfect nest of a product. Raises NoTiling, also where dependences or the
+    bounds of its loops forbid the tiling.
+    """
+    plan = _planned(bound)
+    why = _refusal(bound, lines(bound, plan, SAMPLE, SAMPLE))
+    if why:
+        raise NoTiling(why)
+    return plan
+
+
+def _planned(bound: Bound) -> Tiling:
+    """The order and tiles that the form of the bound suggests. Raises NoTiling if it is not that of a product."""
     if bound.partition is None:
         raise NoTiling("its statements have no reuse that tiles could increase")
     loops = perfect_nest(bound.plain)
@@ -172,21 +187,23 @@ def tiled(bound: Bound, plan: Tiling, b_i: int, b_j: int) -> Kernel:
 
 def tiled_by(bound: Bound, directives: tuple[Order | Tile, ...]) -> Kernel:
     """The kernel with these lines. Raises CommandError if dependences or bounds forbid them."""
-    kernel = bound.plain
-    changed = replace(kernel, directives=directives)
+    why = _refusal(bound, directives)
+    if why:
+        raise CommandError(f"kernel {bound.plain.name} cannot be tiled this way: {why}")
+    return replace(bound.plain, directives=directives)
+
+
+def _refusal(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:
+    """Why the kernel cannot have these lines; empty if it can."""
+    changed = replace(bound.plain, directives=directives)
     try:
         apply(changed)
         found, unknown = find_reversal(changed)
     except InputError as error:
-        raise CommandError(f"kernel {kernel.name} cannot be tiled: {error.diagnostics[0].message}") from None
-    if found is not None or unknown is not None:
-        why = (
-            "a dependence would be reversed"
-            if found is not None
-            else "it is not known whether the dependences allow it"
-        )
-        raise CommandError(f"kernel {kernel.name} cannot be tiled this way: {why}")
-    return changed
+        return error.diagnostics[0].message
+    if found is not None:
+        return f"with `{written(directives[0])}` and tiles, a dependence would be reversed"
+    return "" if unknown is None else "it is not known whether the dependences allow it"
 
 
 def source_of(bound: Bound, directives: tuple[Order | Tile, ...]) -> str:

@@ -328,7 +328,7 @@ def autograder(*, output: Path, only: str | None, key_file: Path | None, folder:
 
 
 @click.command()
-@click.argument("students", nargs=-1, metavar="STUDENT...")
+@click.argument("students", nargs=-1, metavar="[STUDENT]...")
 @click.option("--roster", type=click.File("r", encoding="utf-8"), help="A file with one student per line.")
 @key_option
 def codes(*, students: tuple[str, ...], roster: TextIO | None, key_file: Path | None) -> None:

@@ -292,7 +292,7 @@ def choose_kernels(text: str, what: str) -> Chosen:
 
 def no_programs(chosen: Chosen, what: str) -> CommandError:
     """The error of a command that takes only kernels; `what` says so: `bounds are for kernels`."""
-    names = list(chosen.checked.kernels)
+    names = chosen.checked.kernels_run_by(chosen.programs[0])
     more = ", ..." if len(names) > NAMED else ""
     help = f"pick one of its kernels: {', '.join(names[:NAMED])}{more}" if names else ""
     return CommandError(f"`{chosen.programs[0]}` is a program, and {what}", help)

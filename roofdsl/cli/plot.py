@@ -37,6 +37,12 @@ Decorate = Callable[[Any], Any]
 Given = dict[str, Any]
 
 _MACHINE = "NAME|FILE[:NAME]"
+
+
+def _results(about: str) -> Decorate:
+    return click.option("--results", multiple=True, metavar="RESULT.json", help=about)
+
+
 SHARED: dict[str, Decorate] = {
     "machine": machine_option,
     "machines": click.option(
@@ -54,12 +60,8 @@ SHARED: dict[str, Decorate] = {
     "traffic": traffic_option,
     "unit": unit_option,
     "type": type_option(),
-    "results": click.option(
-        "--results",
-        multiple=True,
-        metavar="RESULT.json",
-        help="Measured times of the FILEs, from `measure` (repeatable).",
-    ),
+    "results": _results("Measured times of the FILEs, from `measure` (repeatable)."),
+    "results of energy": _results("Measured energies of the FILEs, from `measure --energy` (repeatable)."),
     "ceilings": ceilings_option,
 }
 
@@ -136,7 +138,7 @@ def _asked(kind: Kind, given: Given) -> Asked:
         stored = [m for path in results for m in load(Path(path))]
         if results and not subjects:
             raise CommandError(
-                "measured times are of kernels and programs, and there is none", "give their FILEs before --results"
+                "measured results are of kernels and programs, and there is none", "give their FILEs before --results"
             )
         names = list(dict.fromkeys(subject for subject, _ in subjects))
         found: list[Comparison] = []

@@ -8,7 +8,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Source, Span
-from roofdsl.lang.tree import File, Kernel, MachineLine, Program
+from roofdsl.lang.tree import File, Kernel, MachineLine, Program, Repeat, Run
 
 
 class CheckedKernel(Record):
@@ -85,3 +85,17 @@ class CheckedFile(Record):
     def own_programs(self) -> tuple[str, ...]:
         """The programs that the file itself defines, in order."""
         return tuple(name for name in self.own if name in self.programs)
+
+    def kernels_run_by(self, program: str) -> tuple[str, ...]:
+        """The kernels that a program runs, itself or through other programs, in the order of their first launches."""
+        found: dict[str, None] = {}
+        steps = list(self.programs[program].tree.body)
+        while steps:
+            step = steps.pop(0)
+            if isinstance(step, Repeat):
+                steps[:0] = step.body
+            elif isinstance(step, Run) and step.kernel.text in self.programs:
+                steps[:0] = self.programs[step.kernel.text].tree.body
+            elif isinstance(step, Run):
+                found[step.kernel.text] = None
+        return tuple(found)

@@ -46,7 +46,7 @@ def energy_kind(quantity: Quantity, line: str, about: str, read: Callable[[str],
             "traffic",
             "unit",
             "type",
-            "results",
+            "results of energy",
             Option("--measured", "A measured point (repeatable).", metavar, many=True, read=read),
             Option(
                 "--points", f"A table of measured points: {', '.join(COLUMNS)} (repeatable).", "FILE.csv", many=True

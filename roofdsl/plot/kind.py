@@ -39,7 +39,18 @@ class Option:
         return self.flag.removeprefix("--").replace("-", "_")
 
 
-Shared = Literal["machine", "machines", "optional machine", "set", "traffic", "unit", "type", "results", "ceilings"]
+Shared = Literal[
+    "machine",
+    "machines",
+    "optional machine",
+    "set",
+    "traffic",
+    "unit",
+    "type",
+    "results",
+    "results of energy",
+    "ceilings",
+]
 """Options that are the same for every kind that has them. `Asked` holds their values."""
 
 

@@ -16,8 +16,9 @@ def blocks(found: ProgramPrediction, machine: Machine | None = None) -> list[Blo
     numbers = range(1, head.index("bound"))
     out = [*prediction.blocks(found.total, machine), Gap(), line("kernels, by time:"), figures(rows, head, numbers)]
     whole = found.total.bound_s
-    if len(found.time_by_bound) > 1 and whole:
-        shares = (f"{show_number(100 * time / whole, 3)} % {bound}" for bound, time in found.time_by_bound)
+    taken = [(bound, time) for bound, time in found.time_by_bound if time]
+    if len(taken) > 1:
+        shares = (f"{show_number(100 * time / whole, 3)} % {bound}" for bound, time in taken)
         out += [Gap(), line(f"time by the bound of each launch: {', '.join(shares)}")]
     return out
 

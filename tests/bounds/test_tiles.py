@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from roofdsl.bounds.bound import Bound, bound
 from roofdsl.bounds.bound_report import report
-from roofdsl.bounds.tiles import Tiling, extents_at, lines, sides, sides_at, source_of, tiled, tiling
+from roofdsl.bounds.tiles import (
+    NoTiling,
+    Tiling,
+    extents_at,
+    lines,
+    perfect_nest,
+    sides,
+    sides_at,
+    source_of,
+    tiled,
+    tiling,
+)
+from roofdsl.checks.untile import untiled
 from roofdsl.counts.traffic_at import traffic_at
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.load import kernels, load_file
 from roofdsl.loops.transform import apply
 from roofdsl.simulate.distances import miss_curve
 from roofdsl.tell.as_text import to_text
@@ -126,14 +141,64 @@ def test_a_level_names_the_sizes_of_the_tile_line_it_counts() -> None:
     assert "`tile i, j by 2*b, b`" in told and f"tile {rows} x {columns}" in told
 
 
-def test_an_illegal_tile_is_refused() -> None:
-    text = """kernel sweep(n):
+SWEEP = """kernel sweep(n):
     in B: f64[n, n], D: f64[n, n]
     inout C: f64[n, n]
     for k in range(n), i in range(n), j in range(n):
         C[i, j] = min(C[i, j], C[i, k] + C[k, j])
 """
+
+INTERVALS = """kernel intervals(n):
+    inout m: f64[n, n]
+    for r in range(n), j in range(n - r, n), k in range(n - r, j):
+        m[n - 1 - r, j] += m[n - 1 - r, k] * m[k, j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [(SWEEP, "a dependence would be reversed"), (INTERVALS, "the loop `k` cannot be moved outside `r`")],
+    ids=["dependence", "bounds"],
+)
+def test_a_tile_that_cannot_be_applied_is_not_recommended(text: str, why: str) -> None:
     found = bound(kernel_of(text))
-    plan = tiling(found)
-    with pytest.raises(CommandError, match="cannot be tiled"):
-        tiled(found, plan, 4, 4)
+    with pytest.raises(NoTiling, match=why):
+        tiling(found)
+    reported = report(found, {"n": 24}, (("a cache", 800),))
+    assert reported.plan is None and why in reported.why_no_tile
+    assert f"No tile is recommended: {reported.why_no_tile}." in "\n".join(to_text(told_of(reported, False)))
+
+
+LOWER = """kernel lower(m, n):
+    in A: f64[m, n], B: f64[m, n]
+    inout C: f64[m, m]
+    for i in range(m), j in range(i + 1), k in range(n):
+        C[i, j] += A[i, k] * B[j, k]
+"""
+
+
+def test_a_triangular_product_whose_sum_can_be_moved_outside_is_tiled() -> None:
+    found = bound(kernel_of(LOWER))
+    again = kernel_of(source_of(found, lines(found, tiling(found), 12, 13)))
+    assert again.directives[0].loops == ("k", "i", "j")
+
+
+SHIPPED = sorted((Path(__file__).parents[2] / "models").glob("*/*.roof"))
+
+
+@pytest.mark.spread(2)
+def test_every_tile_that_is_recommended_for_a_shipped_kernel_can_be_applied() -> None:
+    recommended, refused = set(), set()
+    for kernel in (k for path in SHIPPED for k in kernels(load_file(path)).values()):
+        try:
+            perfect_nest(untiled(apply(kernel)))
+            found = bound(kernel)
+            plan = tiling(found)
+        except (NoTiling, CommandError):
+            refused.add(kernel.name)
+            continue
+        for elements in (64, 4096):
+            tiled(found, plan, *sides_at(plan, {}, elements))
+        recommended.add(kernel.name)
+    assert recommended >= {"matmul", "batched_gemm", "gemm_f16", "minplus"}
+    assert "floyd_warshall" in refused

@@ -43,7 +43,7 @@ def test_measured_times_of_kernels(tmp_path: Path, capsys: pytest.CaptureFixture
         assert out.stat().st_size > 5000
     capsys.readouterr()
     assert run(["plot", "time", "--machine", str(machine), "--results", str(result), "-o", str(out)]) == 2
-    assert "measured times are of kernels" in capsys.readouterr().err
+    assert "measured results are of kernels" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("line", "message"), [

@@ -38,6 +38,17 @@ def test_what_goes_wrong(name: str, fails: Said) -> None:
     fails(name, *FAILS[name])
 
 
+def test_launches_that_take_no_time_have_no_share(roofdsl: Run) -> None:
+    printed = roofdsl(*["predict", "layer_parallel", "--set", "p=1", "--machine", "h100_sxm"]).stdout
+    shares = printed.partition("time by the bound of each launch: ")[2]
+    assert "compute" in shares and "nothing" not in shares
+
+
+def test_an_error_about_a_program_lists_the_kernels_that_it_runs(roofdsl: Run) -> None:
+    error = roofdsl(*["explore", "vocabulary", "--machine", "v100", "-o", "page.html"]).stderr
+    assert "pick one of its kernels: rms_norm, linear\n" in error
+
+
 def test_kernels_of_a_program_in_json(roofdsl: Run) -> None:
     document = json.loads(roofdsl("predict", "lstm_forward", "--machine", "v100_time_paper", "--json").stdout)
     assert {row["kernel"]: row["launches"] for row in document["by_kernel"]} == {
