@@ -244,13 +244,24 @@ class Rates:
 
     def call(self, function: str) -> tuple[float, float] | None:
         """The cycles in which a function's call keeps the core busy, and its latency; None if it is not stated."""
+        stated = self._called(function)
+        if stated is None:
+            return None
+        busy = float(stated.throughput or 1)
+        more = float(stated.unpredicted or busy) - busy if self.unlearned else 0.0
+        return busy + more, float(stated.latency or 1) + more
+
+    def call_slots(self, function: str) -> int | None:
+        """The places in the window that a call's instructions take, at most; None if they are not stated."""
+        stated = self._called(function)
+        return None if stated is None else stated.slots
+
+    def _called(self, function: str) -> Instruction | None:
         for cls in (function, function.removeprefix("__").removesuffix("_finite")):
             name, type_name = (cls[:-1], "f32") if cls.endswith("f") else (cls, "f64")
             stated = self.stated.get((name, type_name, int(type_name[1:])))
             if stated is not None:
-                busy = float(stated.throughput or 1)
-                more = float(stated.unpredicted or busy) - busy if self.unlearned else 0.0
-                return busy + more, float(stated.latency or 1) + more
+                return stated
         return None
 
     def missed(self, function: str) -> float:

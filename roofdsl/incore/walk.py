@@ -174,8 +174,7 @@ class _Walk:
     def _call(self, target: str, k: int) -> None:
         """A call of an outside function."""
         if target == "*":
-            operand = self.code.instructions[k].operands[0]
-            where = self.state.reader(operand, 64)()
+            where = self.state.reader(self.code.instructions[k].operands[0], 64)()
             target = self.state.outside.get(where or 0, "")
         found = self.rates.call(target)
         if target in BLOCKS:
@@ -192,7 +191,8 @@ class _Walk:
         self.state.flags = None
         argument = -1 if target in BLOCKS else self.clock.numbers.get("v0", -1)
         missed = self.rates.missed(target)
-        self.clock.called(found[0] - missed, found[1] - missed, argument, self.vectors, missed)
+        busy, latency, slots = found[0] - missed, found[1] - missed, self.rates.call_slots(target)
+        self.clock.called(busy, latency, slots, argument, self.vectors, missed)
 
     # ---- loops ----
 

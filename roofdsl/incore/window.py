@@ -303,17 +303,25 @@ class Clock:
         self.dispatched = max(self.dispatched, flags) + self.rates.mispredict
         self.branched = self.dispatched
 
-    def called(self, busy: float, latency: float, argument: int, clobbered: Sequence[int], missed: float = 0.0) -> None:
+    def called(  # noqa: PLR0917
+        self,
+        busy: float,
+        latency: float,
+        slots: int | None,
+        argument: int,
+        clobbered: Sequence[int],
+        missed: float = 0.0,
+    ) -> None:
         """Records the call of a function whose instructions are not walked; its argument is in the register `argument`,
         if >= 0. Branches that were not predicted delay what follows by `missed` cycles.
 
-        Its instructions take up a part of the window until the result is there. Their number is not known, but has two
-        limits. In `busy` cycles, no more can be dispatched than the core's rate allows. And independent calls follow
-        each other at this distance, so the window holds as many of them as run during one's latency.
+        Its instructions take up `slots` places of the window until the result is there. If their number is not stated,
+        it has two limits. In `busy` cycles, no more can be dispatched than the core's rate allows. And independent
+        calls follow each other at this distance, so the window holds as many of them as run during one's latency.
         """
         ring, refill = self.ring, self.rates.refill
         most = len(ring) if latency <= 0 else len(ring) * busy / (latency + refill)
-        entries = max(1, int(min(busy * self.rates.dispatch, most, len(ring))))
+        entries = max(1, int(min(slots or busy * self.rates.dispatch, most, len(ring))))
         begun = max(ring[self.position] + refill, self.dispatched)
         room = ring[(self.position + entries - 1) % len(ring)] + refill  # for the last of its instructions
         self.dispatched = max(begun + busy + missed, room)

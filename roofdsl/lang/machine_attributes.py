@@ -355,7 +355,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "slots", _INSTRUCTION, "count", "slots",
-        "the number of instructions that a gather or scatter counts as in dispatch and in the window",
+        "the instructions that a gather counts as in dispatch and in the window, or a call in the window, at most",
         example="44", shown="counts as {number} instructions",
     ),
     *(

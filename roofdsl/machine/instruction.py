@@ -18,7 +18,8 @@ class Instruction(Record):
     `forward`: cycles from a store to a load of the same bytes. `mixed`: cycles for which a load, a store or arithmetic
     occupies the resources that they share. Fused multiply-adds: `adder` is the number of cycles for which each keeps
     the units of `add` busy, in addition to its own. Gathers and scatters:
-    `slots` is the number of instructions that each counts as when it is dispatched and in the window.
+    `slots` is the number of instructions that each counts as when it is dispatched and in the window; calls: in the
+    window, at most.
     """
 
     cls: str

@@ -14,17 +14,27 @@ from typing import Any
 
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
+from roofdsl.machine.model import Core
 from roofdsl.measure.assembled import loops, page_from
 from roofdsl.measure.shared_core import undisturbed
 from roofdsl.measure.stopwatch import Stopwatch
 from roofdsl.measure.timing import is_time
 
 ELEMENTS = 256
-LENGTHS = (256, 1024, 4096, 16384)
-"""The calls in loops that are run again and again. The first loop is so short that a core learns all branches inside.
+LENGTHS = (256, 1024, 4096, 16384, 65536, 262144)
+"""The calls in loops that are run again and again. A core learns all branches inside the first loop, and hardly any
+inside the last.
 """
+
+AFTER = 16
+"""The multiplications that follow a call, each of which needs the result of the one before, in the loop that shows how
+far calls overlap.
+"""
+
+OWN = 4
+"""The instructions of a loop that only calls: a load, a store, an addition, and a comparison with its jump."""
 
 RUNS = 60
 MORE = 1.1
@@ -54,11 +64,21 @@ def loop(a, b):
         x = {call} * b[0] + a[i]
     b[1] = x
 """
+_FOLLOWED = """
+def loop(a, b):
+    c = a[0]
+    for i in range(a.shape[0]):
+        x = math.{name}(a[i])
+        {products}
+        b[i] = x
+"""
 
 
-def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> tuple[list[Instruction], int | None]:
-    """The calls of those special functions of the language that Python's `math` has, by type; cycle_ns: the length of a
-    clock cycle.
+def call_rates(
+    core: Core, cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")
+) -> tuple[list[Instruction], int | None]:
+    """The calls of those special functions of the language that Python's `math` has, by type, on a core of which the
+    rest is measured; cycle_ns: the length of a clock cycle.
 
     The second result is the number of calls that a core learns, from the function for which the shortest and the
     longest loop differ most: the most calls in a loop whose calls take at most the mean of both. It is None if they
@@ -77,25 +97,39 @@ def call_rates(cycle_ns: float, types: tuple[str, ...] = ("f64", "f32")) -> tupl
             dtype = np.float64 if type_name == "f64" else np.float32
             call, values = _compiled(_THROUGHPUT.format(name=name)), _arguments(name, dtype)
             by_length = {n: _cycles(call, (values[:n], np.zeros(n, dtype)), cycle_ns) for n in LENGTHS}
-            throughput, unpredicted = by_length[LENGTHS[0]], by_length[LENGTHS[-1]]
-            if unpredicted > most * throughput:
-                most = unpredicted / throughput
-                learned = max(n for n, each in by_length.items() if 2 * each <= throughput + unpredicted)
-            a, b = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype), np.zeros(ELEMENTS, dtype)
-            chains = [_LATENCY.format(call=call) for call in (f"math.{name}(x)", "x")]
-            latency, beside = (_cycles(_compiled(chain), (a, b), cycle_ns) for chain in chains)
-            bits = int(type_name[1:])
-            found.append(
-                Instruction(
-                    name,
-                    type_name,
-                    bits,
-                    Fraction(max(1, round(latency - beside))),
-                    Fraction(round(10 * throughput), 10),
-                    unpredicted=Fraction(round(10 * unpredicted), 10) if unpredicted > MORE * throughput else None,
-                )
-            )
+            each, longest = by_length[LENGTHS[0]], by_length[LENGTHS[-1]]
+            if longest > most * each:
+                most = longest / each
+                learned = max(n for n, cycles in by_length.items() if 2 * cycles <= each + longest)
+            alone = max(1.0, each - OWN / core.dispatch)
+            latency, slots = _latency_and_slots(name, dtype, core, cycle_ns)
+            call_of = Instruction(name, type_name, int(type_name[1:]), Fraction(max(1, round(latency))), _tenths(alone))
+            more = _tenths(alone + longest - each) if longest > MORE * each else None
+            found.append(replace(call_of, unpredicted=more, slots=slots))
     return found, learned
+
+
+def _tenths(cycles: float) -> Fraction:
+    return Fraction(round(10 * cycles), 10)
+
+
+def _latency_and_slots(name: str, dtype: Any, core: Core, cycle_ns: float) -> tuple[float, int]:
+    """The latency of a call, and the places that its instructions take in the core's window, at most.
+
+    A call and the multiplications after it pass through the window in their latency and what it takes to refill their
+    places. As many of them as fit into the window do so at the same time, so their number follows from the time of each
+    and that latency.
+    """
+    import numpy as np
+
+    a, b = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype), np.zeros(ELEMENTS, dtype)
+    chains = [_LATENCY.format(call=call) for call in (f"math.{name}(x)", "x", " * ".join(["x", *["a[1]"] * AFTER]))]
+    called, beside, products = (_cycles(_compiled(chain), (a, b), cycle_ns) for chain in chains)
+    latency = called - beside
+    followed = _FOLLOWED.format(name=name, products="; ".join(["x = x * c"] * AFTER))
+    each = _cycles(_compiled(followed), (a, np.zeros(ELEMENTS, dtype)), cycle_ns)
+    through = latency + products - beside + float(core.refill or 0)
+    return latency, max(1, round(each * core.window / through) - AFTER - OWN)
 
 
 def _arguments(name: str, dtype: Any) -> Any:
@@ -128,6 +162,7 @@ def _cycles(function: Any, arguments: tuple[Any, ...], cycle_ns: float) -> float
 def _shortest(function: Any, arguments: tuple[Any, ...], calls: int = 4) -> float:
     """The nanoseconds of one call: the shortest of many on an unshared core."""
     function(*arguments)
+    calls = max(1, min(calls, 4 * LENGTHS[2] // len(arguments[0])))  # a long loop takes long enough
     return undisturbed(lambda: _least(function, arguments, calls), time.monotonic() + PATIENCE_S)
 
 

@@ -32,7 +32,7 @@ def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) ->
     if not is_known():
         return None
     rates = measure_core(quick, tell)
-    calls, learned = call_rates(1e9 / rates.clock_hz)
+    calls, learned = call_rates(rates.core, 1e9 / rates.clock_hz)
     instructions = (*rates.instructions, *calls, *block_rates(RUNS[quick]))
     core = replace(rates.core, learned=learned, remembered=remembered_branches(quick))
     return CoreFacts(instructions, core, launches(), rates.clock_hz, rates.shared)

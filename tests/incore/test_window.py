@@ -246,6 +246,18 @@ def test_calls_wait_for_their_arguments_in_the_window(body: str, window: int, ea
     assert walk(code, "f", state, rates(window=window)).cycles / 1000 == pytest.approx(each, rel=0.07)
 
 
+@pytest.mark.parametrize(("slots", "each"), [(None, 40), (12, 32.5)])
+def test_calls_of_stated_lengths_overlap_as_far_as_the_window_holds_them(slots: int | None, each: float) -> None:
+    """The pairs of calls above: four of them fit into the window if each has at most 12 instructions."""
+    body = "vmovsd (%rsp), %xmm0\n\tcallq exp\n\tcallq exp"
+    code = read(f"f:\n\tmovl $1000, %ebx\n\t.p2align 4\n.L1:\n\t{body}\n\tdecq %rbx\n\tjne .L1\n\tretq\n")
+    state = State({})
+    state.registers |= {"rsp": STACK + 4096}
+    known = [replace(i, slots=slots) if i.cls == "exp" else i for i in INSTRUCTIONS]
+    with_rates = Rates("made_up", replace(CORE, window=64), known)
+    assert walk(code, "f", state, with_rates).cycles / 1000 == pytest.approx(each, rel=0.07)
+
+
 def test_a_half_is_loaded_without_a_vector_unit() -> None:
     """Four loads of 16 bits beside four shuffles, which have one unit for themselves."""
     body = "\n".join(f"vmovsh {2 * k}(%rdi), %xmm{k}\nvpermilpd $1, %xmm14, %xmm{8 + k}" for k in range(4))

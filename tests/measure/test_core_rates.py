@@ -18,11 +18,11 @@ from roofdsl.loops.load import load_file
 from roofdsl.machine.find import machine_of
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Machine
-from roofdsl.measure import instruction_bench
+from roofdsl.measure import call_rates, instruction_bench
 from roofdsl.measure.adders import adder_share
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.branch_memory import LENGTHS, remembered_of
-from roofdsl.measure.call_rates import Launches
+from roofdsl.measure.call_rates import AFTER, OWN, Launches
 from roofdsl.measure.core_facts import CoreFacts
 from roofdsl.measure.general_register_cycles import general_loops, general_registers
 from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
@@ -127,6 +127,17 @@ def test_slots_of_gathers_and_remembered_branches(slots: int, known: int) -> Non
     each_branch = {n: 2 + 10 * (1 - min(1.0, known / (n / 2))) for n in LENGTHS}
     assert remembered_of(each_branch, 2.0) == pytest.approx(known, rel=0.1)
     assert remembered_of(dict.fromkeys(LENGTHS, 2.0), 2.0) is None
+
+
+def test_how_many_calls_the_window_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A core of 400 places, four instructions a cycle. A call has 20 instructions and a latency of 30 cycles, the
+    sixteen products one of 48, and a place is filled again after 12: so ten calls run in 90 cycles.
+    """
+    core = replace(CORE, dispatch=4, window=400, refill=Fraction(12))
+    times = iter([30.0 + 5, 5.0, 48.0 + 5, 90 / (400 / (20 + AFTER + OWN))])
+    monkeypatch.setattr(call_rates, "_cycles", lambda *given: next(times))
+    monkeypatch.setattr(call_rates, "_compiled", lambda text: text)
+    assert call_rates._latency_and_slots("exp", float, core, 0.25) == (30.0, 20)
 
 
 def test_what_loads_and_stores_share() -> None:
