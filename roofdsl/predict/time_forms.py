@@ -119,6 +119,8 @@ def launch_forms(kernel: Kernel, given: Mapping[str, int], machine: Machine, opt
     forms = ClosedForms(kernel, given)
     costs = {name: Fraction(value) for name, value in kernel.costs}
     time = statement_seconds(forms.operations, machine, unit=options.unit, costs=costs)
+    if len(time.sums) > 1:
+        raise NoClosedForm(f"the compute time of {kernel.name} is the larger of several sums")
     weights, below = whole_weights(time.only, map(str, range(len(forms.operations))))
     compute = forms.weighted(weights)
     cases = tuple(Case(c.alternatives, c.value * Fraction(1, below)) for c in compute.cases)

@@ -158,7 +158,21 @@ def compute_seconds(
         capped = [(part.count, 1 / ceiling.rate_per_s) for part in parts if is_under(ceiling, part)]
         others = [p.count for p in parts if machine.one_sequence and not is_under(ceiling, p)]
         sums.append((*capped, *((name, seconds[name]) for name in others)))
-    return Largest(tuple(sums))
+    return Largest(tuple(each for own in sums for each in _without_merged(own, parts)))
+
+
+def _without_merged(own: Sum, parts: Sequence[ComputePart]) -> list[Sum]:
+    """The sum twice, without the sines and without the cosines of each type that has both.
+
+    Compilers merge the sine and the cosine of one angle into a single call, which takes at least as long as either. So
+    the larger of the two times is a bound, and their sum is none.
+    """
+    made = [own]
+    for type_name in dict.fromkeys(p.type for p in parts):
+        merged = [p.count for p in parts if p.type == type_name and p.cls in ("sin", "cos")]
+        if len(merged) == 2:
+            made = [tuple(term for term in each if term[0] != name) for each in made for name in merged]
+    return list(dict.fromkeys(made))
 
 
 def is_under(ceiling: ComputeCeiling, part: ComputePart) -> bool:

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from roofdsl.counts.closed_forms import NoClosedForm
 from roofdsl.counts.derive import derive
 from roofdsl.counts.work_record import WorkAt
 from roofdsl.lang.diagnostics import InputError
@@ -149,6 +150,33 @@ def test_every_way_to_a_compute_time_has_these_rates(pipes: tuple[str, ...], cap
     if not caps and not pipes:
         assert launch_forms(kernel, {}, m, DEFAULTS).compute_s.evaluate(sizes) == predicted.compute_s
         assert sum((part.time_s for part in predicted.parts), Fraction(0)) == predicted.compute_s
+
+
+TURNED = """
+kernel turned(n):
+    in w: f64[n]
+    out x: f64[n], y: f64[n]
+    for i in range(n):
+        x[i] = cos(w[i]) + exp(w[i])
+        y[i] = sin(w[i])
+"""
+
+
+@pytest.mark.parametrize("pipes", [(), ("pipes separate add mul div",)])
+def test_sines_and_cosines_count_as_the_larger_of_both(pipes: tuple[str, ...]) -> None:
+    """Compilers compute both of one angle by one call. n additions, exponentials and cosines: the sines are shorter."""
+    m = machine(*RATES, "peak f64 sin 2 GFLOP/s", "peak f64 cos 0.5 GFLOP/s", "memory HBM 16 GiB, 100 TB/s", *pipes)
+    kernel = kernel_of(TURNED)
+    found = predict(kernel, {"n": 1000}, m, Options())
+    functions = Fraction(1000, G) + Fraction(2000, G)
+    assert found.compute_s == functions + (0 if pipes else Fraction(1000, 16 * G))
+    table = sweep([Variant(kernel, {})], {"n": (1000,)}, [m], Options()).table
+    assert float(table.row(0)["time_s"]) == float(found.bound_s)
+    if not pipes:
+        with pytest.raises(NoClosedForm, match="the larger of several sums"):
+            launch_forms(kernel, {}, m, DEFAULTS)
+    slow_sines = machine(*RATES, "peak f64 sin 0.25 GFLOP/s", "peak f64 cos 0.5 GFLOP/s", *pipes)
+    assert predict(kernel, {"n": 1000}, slow_sines, Options()).compute_s == found.compute_s + Fraction(2000, G)
 
 
 def test_the_mix_names_functions_with_rates_of_their_own() -> None:
