@@ -30,10 +30,13 @@ _ITERATIONS = 100
 _SECONDS = 60
 _ARCHITECTURES = (
     ("emeraldrapids", "SPR"), ("sapphirerapids", "SPR"), ("icelake", "ICX"), ("cascadelake", "CSX"), ("skylake", "SKX"),
-    ("broadwell", "BDW"), ("haswell", "HSW"), ("znver4", "ZEN4"), ("znver3", "ZEN3"), ("znver2", "ZEN2"),
-    ("znver1", "ZEN1"),
+    ("broadwell", "BDW"), ("haswell", "HSW"), ("znver5", "ZEN4"), ("znver4", "ZEN4"), ("znver3", "ZEN3"),
+    ("znver2", "ZEN2"), ("znver1", "ZEN1"),
 )  # fmt: skip
 """OSACA's names of processors, by LLVM's names."""
+
+_STAND_INS = {"znver5": "OSACA's model of Zen 4 stands in for Zen 5, which it does not have"}
+"""What is assumed on processors for which OSACA has no model."""
 
 
 def in_core_by(
@@ -57,7 +60,16 @@ def in_core_by(
     walked = walked_through(native, kernel, values, rates_of(machine))
     cycles = loops_cycles(tool, path, walked, native.text)
     step = Step("", "", cycles / float(machine.clock_hz), 0.0)
-    return InCore(version(tool, path), (step,), None, ("innermost loops only, as if each never ended",))
+    stand_in = _STAND_INS.get(_host(), "") if tool == "osaca" else ""
+    assumed = ("innermost loops only, as if each never ended", *([stand_in] if stand_in else []))
+    return InCore(version(tool, path), (step,), None, assumed)
+
+
+def _host() -> str:
+    """LLVM's name of this processor."""
+    import llvmlite.binding as llvm
+
+    return str(llvm.get_host_cpu_name())
 
 
 def loops_cycles(tool: str, path: str, walked: Walked, text: str) -> float:
@@ -114,9 +126,7 @@ def _mca(path: str, body: Sequence[str]) -> float:
 
 def _osaca(path: str, body: Sequence[str]) -> float:
     """Cycles per iteration by OSACA: the larger of the busiest port and the longest loop-carried dependency."""
-    import llvmlite.binding as llvm
-
-    host = llvm.get_host_cpu_name()
+    host = _host()
     architecture = next((name for prefix, name in _ARCHITECTURES if host.startswith(prefix)), None)
     if architecture is None:
         raise NoInCore(f"OSACA's name of the processor {host} is not known")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from roofdsl.incore import tools
 from roofdsl.incore.result import NoInCore
 from roofdsl.incore.tools import in_core_by, osaca_cycles
 from tests.incore.machines import MACHINE
@@ -48,6 +49,22 @@ def test_a_tool_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
     with pytest.raises(NoInCore, match="`llvm-mca` fails: error: no such processor"):
         in_core_by("llvm-mca", _kernel("triad"), {"n": 100}, MACHINE)
+
+
+@pytest.mark.parametrize(("host", "asked", "said"), [("znver4", "ZEN4", ()), ("znver5", "ZEN4", ("stands in",))])
+def test_osacas_nearest_model_is_told(
+    host: str, asked: str, said: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "osaca"
+    answer = OSACA.replace("{carried}", "4.0")
+    fake.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path}/asked\ncat <<'E'\n{answer}\nE\n", encoding="utf-8")
+    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setattr(tools, "_host", lambda: host)
+    found = in_core_by("osaca", _kernel("triad"), {"n": 2000}, MACHINE)
+    assert f"--arch {asked} " in (tmp_path / "asked").read_text(encoding="utf-8")
+    told = [a for a in found.assumptions if "OSACA" in a]
+    assert len(told) == len(said) and all(word in line for word, line in zip(said, told, strict=True))
 
 
 @pytest.mark.skipif(shutil.which("llvm-mca") is None, reason="llvm-mca is not installed")
