@@ -21,9 +21,7 @@ _INSTRUCTION: tuple[Place, ...] = ("instruction",)
 _SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
-    Attribute(
-        "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
-    ),
+    Attribute("launch", _MACHINE, "time", "launch_s", "the time of a launch of a kernel", source_field="launch_source"),
     Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time added by each array"),
     Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar that is only read"),
     Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each parameter"),
@@ -46,18 +44,12 @@ ATTRIBUTES = (
         "the energy of one operation, in addition to the constant power; a fused pair is two operations",
         example="20 pJ/FLOP",
     ),
-    Attribute(
-        "copies", _CACHE, "count", "copies", "the number of caches of this size",
-        shown=" x {number}", joins=True,
-    ),
+    Attribute("copies", _CACHE, "count", "copies", "the number of such caches", shown=" x {number}", joins=True),
     Attribute(
         "holds", _CACHE, "size", "holds_bytes", "the part of it that remains for the code, if others use the cache too",
         example="64 MiB", shown="holds {text}",
     ),
-    Attribute(
-        "line", _LEVELS, "size", "line_bytes", "bytes moved at a time",
-        example="64 B", shown="line {number} B",
-    ),
+    Attribute("line", _LEVELS, "size", "line_bytes", "bytes moved at a time", example="64 B", shown="line {number} B"),
     Attribute(
         "sector", _CACHE, "size", "sector_bytes", "the part of a line that can be moved on its own",
         example="64 B", shown="sector {number} B",
@@ -83,6 +75,15 @@ ATTRIBUTES = (
         "typical", _LEVELS, "bandwidth", "typical_bytes_per_s",
         "the bandwidth to be expected, if it is lower than the best",
         example="100 GB/s", shown="typical {text}",
+    ),
+    Attribute(
+        "larger", _CACHE, "bandwidth", "larger_bytes_per_s",
+        "the bandwidth to be expected for data of `larger_from` or more that fit into the cache, instead of `typical`",
+        example="270 GB/s", shown="{text}",
+    ),
+    Attribute(
+        "larger_from", _CACHE, "size", "larger_from_bytes", "the size of data from which `larger` is the bandwidth",
+        example="352 KiB", shown="from {text} on",
     ),
     Attribute(
         "stores", _LEVELS, "bandwidth", "stores_bytes_per_s",
@@ -190,14 +191,8 @@ ATTRIBUTES = (
         example="32", needed="a multiprocessor needs the number of threads that execute together",
         shown="warps of {number} threads",
     ),
-    Attribute(
-        "warps", _UNIT, "count", "warps", "the most resident warps",
-        example="32", shown="{number:,} warps",
-    ),
-    Attribute(
-        "blocks", _UNIT, "count", "blocks", "the most resident blocks",
-        example="32", shown="{number:,} blocks",
-    ),
+    Attribute("warps", _UNIT, "count", "warps", "the most resident warps", example="32", shown="{number:,} warps"),
+    Attribute("blocks", _UNIT, "count", "blocks", "the most resident blocks", example="32", shown="{number:,} blocks"),
     Attribute(
         "registers", _UNIT, "count", "registers", "registers of 32 bits",
         example="32", shown="{number:,} registers",
@@ -206,10 +201,7 @@ ATTRIBUTES = (
         "block_threads", _UNIT, "count", "block_threads", "the most threads in a block",
         example="32", shown="{number:,} threads a block",
     ),
-    Attribute(
-        "shared", _UNIT, "size", "shared_bytes", "shared memory",
-        example="96 KiB", shown="{text} shared",
-    ),
+    Attribute("shared", _UNIT, "size", "shared_bytes", "shared memory", example="96 KiB", shown="{text} shared"),
     Attribute(
         "schedulers", _UNIT, "count", "schedulers", "warp schedulers; registers and warps are divided among them",
         example="32", shown="{number} schedulers",

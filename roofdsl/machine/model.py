@@ -53,7 +53,8 @@ class Cache(Record):
     level, in addition to the constant power.
 
     Only expected times use what follows. `typical_bytes_per_s`: the median bandwidth over working sets on ordinary
-    pages; the bound takes the best. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads.
+    pages; the bound takes the best. `larger_bytes_per_s`: the same over those of `larger_from_bytes` or more, if these
+    get another rate. `stores_bytes_per_s`: the bandwidth of stores where it is lower than that of loads.
     `written_bytes_per_s`: the rate that stored lines cannot exceed; `written_loads_bytes_per_s`: the rate at which
     loaded lines, including those whose first access is a store, add to the time of stored ones (without it, they add
     nothing). `holds_bytes`: the part of it that remains for the code if others use the cache too (`machine.kept`).
@@ -79,6 +80,8 @@ class Cache(Record):
     write_allocate: bool | Fraction | None = None
     duplex: bool = False
     typical_bytes_per_s: Fraction | None = None
+    larger_bytes_per_s: Fraction | None = None
+    larger_from_bytes: int | None = None
     stores_bytes_per_s: Fraction | None = None
     written_bytes_per_s: Fraction | None = None
     written_loads_bytes_per_s: Fraction | None = None

@@ -70,7 +70,13 @@ class Characterization:
         """The results for one core alone, from the same run, for single-threaded code."""
         peaks = tuple(replace(p, all_cores=p.one_core) for p in self.peaks)
         levels = tuple(
-            replace(level, all_cores=level.one_core, holds_bytes=level.holds_alone, typical=level.typical_alone)
+            replace(
+                level,
+                all_cores=level.one_core,
+                holds_bytes=level.holds_alone,
+                typical=level.typical_alone,
+                larger=level.larger_alone,
+            )
             for level in self.levels
         )
         return replace(self, cores=1, peaks=peaks, levels=levels, all_cores=self.one_core, energy=None)

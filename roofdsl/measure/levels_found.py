@@ -23,6 +23,10 @@ def share(size_bytes: int, copies: int, cores: int) -> float:
     return size_bytes * min(copies, cores) / cores
 
 
+Larger = tuple[float, Bandwidth]
+"""Bytes of a working set, and the bandwidth from there on."""
+
+
 @dataclass(frozen=True)
 class Level:
     """A cache or the memory. `seen_bytes` is read off the curve of one core, `reported` comes from the system.
@@ -30,8 +34,10 @@ class Level:
     capacity_bytes: of one copy; the system's number if the curve agrees or shows nothing; for the memory, its size.
     agrees: whether a cache of the reported size explains the step of the curve; None if one of them is missing.
     one_core: the bandwidth of one core alone; `all_cores` that of all together. Both are the best of all working sets
-    in the level; `typical` and `typical_alone` are the median, on ordinary pages. holds_bytes: the part of the last
-    cache that all cores keep if others use it too; `holds_alone`: the part that one core keeps; None if that is all.
+    in the level; `typical` and `typical_alone` are the median, on ordinary pages. `larger`, `larger_alone`: if large
+    working sets get another rate, the bytes from which they do, per core, and this rate; typical is then that of the
+    smaller ones. holds_bytes: the part of the last cache that all cores keep if others use it too; `holds_alone`: the
+    part that one core keeps; None if that is all.
     """
 
     name: str
@@ -45,6 +51,8 @@ class Level:
     holds_alone: int | None = None
     typical: Bandwidth | None = None
     typical_alone: Bandwidth | None = None
+    larger: Larger | None = None
+    larger_alone: Larger | None = None
 
     def kept_bytes(self, cores: int) -> int:
         """The capacity that remains for one core, or for all of several."""
@@ -94,7 +102,7 @@ def find_levels(
         ranges = (alone, below * 1.5, c.capacity_bytes * 0.75), (together, below_share * 1.5, own * 0.75)
         widths = _bandwidths(*(_inside(*there) for there in ranges), first=not levels)
         usual = zip(ordinary or (alone, together), ranges, strict=True)
-        typical = [_typical(_middle(sweep, *there[1:]), widths[0]) for sweep, there in usual] if levels else [None] * 2
+        typical = [_by_size(sweep, *there[1:], widths[0]) for sweep, there in usual] if levels else [(None, None)] * 2
         holds: tuple[int | None, int | None] = (None, None)
         if c is caches[-1] and levels and c.reported is not None:
             one = held_bytes([alone, *again[0]], ranges[0][1:], BEYOND * c.capacity_bytes, c.capacity_bytes)
@@ -104,7 +112,19 @@ def find_levels(
                 whole = c.reported.size_bytes >> 10
                 notes.append(f"{c.name}: {whole} KiB reported, of which a core keeps {one >> 10} KiB beside others")
         levels.append(
-            Level(c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths, *holds, *reversed(typical))
+            Level(
+                c.name,
+                c.capacity_bytes,
+                c.seen_bytes,
+                c.reported,
+                c.agrees,
+                *widths,
+                *holds,
+                typical[1][0],
+                typical[0][0],
+                typical[1][1],
+                typical[0][1],
+            )
         )
         below, below_share = c.capacity_bytes, own
     lasts = (max((share(c.capacity_bytes, c.copies, n) for c in caches), default=0) for n in (1, cores))
@@ -202,6 +222,36 @@ def _typical(points: Sequence[Point], best: Bandwidth) -> Bandwidth | None:
     if len(points) < len(PATTERNS):
         return None
     return bandwidth(points, best.counts, with_updates=True, allocated=best.allocated)
+
+
+def _by_size(sweep: Sweep, low: float, high: float, best: Bandwidth) -> tuple[Bandwidth | None, Larger | None]:
+    """The typical bandwidth of working sets between these bytes: of all, or of the smaller and of the larger ones, if
+    one step of the fastest stream explains most of the differences. A step is between at least LEAST sizes on each
+    side, and at least STEP high.
+    """
+    every = _typical(_middle(sweep, low, high), best)
+    curve = [(size, log(rate)) for size, rate in zip(*sweep.fastest(), strict=True) if low <= size <= high and rate]
+    if len(curve) < 2 * LEAST:
+        return every, None
+    rates = [rate for _, rate in curve]
+    at = min(range(LEAST, len(curve) - LEAST + 1), key=lambda k: _scatter(rates[:k]) + _scatter(rates[k:]))
+    apart = _scatter(rates[:at]) + _scatter(rates[at:])
+    start = curve[at][0]
+    small, large = (_typical(_middle(sweep, *part), best) for part in ((low, start - 1), (start, high)))
+    if small is None or large is None or 2 * apart > _scatter(rates):
+        return every, None
+    if not abs(log(large.bytes_per_s / small.bytes_per_s)) > log(STEP):
+        return every, None
+    return small, (start, large)
+
+
+LEAST, STEP = 3, 1.15
+
+
+def _scatter(numbers: Sequence[float]) -> float:
+    """The sum of the squared distances from the mean."""
+    mean = sum(numbers) / len(numbers)
+    return sum((x - mean) ** 2 for x in numbers)
 
 
 def _bandwidths(alone: Sequence[Point], together: Sequence[Point], *, first: bool) -> tuple[Bandwidth, Bandwidth]:

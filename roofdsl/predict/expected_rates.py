@@ -2,7 +2,8 @@
 
 A cache rarely delivers its bandwidth: others use it too, and the pages of short arrays take longer to find and fall
 into its sets by chance. A machine may state the median rate (`typical`): of a cache over working sets, of a
-memory over streaming patterns.
+memory over streaming patterns. And where large working sets get another rate than small ones (`larger`), it may state
+both: a Zen 5 core fetches lines from L2 faster once the data exceed a third of it.
 
 A core fetches only a few lines of each stream ahead. One stream then gets the bytes of these lines divided by the
 memory's latency (Little's law), and several streams together get more, up to the bandwidth. A machine may state the
@@ -28,6 +29,17 @@ if TYPE_CHECKING:
 
 TYPICAL = "bandwidth of {} that is typical, not the best"
 FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at once"
+
+
+def for_data_of(size_bytes: int, machine: Machine) -> Machine:
+    """The machine whose typical rates are those for so much data, which all copies of a cache share."""
+
+    def is_larger(cache: Cache) -> bool:
+        each = Fraction(size_bytes, cache.copies)
+        return cache.larger_from_bytes is not None and cache.larger_from_bytes <= each <= cache.size_bytes
+
+    caches = (replace(c, typical_bytes_per_s=c.larger_bytes_per_s) if is_larger(c) else c for c in machine.caches)
+    return replace(machine, caches=tuple(caches))
 
 
 def with_typical_rates(machine: Machine) -> Machine:

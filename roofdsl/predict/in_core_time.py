@@ -14,6 +14,7 @@ from roofdsl.loops.model import Kernel
 from roofdsl.machine.model import Machine
 from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
 from roofdsl.predict.expected import expected
+from roofdsl.predict.expected_rates import for_data_of
 from roofdsl.predict.hardware_traffic import AS_COUNTED, Moving
 from roofdsl.predict.prediction import Prediction
 
@@ -78,7 +79,8 @@ def composed(
 ) -> Prediction:
     """The prediction with the expected time for this in-core time, whose assumptions it repeats."""
     bound, levels, launch = prediction.bound_s, prediction.levels, prediction.launch_s
-    found = expected(bound, levels, launch, core, machine, as_compiled=as_compiled, moving=moving)
+    usual = machine if prediction.footprint_bytes is None else for_data_of(prediction.footprint_bytes, machine)
+    found = expected(bound, levels, launch, core, usual, as_compiled=as_compiled, moving=moving)
     assumed = tuple(dict.fromkeys(prediction.assumptions + found.assumptions + moving.assumptions))
     return replace(prediction, expected=found, assumptions=assumed)
 

@@ -244,6 +244,7 @@ def _slower_cache(cache: Cache, part: Fraction) -> Cache:
         beside_updates_bytes_per_s=_times(cache.beside_updates_bytes_per_s, part),
         beside_far_bytes_per_s=_times(cache.beside_far_bytes_per_s, part),
         typical_bytes_per_s=_times(cache.typical_bytes_per_s, part),
+        larger_bytes_per_s=_times(cache.larger_bytes_per_s, part),
         stores_bytes_per_s=_times(cache.stores_bytes_per_s, part),
         written_bytes_per_s=_times(cache.written_bytes_per_s, part),
         written_loads_bytes_per_s=_times(cache.written_loads_bytes_per_s, part),

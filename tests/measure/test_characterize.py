@@ -184,6 +184,28 @@ def test_the_typical_rate_of_a_cache_is_the_median_over_working_sets() -> None:
     assert to_machine(characterized(cores=1)).caches[2].typical_bytes_per_s is None
 
 
+@pytest.mark.parametrize(("factor", "seen_from"), [(1.3, 5 << 20), (0.7, 5 << 20), (1.1, None)])
+def test_large_working_sets_may_get_another_rate_than_small_ones(factor: float, seen_from: int | None) -> None:
+    """A step inside the last cache, at 5 MiB: it is stated if it is high enough, whichever way it goes."""
+    seen = sweep(1)
+    points = (
+        replace(p, bytes_per_s=factor * p.bytes_per_s) if 5 << 20 <= p.working_set_bytes <= 32 << 20 else p
+        for p in seen.points
+    )
+    seen = replace(seen, points=tuple(points))
+    levels = find_levels(CPU, 1, seen, seen)[0]
+    found = levels[2].larger
+    cache = to_machine(replace(characterized(cores=1), levels=levels)).caches[2]
+    if seen_from is None:
+        assert found is None and cache.larger_from_bytes is None and cache.larger_bytes_per_s is None
+        return
+    assert found is not None and levels[2].typical is not None and levels[2].larger_alone == found
+    assert 0.7 * seen_from < found[0] <= 1.4 * seen_from
+    assert found[1].bytes_per_s == pytest.approx(factor * levels[2].typical.bytes_per_s)
+    assert cache.larger_from_bytes == int(found[0]) // 1024 * 1024
+    assert float(cache.larger_bytes_per_s or 0) == pytest.approx(found[1].bytes_per_s, rel=1e-3)
+
+
 def test_the_typical_rate_of_a_memory_is_the_median_of_its_patterns() -> None:
     found = characterized(cores=1)
     *caches, memory = found.levels

@@ -60,6 +60,23 @@ def test_equal_streams_are_counted_one_by_one(statement: str, streams: int, arra
     assert [c.cause for c in found.causes] == ["bandwidth of DRAM that few streams get"]
 
 
+@pytest.mark.parametrize(
+    ("n", "rate", "copies"), [(200, 40, 1), (400, 60, 1), (504, 60, 1), (400, 40, 2), (800, 60, 2), (1032, 40, 2)]
+)
+def test_large_data_may_have_another_typical_rate(n: int, rate: int, copies: int) -> None:
+    """L2 has 4 kB, whose data of 3 kB and more come at 60 GB/s. Two copies share the data. Those beyond L2 pass it at
+    the usual rate.
+    """
+    given = machine(
+        "peak f64 fma 10 GFLOP/s", "transfers overlap",
+        f"cache L1 64 B, 200 GB/s, line 64 B, copies {copies}",
+        f"cache L2 4096 B, 80 GB/s, line 64 B, copies {copies}, typical 40 GB/s, larger 60 GB/s, larger_from 3000 B",
+        "memory DRAM 16 GiB, 1000 GB/s",
+    )  # fmt: skip
+    found = expected_of(streaming("a[i] += 1", arrays="a"), n, given, Options(warm=True))
+    assert found.transfers[0] == ("L2", Fraction(16 * n, rate * GB))
+
+
 def test_a_memory_may_state_what_is_typical() -> None:
     """An update of 8000 numbers loads and stores 64 kB each: at 8 GB/s instead of the bound's 10."""
     kernel, given = streaming("a[i] += 1", arrays="a"), of_memory("typical 8 GB/s")
