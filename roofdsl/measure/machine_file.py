@@ -216,7 +216,8 @@ def _levels(found: Characterization) -> Iterator[str]:
             options["typical_bytes_per_s"] = typical.bytes_per_s
         if level.larger is not None:
             begin, larger = level.larger
-            options |= {"larger_from_bytes": int(begin) >> 10 << 10, "larger_bytes_per_s": larger.bytes_per_s}
+            step = 1 << max(0, int(begin).bit_length() - 5)  # half an octave lies between two sizes of the curve
+            options |= {"larger_from_bytes": int(begin) // step * step, "larger_bytes_per_s": larger.bytes_per_s}
         if k:
             options |= {"one_stream_bytes_per_s": typical.one_stream_per_s, "streams": typical.streams}
         options["stores_bytes_per_s"] = stores_per_s(typical) if k else None  # L1's are the core's own
