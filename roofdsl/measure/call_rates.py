@@ -43,6 +43,9 @@ MORE = 1.1
 _INLINED = ("sqrt", "rsqrt", "abs")
 """Functions that compilers replace by instructions."""
 
+SINCOS = "sincos"
+"""The call by which compilers replace those of the sine and the cosine of one angle."""
+
 
 class Launches(Record):
     """The seconds that one argument of each kind adds to a call: an array, a numpy scalar, a Python integer."""
@@ -55,7 +58,7 @@ class Launches(Record):
 _THROUGHPUT = """
 def loop(a, b):
     for i in range(a.shape[0]):
-        b[i] = math.{name}(a[i])
+        b[i] = {call}
 """
 _LATENCY = """
 def loop(a, b):
@@ -68,7 +71,7 @@ _FOLLOWED = """
 def loop(a, b):
     c = a[0]
     for i in range(a.shape[0]):
-        x = math.{name}(a[i])
+        x = {call}
         {products}
         b[i] = x
 """
@@ -90,12 +93,12 @@ def call_rates(
     import numpy as np
 
     found, learned, most = [], None, MORE
-    for name in SPECIAL_FUNCTIONS:
-        if name in _INLINED or not hasattr(math, name) or FUNCTIONS[name].arguments != 1:
+    for name in (*SPECIAL_FUNCTIONS, SINCOS):
+        if name != SINCOS and (name in _INLINED or not hasattr(math, name) or FUNCTIONS[name].arguments != 1):
             continue
         for type_name in types:
             dtype = np.float64 if type_name == "f64" else np.float32
-            call, values = _compiled(_THROUGHPUT.format(name=name)), _arguments(name, dtype)
+            call, values = _compiled(_THROUGHPUT.format(call=_called(name, "a[i]"))), _arguments(name, dtype)
             by_length = {n: _cycles(call, (values[:n], np.zeros(n, dtype)), cycle_ns) for n in LENGTHS}
             each, longest = by_length[LENGTHS[0]], by_length[LENGTHS[-1]]
             if longest > most * each:
@@ -107,6 +110,13 @@ def call_rates(
             more = _tenths(alone + longest - each) if longest > MORE * each else None
             found.append(replace(call_of, unpredicted=more, slots=slots))
     return found, learned
+
+
+def _called(name: str, argument: str) -> str:
+    """The expression that compilers turn into a call of the function."""
+    if name == SINCOS:
+        return f"(math.sin({argument}) + math.cos({argument}))"
+    return f"math.{name}({argument})"
 
 
 def _tenths(cycles: float) -> Fraction:
@@ -123,10 +133,10 @@ def _latency_and_slots(name: str, dtype: Any, core: Core, cycle_ns: float) -> tu
     import numpy as np
 
     a, b = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype), np.zeros(ELEMENTS, dtype)
-    chains = [_LATENCY.format(call=call) for call in (f"math.{name}(x)", "x", " * ".join(["x", *["a[1]"] * AFTER]))]
+    chains = [_LATENCY.format(call=call) for call in (_called(name, "x"), "x", " * ".join(["x", *["a[1]"] * AFTER]))]
     called, beside, products = (_cycles(_compiled(chain), (a, b), cycle_ns) for chain in chains)
     latency = called - beside
-    followed = _FOLLOWED.format(name=name, products="; ".join(["x = x * c"] * AFTER))
+    followed = _FOLLOWED.format(call=_called(name, "a[i]"), products="; ".join(["x = x * c"] * AFTER))
     each = _cycles(_compiled(followed), (a, np.zeros(ELEMENTS, dtype)), cycle_ns)
     through = latency + products - beside + float(core.refill or 0)
     return latency, max(1, round(each * core.window / through) - AFTER - OWN)
@@ -137,7 +147,7 @@ def _arguments(name: str, dtype: Any) -> Any:
     import numpy as np
 
     numbers = np.random.default_rng(3).uniform(-1, 1, LENGTHS[-1])
-    return (np.abs(numbers) if FUNCTIONS[name].positive else numbers).astype(dtype)
+    return (np.abs(numbers) if name != SINCOS and FUNCTIONS[name].positive else numbers).astype(dtype)
 
 
 def _compiled(text: str) -> Any:

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import pytest
 
+from roofdsl.incore.rates import rates_of
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
@@ -138,6 +139,18 @@ def test_how_many_calls_the_window_holds(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(call_rates, "_cycles", lambda *given: next(times))
     monkeypatch.setattr(call_rates, "_compiled", lambda text: text)
     assert call_rates._latency_and_slots("exp", float, core, 0.25) == (30.0, 20)
+
+
+def test_one_call_for_the_sine_and_the_cosine_of_an_angle() -> None:
+    """What compilers make of both: its rate is measured and stated under a name of its own."""
+    text = "machine m:\n    peak f64 10 GFLOP/s\n    memory DRAM 1 GiB, 10 GB/s\n"
+    text += "    core dispatch 4, window 64, waiting 32\n"
+    text += "    instruction load 64 bits, throughput 0.5 cycles\n    instruction store 64 bits, throughput 1 cycle\n"
+    text += "    instruction sincos f64 64 bits, latency 50 cycles, throughput 36 cycles, slots 90\n"
+    known = rates_of(machine_of(load_file(Source("m.roof", text)), None))
+    assert known.call("sincos") == (36.0, 50.0) and known.call_slots("sincos") == 90
+    assert known.call("sin") is None and known.call("sincosf") is None
+    assert call_rates._called(call_rates.SINCOS, "x") == "(math.sin(x) + math.cos(x))"
 
 
 def test_what_loads_and_stores_share() -> None:
