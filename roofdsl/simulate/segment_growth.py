@@ -31,7 +31,7 @@ from roofdsl.simulate.segment_blocks import (
     Blocks,
 )
 from roofdsl.simulate.segment_copies import Copies, at_copies, look_again
-from roofdsl.simulate.segment_hits import Sweep
+from roofdsl.simulate.segment_hits import Sweep, may_be_multiple
 from roofdsl.simulate.segment_new_lines import (
     NEW_COUNT,
     NEW_LINE,
@@ -98,7 +98,7 @@ from roofdsl.simulate.walk import COUNT as REFERENCES
 RECENT = 8  # executions of a loop for which a failed look is remembered
 WORTHWHILE = 4  # a look that skips fewer blocks counts as failed
 # A block with changing numbers is simulated on the top of the list alone, and nothing is dropped from it.
-touch_next_affine = affine(touch_next, without=(tidy, compact))
+touch_next_affine = affine(touch_next, without=(tidy, compact), true=(may_be_multiple,))
 
 
 def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[int, int]:
@@ -299,6 +299,13 @@ def _look_at_growth(  # noqa: PLR0917
     place = min(place, blocks.vain.shape[1] - 1)
     if own[EXECUTIONS] - blocks.vain[loop, place] < RECENT:
         own[PATIENCE] = -1
+        # Nothing is kept for looks at the next places that would be in vain, too.
+        while place + own[WAIT] + 1 < blocks.vain.shape[1] and (
+            own[EXECUTIONS] - blocks.vain[loop, place + own[WAIT] + 1] < RECENT
+        ):
+            own[VALID] = 0
+            own[WAIT] += 1
+        own[WAIT] += own[WAIT] > 0  # one of them is for the present place
         return
     skipped = skip_growing(loop, v, until, cursor, totals, cache, blocks, growth)
     if skipped > 0:

@@ -16,11 +16,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from numpy import uint64
+
 from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS
 from roofdsl.simulate.segment_visits import (
     EVERY,
     FIRST,
     FOUND,
+    INVERSE,
+    SEARCHING,
     STEP,
     VISITS,
     begun,
@@ -44,7 +48,6 @@ from roofdsl.simulate.segments import (
     WORK,
     List,
     later,
-    some_meet,
 )
 from roofdsl.simulate.segments import STEP as MEMBER_STEP
 from roofdsl.simulate.walk import Ints, inlined, internal
@@ -129,25 +132,78 @@ def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
 meet = inlined(_meet)
 
 
+def _inverse(step: int) -> int:
+    """The inverse of a step without its factors of two, modulo 2**64: a product with it is a division by that number if
+    the division has no remainder, and a large number if not.
+    """
+    if step in (1, -1):
+        return step
+    odd = step // (step & -step)
+    found = odd  # correct in three bits; each round doubles them
+    for _ in range(5):
+        found *= 2 - odd * found
+    return int(found)
+
+
+inverse = inlined(_inverse)
+
+
+def _may_be_multiple(number: int, step: int, inverse_step: int) -> bool:
+    """False only if a number is no multiple of a step: a test that the compiler can make for many numbers at once."""
+    return (number & ((step & -step) - 1) == 0) & (abs(number * inverse_step) <= abs(number))
+
+
+may_be_multiple = inlined(_may_be_multiple)
+
+
+def _may_meet(visitors: Ints, x: int, segments: Ints, begin: int, end: int) -> bool:
+    """Whether a visitor may come to a line of some of these segments."""
+    low, high, line = visitors[x, LEAST_LINE], visitors[x, LAST_LINE], visitors[x, FIRST_LINE]
+    step, inverse_step = visitors[x, STEP], visitors[x, INVERSE]
+    some = 0
+    for signed in range(begin, end):
+        g = uint64(signed)  # the compiler need not expect negative subscripts, and takes neighbors at once
+        # Columns of a matrix are in each other's range, but have different lines.
+        own = segments[MEMBER_STEP, g]
+        other = (own != step) & (own != -step) & (segments[COUNT, g] != 1)
+        place = other | may_be_multiple(segments[LINE, g] - line, step, inverse_step)
+        some |= (segments[LOW, g] <= high) & (segments[HIGH, g] >= low) & place
+    return bool(some)
+
+
+may_meet = inlined(_may_meet)
+
+
 def _find(sweep: Sweep, n: int, cache: List) -> int:
     """Finds the pieces of a sweep with n visitors, those in newer frames first; returns their number."""
     segments, visitors, pieces, notes = cache.segments, sweep.visitors, sweep.pieces, cache.notes
     left = 0
     for x in range(n):
         left += visitors[x, VISITS]
+        visitors[x, INVERSE] = inverse(visitors[x, STEP])
     begin, end, found, passed, above, frame, newest, same = notes[BEGIN], notes[END], 0, 0, 0, -1, 0, 0
     while end > begin and left > 0:
-        first, some = max(begin, end - BLOCK), False
+        # Most visitors find all of their lines in the newest segments; only few have to go through all of the list.
+        first, searching = max(begin, end - BLOCK), 0
         for x in range(n):
-            if visitors[x, FOUND] < visitors[x, VISITS]:
-                some |= some_meet(segments, first, end, visitors[x, LEAST_LINE], visitors[x, LAST_LINE])
+            if visitors[x, FOUND] < visitors[x, VISITS] and may_meet(visitors, x, segments, first, end):
+                visitors[searching, SEARCHING] = x
+                searching += 1
+        if searching == 0:
+            for g in range(first, end):
+                passed += segments[COUNT, g]
+            end = first
+            continue
         for g in range(end - 1, first - 1, -1):
             if segments[FRAME, g] != frame:
                 frame, above, newest, same = segments[FRAME, g], passed, g, found
+                # The newer segments of this frame may have been passed over.
+                while newest + 1 < notes[END] and segments[FRAME, newest + 1] == frame:
+                    newest += 1
+                    above -= segments[COUNT, newest]
             passed += segments[COUNT, g]
-            if not some:
-                continue
-            for x in range(n):
+            for k in range(searching):
+                x = visitors[k, SEARCHING]
                 if (
                     visitors[x, LEAST_LINE] <= segments[HIGH, g]
                     and segments[LOW, g] <= visitors[x, LAST_LINE]
