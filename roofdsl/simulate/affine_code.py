@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal
 
 from roofdsl.simulate import affine_numbers
-from roofdsl.simulate.walk import internal
+from roofdsl.simulate.walk import inlined, internal
 
 Kind = Literal["number", "truth", "table", "tuple", "none"]
 _KINDS: dict[str, Kind] = {
@@ -73,7 +73,8 @@ class _Rewriting:
             new = FunctionType(code, names, code.co_name)
             new.__module__ = original.__module__
             new.__qualname__ = code.co_name
-            self.known[id(original)] = internal(new)
+            inline = compiled.targetoptions.get("forceinline", False)
+            self.known[id(original)] = inlined(new) if inline else internal(new)
         return self.known[id(original)]
 
 

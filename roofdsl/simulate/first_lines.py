@@ -38,8 +38,8 @@ Small = NDArray[np.int32]
 # Bits of a line's kind: its first residency began with a write, contains a write, has ended. The number of its array
 # follows them.
 WRITE_FIRST, WRITTEN, OVER, ARRAY_BIT = 1, 2, 4, 3
-# Of the progress: how many lines have a number, how many the cache holds, how many first residencies are over; the first
-# place of the log that counts, and the next one.
+# Of the progress: how many lines have a number, how many the cache holds, how many first residencies are over; the
+# first place of the log that counts, and the next one.
 NUMBERED, HELD, ENDED, TAIL, PLACE, PROGRESS = range(6)
 PER_LINE = 512  # the most accesses of one walk for each line that the cache holds
 MOST_LOOKED_UP = 4096  # the most first lines that may be in the list

@@ -31,7 +31,6 @@ from roofdsl.simulate.segment_blocks import (
     Blocks,
 )
 from roofdsl.simulate.segment_copies import Copies, at_copies, look_again
-from roofdsl.simulate.segment_hits import Sweep, may_be_multiple
 from roofdsl.simulate.segment_new_lines import (
     NEW_COUNT,
     NEW_LINE,
@@ -41,6 +40,7 @@ from roofdsl.simulate.segment_new_lines import (
     until_one_is_below,
     until_one_returns,
 )
+from roofdsl.simulate.segment_pieces import Sweep, may_be_multiple
 from roofdsl.simulate.segment_rebuild import START, rebuild
 from roofdsl.simulate.segment_skip import at_boundary, note_cuts
 from roofdsl.simulate.segment_visits import FOUND, VISITS
@@ -299,13 +299,14 @@ def _look_at_growth(  # noqa: PLR0917
     place = min(place, blocks.vain.shape[1] - 1)
     if own[EXECUTIONS] - blocks.vain[loop, place] < RECENT:
         own[PATIENCE] = -1
-        # Nothing is kept for looks at the next places that would be in vain, too.
-        while place + own[WAIT] + 1 < blocks.vain.shape[1] and (
-            own[EXECUTIONS] - blocks.vain[loop, place + own[WAIT] + 1] < RECENT
+        # Nothing is kept for the next places if looks there would be in vain, too.
+        more = 0
+        while place + more + 1 < blocks.vain.shape[1] and (
+            own[EXECUTIONS] - blocks.vain[loop, place + more + 1] < RECENT
         ):
-            own[VALID] = 0
-            own[WAIT] += 1
-        own[WAIT] += own[WAIT] > 0  # one of them is for the present place
+            more += 1
+        if more > 0:
+            own[VALID], own[WAIT] = 0, more + 1
         return
     skipped = skip_growing(loop, v, until, cursor, totals, cache, blocks, growth)
     if skipped > 0:

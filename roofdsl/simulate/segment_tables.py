@@ -25,8 +25,8 @@ from roofdsl.simulate.walk import LEAST, NEVER, STRIDE, Cursor, Ints
 
 if TYPE_CHECKING:
     from roofdsl.simulate.segment_copies import Copies
-    from roofdsl.simulate.segment_hits import Sweep
     from roofdsl.simulate.segment_new_lines import Growth
+    from roofdsl.simulate.segment_pieces import Sweep
     from roofdsl.simulate.segments import List
 
 MOST_GROWING = 256 + 4  # segments of a growing top

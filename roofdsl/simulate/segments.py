@@ -33,7 +33,7 @@ OLDEST_CUT, NEWEST_DROPPED, ENTERED, STABLE, NOTES = range(9, 14)
 LEFT = 3
 NO_LINE = 1 << 62
 NO_FRAME = -1
-MOST_SEGMENTS = (1 << 13) + 8  # rows that are not a power of two long compete less for the same sets of a cache
+MOST_SEGMENTS = (1 << 13) + 8  # if rows were a power of two long, all values of a segment would share a set of a cache
 MOST_EMPTY = 32
 # Columns at the end of the table that have to be free before accesses that may split segments.
 SPARE = 256
