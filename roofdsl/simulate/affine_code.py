@@ -15,7 +15,7 @@ from types import CodeType, FunctionType
 from typing import Any, Literal
 
 from roofdsl.simulate import affine_numbers
-from roofdsl.simulate.walk import internal
+from roofdsl.simulate.walk import inlined, internal
 
 Kind = Literal["number", "truth", "table", "tuple", "none"]
 _KINDS: dict[str, Kind] = {
@@ -43,18 +43,23 @@ _LIMIT = "affine_limit"
 _PREFIX = "affine_"
 
 
-def affine(function: Callable[..., Any], without: Sequence[Callable[..., Any]] = ()) -> Callable[..., Any]:
+def affine(
+    function: Callable[..., Any],
+    without: Sequence[Callable[..., Any]] = (),
+    true: Sequence[Callable[..., Any]] = (),
+) -> Callable[..., Any]:
     """`function`, which is compiled or inlined, and all that it calls, for numbers that change evenly.
 
-    without: functions that do nothing in the rewritten code.
+    without: functions that do nothing in the rewritten code. true: functions that may always answer True, and do so in
+    the rewritten code.
     """
-    return _Rewriting(without).function(function)
+    return _Rewriting(without, true).function(function)
 
 
 class _Rewriting:
-    def __init__(self, without: Sequence[Callable[..., Any]]) -> None:
+    def __init__(self, without: Sequence[Callable[..., Any]], true: Sequence[Callable[..., Any]]) -> None:
         self.known: dict[int, Callable[..., Any]] = {}
-        self.without = without
+        self.without, self.true = without, true
 
     def function(self, compiled: Any) -> Callable[..., Any]:
         original = compiled.py_func
@@ -68,7 +73,8 @@ class _Rewriting:
             new = FunctionType(code, names, code.co_name)
             new.__module__ = original.__module__
             new.__qualname__ = code.co_name
-            self.known[id(original)] = internal(new)
+            inline = compiled.targetoptions.get("forceinline", False)
+            self.known[id(original)] = inlined(new) if inline else internal(new)
         return self.known[id(original)]
 
 
@@ -272,7 +278,7 @@ class _Function:
             return new, "number"
         if name == "abs":
             return _limited("size", self.number(node.args[0])), "number"
-        if name == "int":
+        if name in ("int", "uint64"):
             return self.number(node.args[0]), "number"
         if name == "bool":
             return self.truth(node.args[0]), "truth"
@@ -281,6 +287,8 @@ class _Function:
         function = self.names[name]
         if function in self.whole.without:
             return ast.Constant(None), "none"
+        if function in self.whole.true:
+            return ast.Constant(True), "truth"
         self.names[_PREFIX + name] = self.whole.function(function)
         wanted = inspect.get_annotations(function.py_func)
         arguments = []

@@ -17,6 +17,7 @@ from roofdsl.simulate.segments import COUNT, LINE, STEP, TOO_SMALL, WORK, List, 
 from roofdsl.simulate.walk import (
     ALARM,
     FIRST,
+    FOR_EVER,
     NEVER,
     PC,
     REMAINING,
@@ -26,6 +27,7 @@ from roofdsl.simulate.walk import (
     Ints,
     Tables,
     advance,
+    inlined,
     internal,
     stays,
 )
@@ -36,6 +38,9 @@ Small = NDArray[np.int32]
 # Bits of a line's kind: its first residency began with a write, contains a write, has ended. The number of its array
 # follows them.
 WRITE_FIRST, WRITTEN, OVER, ARRAY_BIT = 1, 2, 4, 3
+# Of the progress: how many lines have a number, how many the cache holds, how many first residencies are over; the
+# first place of the log that counts, and the next one.
+NUMBERED, HELD, ENDED, TAIL, PLACE, PROGRESS = range(6)
 PER_LINE = 512  # the most accesses of one walk for each line that the cache holds
 MOST_LOOKED_UP = 4096  # the most first lines that may be in the list
 BEYOND = 4  # times as many lines as the cache holds, after which a walk ends
@@ -44,8 +49,7 @@ BEYOND = 4  # times as many lines as the cache holds, after which a walk ends
 class FirstLines(NamedTuple):
     """Work space. cursor: of the walk. numbers: for every line, its number among those touched, 0 for all others; it is
     all 0 between uses. touched: the line of each number. kinds: its kind. log: the numbers in the order of accesses,
-    from 1 on; stamp: the last place of each number, 0 if the cache does not hold it. last: the line and the number of
-    each reference.
+    from 1 on; stamp: the last place of each number, 0 if the cache does not hold it. progress: of the walk.
     """
 
     cursor: Cursor
@@ -54,15 +58,15 @@ class FirstLines(NamedTuple):
     kinds: Small
     log: Small
     stamp: Small
-    last: Small
+    progress: Ints
 
 
 def work_space(cursor: Cursor, lines: int, held: int) -> FirstLines:
     """Work space for a program with that many lines, and a cache that holds `held` lines."""
     sizes = (lines, BEYOND * held + 1, BEYOND * held + 1, 8 * held + 64, BEYOND * held + 1)
     numbers, touched, kinds, log, stamp = (np.zeros(size, dtype=np.int32) for size in sizes)
-    last = np.zeros((2, len(cursor[3])), dtype=np.int32)
-    return FirstLines(tuple(np.zeros_like(table) for table in cursor), numbers, touched, kinds, log, stamp, last)
+    progress = np.zeros(PROGRESS, dtype=np.int64)
+    return FirstLines(tuple(np.zeros_like(table) for table in cursor), numbers, touched, kinds, log, stamp, progress)
 
 
 def _set_out(v: int, first: int, until: int, cursor: Cursor, own: Cursor) -> None:
@@ -94,57 +98,118 @@ def _shorten(log: Small, stamp: Small, tail: int, place: int) -> int:
 shorten = internal(_shorten)
 
 
+def _touch_line(t: int, write: int, lines: int, space: FirstLines) -> None:
+    """One access to the line with number t; the cache holds `lines` lines."""
+    kinds, log, stamp, progress = space.kinds, space.log, space.stamp, space.progress
+    if write and not kinds[t] & OVER:
+        kinds[t] |= WRITTEN
+    place = progress[PLACE]
+    if log[place - 1] == t:
+        return
+    progress[HELD] += stamp[t] == 0
+    log[place], stamp[t] = t, place
+    place += 1
+    if progress[HELD] > lines:
+        tail = progress[TAIL]
+        while stamp[log[tail]] != tail:
+            tail += 1
+        oldest = log[tail]
+        progress[ENDED] += oldest <= lines and not kinds[oldest] & OVER
+        kinds[oldest] |= OVER
+        stamp[oldest] = 0
+        progress[HELD], progress[TAIL] = lines, tail + 1
+    if place == log.shape[0]:
+        place = shorten(log, stamp, progress[TAIL], place)
+        progress[TAIL] = 1
+    progress[PLACE] = place
+
+
+touch_line = inlined(_touch_line)
+
+
+def _number_of(line: int, array: int, write: int, space: FirstLines) -> int:
+    """The number of a line, a new one if it was not touched yet; 0 if there are too many lines."""
+    numbers, touched, progress = space.numbers, space.touched, space.progress
+    t = numbers[line]
+    if t == 0 and progress[NUMBERED] < touched.shape[0] - 1:
+        t = progress[NUMBERED] + 1
+        progress[NUMBERED] = numbers[line] = t
+        touched[t], space.kinds[t], space.stamp[t] = line, (array << ARRAY_BIT) | (WRITE_FIRST * write), 0
+    return int(t)
+
+
+number_of = inlined(_number_of)
+
+
+def _walk_sweep(tables: Tables, space: FirstLines, lines: int) -> int:
+    """Makes the accesses of a sweep until it has touched too many lines; returns the number made one by one.
+
+    While references stay in their lines, only those that move by a line or more each time are made (`lru_list.py`).
+    """
+    references, places = tables[4], tables[5]
+    flat, stride, stay, number, control = space.cursor[3:8]
+    quick, progress, most = space.cursor[9], space.progress, space.touched.shape[0] - 1
+    left, first, count = control[REMAINING], control[FIRST], control[REFERENCES]
+    made = hurried = 0
+    for r in range(count):
+        stay[r] = 0
+        if abs(stride[r]) >= places[references[first + r, 1], 1]:
+            quick[hurried] = r
+            hurried += 1
+    while left > 0 and progress[NUMBERED] < most:
+        same = left
+        for r in range(count):
+            array, write = references[first + r, 1], references[first + r, 2]
+            if stay[r] == 0:
+                per, shift = places[array, 1], places[array, 2]
+                line = places[array, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
+                number[r], stay[r] = number_of(line, array, write, space), stays(flat[r], stride[r], per, shift)
+            same = min(same, stay[r])
+            touch_line(number[r], write, lines, space)
+        made, left, slowest = made + count, left - same, FOR_EVER
+        for r in range(count):
+            flat[r] += stride[r] * same
+            stay[r] -= same
+            if abs(stride[r]) < places[references[first + r, 1], 1]:
+                slowest = min(slowest, stay[r])
+        # All lines of these iterations, and those of references that stay, fit into the cache.
+        between = min(slowest, left, (lines - count) // hurried) - 1 if 0 < hurried < count else 0
+        if between > 0:
+            for _ in range(between):
+                for k in range(hurried):
+                    r = quick[k]
+                    array, write = references[first + r, 1], references[first + r, 2]
+                    per, shift = places[array, 1], places[array, 2]
+                    line = places[array, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
+                    touch_line(number_of(line, array, write, space), write, lines, space)
+                    flat[r] += stride[r]
+            for r in range(count):
+                if abs(stride[r]) < places[references[first + r, 1], 1]:
+                    flat[r] += stride[r] * between
+                    stay[r] -= between
+            made, left = made + between * hurried, left - between
+    return int(made)
+
+
+walk_sweep = internal(_walk_sweep)
+
+
 def _walk(tables: Tables, space: FirstLines, lines: int) -> tuple[int, int, int]:
     """Walks until the first residencies of the first `lines` lines are over, to the end, or until it has touched too
     many lines or made too many accesses; returns (the lines that were touched, the accesses made, the steps taken).
     """
-    references, places = tables[4], tables[5]
-    cursor, numbers, touched, kinds, log, stamp, last = space
-    flat, stride, control = cursor[3], cursor[4], cursor[7]
-    n = held = over = made = steps = 0
-    tail, place, most = 1, 1, touched.shape[0] - 1
-    while control[STATUS] == RUNNING and over < lines and n < most and made + steps < PER_LINE * lines:
-        steps += advance(tables, cursor)
-        left, first, count = control[REMAINING], control[FIRST], control[REFERENCES]
+    control, progress, most = space.cursor[7], space.progress, space.touched.shape[0] - 1
+    made = steps = 0
+    progress[:] = 0
+    progress[TAIL] = progress[PLACE] = 1
+    while control[STATUS] == RUNNING and progress[ENDED] < lines and progress[NUMBERED] < most:
+        if made + steps >= PER_LINE * lines:
+            break
+        steps += advance(tables, space.cursor)
+        if control[REMAINING]:
+            made += walk_sweep(tables, space, lines)
         control[REMAINING] = 0
-        for r in range(count):
-            last[0, r] = -1
-        while left > 0 and n < most:
-            same = left
-            for r in range(count):
-                array, write = references[first + r, 1], references[first + r, 2]
-                per, shift = places[array, 1], places[array, 2]
-                line = places[array, 0] + (flat[r] >> shift if shift >= 0 else flat[r] // per)
-                if line != last[0, r]:
-                    last[0, r], last[1, r] = line, numbers[line]
-                    if numbers[line] == 0 and n < most:
-                        n += 1
-                        numbers[line] = last[1, r] = n
-                        touched[n], kinds[n], stamp[n] = line, (array << ARRAY_BIT) | (WRITE_FIRST * write), 0
-                t = last[1, r]
-                same = min(same, stays(flat[r], stride[r], per, shift))
-                if write and not kinds[t] & OVER:
-                    kinds[t] |= WRITTEN
-                if log[place - 1] == t:
-                    continue
-                held += stamp[t] == 0
-                log[place], stamp[t] = t, place
-                place += 1
-                if held > lines:
-                    while stamp[log[tail]] != tail:
-                        tail += 1
-                    oldest = log[tail]
-                    over += oldest <= lines and not kinds[oldest] & OVER
-                    kinds[oldest] |= OVER
-                    stamp[oldest] = 0
-                    held, tail = held - 1, tail + 1
-                if place == log.shape[0]:
-                    tail, place = 1, shorten(log, stamp, tail, place)
-            for r in range(count):
-                flat[r] += stride[r] * same
-            left -= same
-            made += count
-    return n, made, steps
+    return int(progress[NUMBERED]), made, steps
 
 
 walk = internal(_walk)

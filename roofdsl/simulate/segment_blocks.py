@@ -14,7 +14,7 @@ from roofdsl.simulate.walk import Ints
 PERIOD, VALID, KEPT, WHOLE, BEGAN, BEGIN_ACCESSES, BEGIN_STEPS, BEGIN_ENTERED = range(8)
 CUT, GONE, MOST, WAIT, PATIENCE, EXACT, FIRST_SEEN, EXECUTIONS = range(8, 16)
 LOOP_NOTES = 16
-FIRST_KEPT, MOST_KEPT = 64, 1024
+FIRST_KEPT, MOST_KEPT = 64, 1024 + 8
 LONGEST_WAIT = 32  # the largest PATIENCE; the wait is a quarter of it
 MOST_PLACES = 4096  # blocks of a loop for which failed looks for growth are remembered
 MANY = 64  # a list with more segments is compacted when a loop begins

@@ -5,7 +5,8 @@ numba.
 from __future__ import annotations
 
 from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
-from roofdsl.simulate.segment_hits import (
+from roofdsl.simulate.segment_hits import alike, since_touched
+from roofdsl.simulate.segment_pieces import (
     ABOVE,
     LENGTH,
     MEMBER,
@@ -19,8 +20,6 @@ from roofdsl.simulate.segment_hits import (
     VISITOR,
     WAY,
     Sweep,
-    alike,
-    since_touched,
 )
 from roofdsl.simulate.segment_visits import ARRAY as OF_ARRAY
 from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS

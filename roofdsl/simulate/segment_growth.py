@@ -31,7 +31,6 @@ from roofdsl.simulate.segment_blocks import (
     Blocks,
 )
 from roofdsl.simulate.segment_copies import Copies, at_copies, look_again
-from roofdsl.simulate.segment_hits import Sweep
 from roofdsl.simulate.segment_new_lines import (
     NEW_COUNT,
     NEW_LINE,
@@ -41,6 +40,7 @@ from roofdsl.simulate.segment_new_lines import (
     until_one_is_below,
     until_one_returns,
 )
+from roofdsl.simulate.segment_pieces import Sweep, may_be_multiple
 from roofdsl.simulate.segment_rebuild import START, rebuild
 from roofdsl.simulate.segment_skip import at_boundary, note_cuts
 from roofdsl.simulate.segment_visits import FOUND, VISITS
@@ -98,7 +98,7 @@ from roofdsl.simulate.walk import COUNT as REFERENCES
 RECENT = 8  # executions of a loop for which a failed look is remembered
 WORTHWHILE = 4  # a look that skips fewer blocks counts as failed
 # A block with changing numbers is simulated on the top of the list alone, and nothing is dropped from it.
-touch_next_affine = affine(touch_next, without=(tidy, compact))
+touch_next_affine = affine(touch_next, without=(tidy, compact), true=(may_be_multiple,))
 
 
 def _take_top(loop: int, cache: List, blocks: Blocks, growth: Growth) -> tuple[int, int]:
@@ -299,6 +299,14 @@ def _look_at_growth(  # noqa: PLR0917
     place = min(place, blocks.vain.shape[1] - 1)
     if own[EXECUTIONS] - blocks.vain[loop, place] < RECENT:
         own[PATIENCE] = -1
+        # Nothing is kept for the next places if looks there would be in vain, too.
+        more = 0
+        while place + more + 1 < blocks.vain.shape[1] and (
+            own[EXECUTIONS] - blocks.vain[loop, place + more + 1] < RECENT
+        ):
+            more += 1
+        if more > 0:
+            own[VALID], own[WAIT] = 0, more + 1
         return
     skipped = skip_growing(loop, v, until, cursor, totals, cache, blocks, growth)
     if skipped > 0:

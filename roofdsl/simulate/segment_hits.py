@@ -1,9 +1,8 @@
 """Which visits of a sweep hit: the number of lines touched since each line's last touch. Imports numba.
 
-If the visits of a visitor come to the members of a segment one after the other, they form a piece. For a visit of a
-piece, the lines touched since are those of newer frames, the later ones of its own frame, and those that the sweep
-itself has touched, each counted once. All of these are counts of equal steps, so the distance of one visit costs a few
-divisions.
+For a visit of a piece (`segment_pieces.py`), the lines touched since are those of newer frames, the later ones of its
+own frame, and those that the sweep itself has touched, each counted once. All of these are counts of equal steps, so
+the distance of one visit costs a few divisions.
 
 From one visit to a later one, the distance grows by at most the lines that the sweep touches in between, and shrinks by
 at most the members of the frame in between. So one distance decides many visits, and every visit is decided. If a sweep
@@ -14,159 +13,24 @@ t, if l > t. If both numbers grow at the same rate, l - t changes only by roundi
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from roofdsl.simulate.segment_pieces import (
+    ABOVE,
+    LENGTH,
+    MEMBER,
+    NEWEST,
+    SAME,
+    SEGMENT_OF,
+    VISIT,
+    VISITOR,
+    WAY,
+    Sweep,
+)
 from roofdsl.simulate.segment_visits import BEGIN as BEGIN_VISITS
-from roofdsl.simulate.segment_visits import (
-    EVERY,
-    FIRST,
-    FOUND,
-    STEP,
-    VISITS,
-    begun,
-    gcd,
-)
-from roofdsl.simulate.segment_visits import HIGH as LAST_LINE
-from roofdsl.simulate.segment_visits import LINE as FIRST_LINE
-from roofdsl.simulate.segment_visits import LOW as LEAST_LINE
-from roofdsl.simulate.segments import (
-    BEGIN,
-    CAP,
-    COUNT,
-    DT,
-    END,
-    FRAME,
-    HIGH,
-    LINE,
-    LOW,
-    TIME,
-    TOO_SMALL,
-    WORK,
-    List,
-    later,
-    some_meet,
-)
-from roofdsl.simulate.segments import STEP as MEMBER_STEP
+from roofdsl.simulate.segment_visits import EVERY, FIRST, begun
+from roofdsl.simulate.segments import CAP, COUNT, DT, FRAME, TIME, later
 from roofdsl.simulate.walk import Ints, inlined, internal
 
-# Columns of a piece: visits VISIT + w of VISITOR come to the members MEMBER + w WAY of SEGMENT_OF, w from 0 to LENGTH -
-# 1. ABOVE: the lines of newer frames; NEWEST: the first segment of its frame in the list; SAME: the first piece of its
-# frame.
-VISITOR, VISIT, MEMBER, WAY, LENGTH, SEGMENT_OF, ABOVE, NEWEST, SAME = range(9)
-PIECE = 16  # columns
-# Columns of a range of visits that found a dirty line in the cache.
-RANGE_OF, RANGE_BEGIN, RANGE_END = range(3)
 FRACTION = 16  # bits of a rate
-BLOCK = 16  # segments that are searched together
-
-
-class Sweep(NamedTuple):
-    """Work space for one sweep: visitors, pieces, ranges, the visits of each visitor that have begun, and lines that
-    are touched one by one.
-    """
-
-    visitors: Ints
-    pieces: Ints
-    ranges: Ints
-    started: Ints
-    lines: Ints
-
-
-def _add_piece(sweep: Sweep, n: int, x: int, v: int, i: int, way: int, length: int, g: int) -> int:  # noqa: PLR0917
-    pieces = sweep.pieces
-    if n < pieces.shape[0]:
-        pieces[n, VISITOR], pieces[n, VISIT], pieces[n, MEMBER], pieces[n, WAY] = x, v, i, way
-        pieces[n, LENGTH], pieces[n, SEGMENT_OF] = length, g
-        sweep.visitors[x, FOUND] += length
-    return n + 1
-
-
-add_piece = inlined(_add_piece)
-
-
-def _meet(sweep: Sweep, segments: Ints, n: int, x: int, g: int) -> int:
-    """Adds the pieces in which visitor x comes to segment g; returns the new number of pieces."""
-    visitors = sweep.visitors
-    step, visits = visitors[x, STEP], visitors[x, VISITS]
-    own, count = segments[MEMBER_STEP, g], segments[COUNT, g]
-    ahead = visitors[x, FIRST_LINE] - segments[LINE, g]
-    if visits == 1:
-        i = ahead // own
-        return int(add_piece(sweep, n, x, 0, i, 1, 1, g)) if i * own == ahead and 0 <= i < count else n
-    if count == 1:
-        v = -ahead // step
-        return int(add_piece(sweep, n, x, v, 0, 1, 1, g)) if v * step == -ahead and 0 <= v < visits else n
-    if step == own:
-        d = ahead // own
-        first, end = max(0, -d), min(visits, count - d)
-        if d * own != ahead or first >= end:
-            return n
-        return int(add_piece(sweep, n, x, first, first + d, 1, end - first, g))
-    if step == -own:
-        d = ahead // own
-        first, end = max(0, d - count + 1), min(visits, d + 1)
-        if d * own != ahead or first >= end:
-            return n
-        return int(add_piece(sweep, n, x, first, d - first, -1, end - first, g))
-    # The steps differ in length: the visitor meets single lines of the segment.
-    common = gcd(abs(step), abs(own))
-    if ahead % common:
-        return n
-    every = abs(own) // common  # the visits from one meeting to the next
-    low, high = segments[LOW, g], segments[HIGH, g]
-    nearest = low if step > 0 else high
-    farthest = high if step > 0 else low
-    v = max(0, -((visitors[x, FIRST_LINE] - nearest) // step))
-    end = min(visits - 1, (farthest - visitors[x, FIRST_LINE]) // step)
-    while v <= end and (ahead + v * step) % own:
-        v += 1
-    while v <= end:
-        n = add_piece(sweep, n, x, v, (ahead + v * step) // own, 1, 1, g)
-        v += every
-    return n
-
-
-meet = inlined(_meet)
-
-
-def _find(sweep: Sweep, n: int, cache: List) -> int:
-    """Finds the pieces of a sweep with n visitors, those in newer frames first; returns their number."""
-    segments, visitors, pieces, notes = cache.segments, sweep.visitors, sweep.pieces, cache.notes
-    left = 0
-    for x in range(n):
-        left += visitors[x, VISITS]
-    begin, end, found, passed, above, frame, newest, same = notes[BEGIN], notes[END], 0, 0, 0, -1, 0, 0
-    while end > begin and left > 0:
-        first, some = max(begin, end - BLOCK), False
-        for x in range(n):
-            if visitors[x, FOUND] < visitors[x, VISITS]:
-                some |= some_meet(segments, first, end, visitors[x, LEAST_LINE], visitors[x, LAST_LINE])
-        for g in range(end - 1, first - 1, -1):
-            if segments[FRAME, g] != frame:
-                frame, above, newest, same = segments[FRAME, g], passed, g, found
-            passed += segments[COUNT, g]
-            if not some:
-                continue
-            for x in range(n):
-                if (
-                    visitors[x, LEAST_LINE] <= segments[HIGH, g]
-                    and segments[LOW, g] <= visitors[x, LAST_LINE]
-                    and visitors[x, FOUND] < visitors[x, VISITS]
-                ):
-                    before = found
-                    found = meet(sweep, segments, found, x, g)
-                    if found > pieces.shape[0]:
-                        notes[TOO_SMALL] = 1
-                        return 0
-                    for p in range(before, found):
-                        pieces[p, ABOVE], pieces[p, NEWEST], pieces[p, SAME] = above, newest, same
-                        left -= pieces[p, LENGTH]
-        end = first
-    notes[WORK] += (1 + n) * (notes[END] - end) // 8
-    return found
-
-
-find = internal(_find)
 
 
 def _since(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int) -> int:  # noqa: PLR0917

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from roofdsl.simulate.segment_hits import Sweep
+from roofdsl.simulate.segment_pieces import Sweep
 from roofdsl.simulate.segment_visits import gcd
 from roofdsl.simulate.segments import BEGIN, COUNT, FRAME, HIGH, LINE, LINES, LOW, NO_FRAME, STEP, List
 from roofdsl.simulate.walk import NEVER, Cursor, Ints, Tables, internal

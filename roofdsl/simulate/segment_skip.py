@@ -32,7 +32,7 @@ from roofdsl.simulate.segment_blocks import (
     WHOLE,
     Blocks,
 )
-from roofdsl.simulate.segment_hits import Sweep
+from roofdsl.simulate.segment_pieces import Sweep
 from roofdsl.simulate.segment_rotation import first_meeting, rotate
 from roofdsl.simulate.segment_walk import run_segments
 from roofdsl.simulate.segments import (

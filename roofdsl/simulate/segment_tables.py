@@ -25,11 +25,11 @@ from roofdsl.simulate.walk import LEAST, NEVER, STRIDE, Cursor, Ints
 
 if TYPE_CHECKING:
     from roofdsl.simulate.segment_copies import Copies
-    from roofdsl.simulate.segment_hits import Sweep
     from roofdsl.simulate.segment_new_lines import Growth
+    from roofdsl.simulate.segment_pieces import Sweep
     from roofdsl.simulate.segments import List
 
-MOST_GROWING = 256  # segments of a growing top
+MOST_GROWING = 256 + 4  # segments of a growing top
 MOST_NEW = 1024
 MOST_COLUMNS = 512  # of segments that one block touches, with those emptied meanwhile
 MOST_RECORDS = 256  # the longest period of an outer loop for which records are kept

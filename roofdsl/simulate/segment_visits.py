@@ -13,9 +13,12 @@ from roofdsl.simulate.walk import FOR_EVER, Ints, inlined, internal, stays
 # Columns of a visitor. Visit v is to line LINE + v STEP, from iteration max(0, BEGIN + v EVERY) on, for LONGER more
 # iterations but not beyond the sweep. VISITS: how many there are. FIRST and LAST: the references that come first and
 # last in an iteration, and WRITES_FIRST, WRITES: whether the first one writes, and whether any does. OF: the reference
-# that it was made for; LOW, HIGH: its smallest and largest line; FOUND: how many of its lines are in the list.
-ARRAY, LINE, STEP, VISITS, BEGIN, EVERY, LONGER, FIRST, LAST, WRITES_FIRST, WRITES, OF, LOW, HIGH, FOUND = range(15)
-VISITOR = 16  # columns
+# that it was made for; LOW, HIGH: its smallest and largest line; FOUND: how many of its lines are in the list;
+# INVERSE: of its STEP. SEARCHING: not of this visitor; the first rows have the numbers of those that search a part of
+# the list.
+ARRAY, LINE, STEP, VISITS, BEGIN, EVERY, LONGER, FIRST, LAST, WRITES_FIRST, WRITES, OF, LOW, HIGH = range(14)
+FOUND, SEARCHING, INVERSE = range(14, 17)
+VISITOR = 24  # columns
 MOST_VISITORS = 192
 
 

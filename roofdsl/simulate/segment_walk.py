@@ -11,7 +11,7 @@ import numpy as np
 
 from roofdsl.simulate.lru_list import ACCESSES, MISSES, STEPS, TOUCHES, WRITE_MISSES
 from roofdsl.simulate.segment_counts import decide_all
-from roofdsl.simulate.segment_hits import (
+from roofdsl.simulate.segment_pieces import (
     LENGTH,
     MEMBER,
     PIECE,

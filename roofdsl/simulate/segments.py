@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy import uint64
 from numpy.typing import NDArray
 
 from roofdsl.simulate.lru_list import MISSES, STORED, WRITE_MISSES
@@ -32,7 +33,7 @@ OLDEST_CUT, NEWEST_DROPPED, ENTERED, STABLE, NOTES = range(9, 14)
 LEFT = 3
 NO_LINE = 1 << 62
 NO_FRAME = -1
-MOST_SEGMENTS = 1 << 13
+MOST_SEGMENTS = (1 << 13) + 8  # if rows were a power of two long, all values of a segment would share a set of a cache
 MOST_EMPTY = 32
 # Columns at the end of the table that have to be free before accesses that may split segments.
 SPARE = 256
@@ -270,7 +271,8 @@ store_rest = compiled(_store_rest)
 def _some_meet(segments: Ints, begin: int, end: int, low: int, high: int) -> bool:
     """Whether the range of one of these segments meets the range from `low` to `high`."""
     some = 0
-    for g in range(begin, end):
+    for signed in range(begin, end):
+        g = uint64(signed)  # the compiler need not expect negative subscripts, and takes neighbors at once
         some |= (segments[LOW, g] <= high) & (segments[HIGH, g] >= low)
     return bool(some)
 

@@ -13,6 +13,7 @@ from roofdsl.simulate.compiled_kernel import compile_kernel
 from roofdsl.simulate.lru_engines import BySegments
 from roofdsl.simulate.lru_list import MISSES
 from roofdsl.simulate.lru_traffic import simulate_lru
+from roofdsl.simulate.segment_pieces import inverse, may_be_multiple
 from tests.oracle.loading import kernel_of
 from tests.oracle.lru_triangles import triangular_kernel
 from tests.simulate.test_skip_repeats import REPEATING, polybench
@@ -171,3 +172,15 @@ def test_the_cost_does_not_depend_on_the_length_of_the_innermost_loop() -> None:
         lines = [(n - 1) // 8 - i // 8 + 1 for i in range(200)]  # of A in row i, and as many of x
         assert np.array_equal(way.final_tallies()[:2, MISSES], [sum(lines), sum(lines)])
     assert works[1] < 1.5 * works[0]
+
+
+def test_no_multiple_of_a_step_is_ruled_out() -> None:
+    """The quick test that skips most of a list: True for all multiples, False for nearly all other numbers."""
+    rng = Random(4)
+    for _ in range(300):
+        step = rng.choice((-1, 1)) * rng.choice((1, 2, 64, 250, 625, 1 << 20, rng.randrange(1, 1 << 30)))
+        by = inverse(step)
+        for most in (10, 1 << 30):
+            assert may_be_multiple(step * rng.randrange(-most, most), step, by)
+        others = [n for n in (rng.randrange(-(1 << 32), 1 << 32) for _ in range(20)) if n % step]
+        assert not any(may_be_multiple(n, step, by) for n in others)
