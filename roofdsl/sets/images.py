@@ -8,11 +8,12 @@ Nothing is approximated: each step maps the images of a point one to one, or par
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import islpy as isl
 
+from roofdsl.lang.record import Record, field
 from roofdsl.sets.cardinality import added, cardinality
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
@@ -45,6 +46,11 @@ class Images:
 
         Raises TooHard.
         """
+        asked = self.asked(relation)
+        return None if asked is None else asked.answer(asked.count())
+
+    def asked(self, relation: Any) -> Asked | None:
+        """What `count` has to count; None for an empty map."""
         if relation.is_empty():
             return None
         domain = relation.domain().coalesce()
@@ -57,8 +63,36 @@ class Images:
             relative, here = relative.project_out(_IN, i, 1), here.project_out(isl.dim_type.set, i, 1)
         name = domain.get_tuple_name()
         relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
-        counts = [cardinality(part.coalesce()) for part in _slices(relative)]
-        return restored(added(counts).coalesce(), unused, domain)
+        return Asked(_unnamed(relative), unused, domain)
+
+
+class Asked(Record):
+    """A question for a number of locations.
+
+    relative: isl.Map from an access to locations relative to it, with the same names for all arrays and loops, so that
+    equal questions have equal texts. unused: the dimensions of `domain`, in ascending order, that it lacks.
+    """
+
+    relative: Any = field(compare=False)
+    unused: Sequence[int] = field(compare=False)
+    domain: Any = field(compare=False)
+
+    def count(self) -> Any:
+        """The number of locations on the domain of `relative`: isl.PwQPolynomial. Raises TooHard."""
+        return added([cardinality(part.coalesce()) for part in _slices(self.relative)]).coalesce()
+
+    def answer(self, count: Any) -> Any:
+        """A count of `relative`, on `domain`."""
+        return restored(count, self.unused, self.domain)
+
+
+def _unnamed(relation: Any) -> Any:
+    """An isl.Map with the names of loops and arrays replaced by the same ones for all."""
+    for kind, letter in ((_IN, "i"), (_OUT, "o")):
+        for k in range(relation.dim(kind)):
+            relation = relation.set_dim_name(kind, k, f"{letter}{k}")
+        relation = relation.set_tuple_name(kind, letter)
+    return relation
 
 
 def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:
