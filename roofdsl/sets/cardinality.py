@@ -42,6 +42,13 @@ def cardinality(counted: Any, share: float = 1) -> Any:
     return _sets.of(counted, lambda: _counted(counted, share))
 
 
+def cardinalities(maps: Sequence[Any]) -> list[Any]:
+    """`cardinality` of each of some isl.Maps: those that child processes count come from one child. Raises TooHard."""
+    hard = {k: m for k, m in enumerate(maps) if _floors(m) and is_counted_in_child(m) and not _has_too_many_parts(m)}
+    known = dict(zip(hard, counted_in_one_child(list(hard.values())), strict=True)) if hard else {}
+    return [known[k] if k in known else cardinality(m) for k, m in enumerate(maps)]
+
+
 _sets = ByText[Any](MOST_KNOWN)
 """The counts of sets: W, the compulsory traffic of several conventions and the plateaus ask for many of them again."""
 

@@ -8,13 +8,15 @@ Nothing is approximated: each step maps the images of a point one to one, or par
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import islpy as isl
 
 from roofdsl.lang.record import Record, field
-from roofdsl.sets.cardinality import added, cardinality
+from roofdsl.sets.by_text import text_of
+from roofdsl.sets.cardinality import added, cardinalities
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
 """The maximum number of values of one dimension, and of all together, into which a set of images is cut."""
@@ -46,13 +48,28 @@ class Images:
 
         Raises TooHard.
         """
-        asked = self.asked(relation)
-        return None if asked is None else asked.answer(asked.count())
-
-    def asked(self, relation: Any) -> Asked | None:
-        """What `count` has to count; None for an empty map."""
         if relation.is_empty():
             return None
+        relative, unused, domain = self._alone(relation)
+        return restored(_count(relative), unused, domain)
+
+    def asked(self, relation: Any) -> Asked | None:
+        """The question that `count` answers; None for an empty map."""
+        if relation.is_empty():
+            return None
+        floors = max(basic.dim(isl.dim_type.div) for basic in relation.get_basic_maps())
+        if floors:  # seldom asked again, and may be too hard: then the work for all other questions would be in vain
+            return Asked(text_of(relation), floors, partial(self.count, relation), _unchanged)
+        relative, unused, domain = self._alone(relation)
+        relative = _unnamed(relative)
+        return Asked(
+            text_of(relative), floors, partial(_count, relative), partial(restored, missing=unused, domain=domain)
+        )
+
+    def _alone(self, relation: Any) -> tuple[Any, list[int], Any]:
+        """(isl.Map with as many images, relative to the access; the dimensions of accesses that it lacks; the domain of
+        `relation`).
+        """
         domain = relation.domain().coalesce()
         # Constraints that hold for every access of the domain are removed. A loop variable that is then unconstrained
         # does not change the number of locations: it is left out of the count, and put back afterwards.
@@ -63,31 +80,32 @@ class Images:
             relative, here = relative.project_out(_IN, i, 1), here.project_out(isl.dim_type.set, i, 1)
         name = domain.get_tuple_name()
         relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
-        return Asked(_unnamed(relative), unused, domain)
+        return relative, unused, domain
 
 
 class Asked(Record):
-    """A question for a number of locations.
+    """A question for a number of locations. Those with the same text have the same count.
 
-    relative: isl.Map from an access to locations relative to it, with the same names for all arrays and loops, so that
-    equal questions have equal texts. unused: the dimensions of `domain`, in ascending order, that it lacks.
+    floors: the most in a basic map. count: counts the locations; raises TooHard. answer: the count -> it on the domain
+    of the map that was asked about.
     """
 
-    relative: Any = field(compare=False)
-    unused: Sequence[int] = field(compare=False)
-    domain: Any = field(compare=False)
+    text: str
+    floors: int
+    count: Callable[[], Any] = field(compare=False)
+    answer: Callable[[Any], Any] = field(compare=False)
 
-    def count(self) -> Any:
-        """The number of locations on the domain of `relative`: isl.PwQPolynomial. Raises TooHard."""
-        return added([cardinality(part.coalesce()) for part in _slices(self.relative)]).coalesce()
 
-    def answer(self, count: Any) -> Any:
-        """A count of `relative`, on `domain`."""
-        return restored(count, self.unused, self.domain)
+def _count(relative: Any) -> Any:
+    return added(cardinalities([part.coalesce() for part in _slices(relative)])).coalesce()
+
+
+def _unchanged(count: Any) -> Any:
+    return count
 
 
 def _unnamed(relation: Any) -> Any:
-    """An isl.Map with the names of loops and arrays replaced by the same ones for all."""
+    """An isl.Map with the same names for all loops and arrays, so that the same question has the same text."""
     for kind, letter in ((_IN, "i"), (_OUT, "o")):
         for k in range(relation.dim(kind)):
             relation = relation.set_dim_name(kind, k, f"{letter}{k}")

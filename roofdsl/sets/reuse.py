@@ -142,7 +142,7 @@ class Touched:
         self._alike = alike(groups) if self._many else {name: name for name in groups}
         firsts = {name: Images(self.touch[name]) for name in dict.fromkeys(self._alike.values())}
         self._images = {name: firsts[first] for name, first in self._alike.items()}
-        self._questions: dict[tuple[str, str], tuple[Asked | None, str]] = {}
+        self._questions: dict[tuple[str, str], Asked | None] = {}
         self._known: dict[str, Any] = {}
         self._boxes = in_one_box(self.touch)
         if self._boxes is None and self._many:
@@ -231,32 +231,29 @@ class Touched:
                 place = _fixed_place(domain)
                 inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)
                 inner = inner.set_tuple_name(isl.dim_type.in_, domain.get_tuple_name())
-                asked, text = self._asked(self._alike[name], inner)
-                if asked is not None and text not in self._known:
-                    wanted[text] = asked
-                row.append((name, asked, text, place, domain))
+                asked = self._asked(self._alike[name], inner)
+                if asked is not None and asked.text not in self._known:
+                    wanted[asked.text] = asked
+                row.append((name, asked, place, domain))
             rows.append(row)
         # Sets that are too hard usually have the most floors, so these come first.
-        wanted = dict(sorted(wanted.items(), key=lambda each: -_floors(each[1].relative)))
+        wanted = dict(sorted(wanted.items(), key=lambda each: -each[1].floors))
         self._known.update(zip(wanted, on_all_cores([asked.count for asked in wanted.values()]), strict=True))
         return [self._added(row) for row in rows]
 
-    def _asked(self, name: str, relation: Any) -> tuple[Asked | None, str]:
-        """(what is to be counted of the images of `relation`, its text); loops and arrays of the same shape ask the
-        same.
-        """
+    def _asked(self, name: str, relation: Any) -> Asked | None:
+        """What is to be counted of the images of `relation`; loops and arrays of the same shape ask the same."""
         relation = relation.set_tuple_name(isl.dim_type.out, self.touch[name].get_tuple_name(isl.dim_type.out))
         key = name, text_of(relation)
         if key not in self._questions:
-            asked = self._images[name].asked(relation)
-            self._questions[key] = asked, "" if asked is None else text_of(asked.relative)
+            self._questions[key] = self._images[name].asked(relation)
         return self._questions[key]
 
-    def _added(self, row: Iterable[tuple[str, Asked | None, str, int | None, Any]]) -> Any:
+    def _added(self, row: Iterable[tuple[str, Asked | None, int | None, Any]]) -> Any:
         counts = []
-        for name, asked, text, place, domain in row:
+        for name, asked, place, domain in row:
             if asked is not None:
-                count = restored(asked.answer(self._known[text]), [] if place is None else [place], domain)
+                count = restored(asked.answer(self._known[asked.text]), [] if place is None else [place], domain)
                 counts.append(count.scale_val(isl.Val(self.line_bytes[name])))
         return added(counts) if counts else None
 
