@@ -130,6 +130,9 @@ def _of_pieces(pieces: Iterable[tuple[Any, Any]]) -> Any:
 FEW_PIECES = 6
 """Sums of counts with at most this many pairs of pieces are left to the library."""
 
+FEW_BENT = 400
+"""The same for counts with floors: it takes long to see that the domains of their pieces are one set."""
+
 _Sum = tuple[Any, Any]
 """A count and its domain in few basic sets; None in place of a domain that is not known yet."""
 
@@ -159,7 +162,7 @@ def _bent_sum(a: _Sum, b: _Sum) -> _Sum:
     On the same domain, these are the intersections. The library finds that nothing is left of each piece by subtracting
     all of the other count's from it. On different domains, it also decides into which pieces the rest is cut.
     """
-    if a[0].n_piece() * b[0].n_piece() <= FEW_PIECES:
+    if a[0].n_piece() * b[0].n_piece() <= FEW_BENT:
         return a[0].add(b[0]), None
     (first, here), (second, there) = _with_domain(a), _with_domain(b)
     if not here.is_equal(there):
