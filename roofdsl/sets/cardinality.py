@@ -42,6 +42,13 @@ def cardinality(counted: Any, share: float = 1) -> Any:
     return _sets.of(counted, lambda: _counted(counted, share))
 
 
+def cardinalities(maps: Sequence[Any]) -> list[Any]:
+    """`cardinality` of each of some isl.Maps: those that child processes count come from one child. Raises TooHard."""
+    hard = {k: m for k, m in enumerate(maps) if _floors(m) and is_counted_in_child(m) and not _has_too_many_parts(m)}
+    known = dict(zip(hard, counted_in_one_child(list(hard.values())), strict=True)) if hard else {}
+    return [known[k] if k in known else cardinality(m) for k, m in enumerate(maps)]
+
+
 _sets = ByText[Any](MOST_KNOWN)
 """The counts of sets: W, the compulsory traffic of several conventions and the plateaus ask for many of them again."""
 
@@ -105,7 +112,7 @@ def added(counts: Sequence[Any]) -> Any:
         pairs = zip(sums[::2], sums[1::2], strict=False)
         odd = sums[-1:] if len(sums) % 2 else []
         sums = [*(_sum_of(a, b) for a, b in pairs), *odd]
-    return reduce(isl.PwQPolynomial.add, [*(count for count, _ in sums), *bent])
+    return reduce(_bent_sum, [*sums, *((count, None) for count in bent)])[0]
 
 
 def disjoint_sum(counts: Sequence[Any]) -> Any:
@@ -123,6 +130,9 @@ def _of_pieces(pieces: Iterable[tuple[Any, Any]]) -> Any:
 FEW_PIECES = 6
 """Sums of counts with at most this many pairs of pieces are left to the library."""
 
+FEW_BENT = 400
+"""The same for counts with floors: it takes long to see that the domains of their pieces are one set."""
+
 _Sum = tuple[Any, Any]
 """A count and its domain in few basic sets; None in place of a domain that is not known yet."""
 
@@ -138,21 +148,45 @@ def _sum_of(a: _Sum, b: _Sum) -> _Sum:
     if a[0].n_piece() * b[0].n_piece() <= FEW_PIECES:
         return a[0].add(b[0]).coalesce(), None
     (first, here), (second, there) = _with_domain(a), _with_domain(b)
+    pieces = _common(first, second)
+    for count, own, outside in ((first, here, there), (second, there, here)):
+        if not own.is_subset(outside):
+            pieces += count.subtract_domain(outside).get_pieces()
+    total = _with_equalities(_of_pieces(pieces))
+    return total.coalesce(), here.union(there).coalesce()
+
+
+def _bent_sum(a: _Sum, b: _Sum) -> _Sum:
+    """The sum of two counts, not merged: the pieces that the library's `add` returns.
+
+    On the same domain, these are the intersections. The library finds that nothing is left of each piece by subtracting
+    all of the other count's from it. On different domains, it also decides into which pieces the rest is cut.
+    """
+    if a[0].n_piece() * b[0].n_piece() <= FEW_BENT:
+        return a[0].add(b[0]), None
+    (first, here), (second, there) = _with_domain(a), _with_domain(b)
+    if not here.is_equal(there):
+        return first.add(second), here.union(there).coalesce()
+    return _with_equalities(_of_pieces(_common(first, second))), here
+
+
+def _common(first: Any, second: Any) -> list[tuple[Any, Any]]:
+    """The sums on the intersections of the pieces of two counts."""
     others = second.get_pieces()
-    pieces = [
+    return [
         (common, value.add(more))
         for domain, value in first.get_pieces()
         for other, more in others
         if not (common := domain.intersect(other)).plain_is_empty()
     ]
-    for count, own, outside in ((first, here, there), (second, there, here)):
-        if not own.is_subset(outside):
-            pieces += count.subtract_domain(outside).get_pieces()
-    total = _of_pieces(pieces)
-    # An intersection makes the library insert what equalities say into the values. Only then are equal values seen to
-    # be equal, and their pieces merged.
-    total = total.intersect_domain(isl.Set.universe(here.get_space()))
-    return total.coalesce(), here.union(there).coalesce()
+
+
+def _with_equalities(count: Any) -> Any:
+    """`count`, with what equalities of its pieces say inserted into their values.
+
+    Only then are equal values seen to be equal, and their pieces merged.
+    """
+    return count.intersect_domain(isl.Set.universe(count.get_domain_space()))  # any intersection does that
 
 
 def _with_domain(a: _Sum) -> _Sum:

@@ -30,6 +30,9 @@ _NOT_REPRODUCIBLE = {4: reproducibility.decided_by_clock, 5: reproducibility.dec
 """Exit statuses of a child whose answer depends on the circumstances, and the function that reports this here."""
 
 
+_is_worker: list[None] = []  # one entry in a copy that works for `in_children`, none elsewhere
+
+
 class Stopped(Exception):
     """A child exceeded its limit or crashed."""
 
@@ -41,10 +44,14 @@ class Raised(Exception):
 def in_child(task: Callable[[], str], seconds: float) -> str:
     """The text that `task` returns, computed in a forked copy of this process within `seconds` of processor time.
 
-    Raises Stopped if the copy takes longer or crashes, and Raised if the task raises an exception.
+    Raises Stopped if the copy takes longer or crashes, and Raised if the task raises an exception. Within a task of
+    `in_children`, no other copy is made, which takes longer than most tasks: beyond the limit, or if it crashes, the
+    copy that works on it ends.
     """
     if not CAN_FORK:
         return task()
+    if _is_worker:
+        return _within(task, seconds)
     return _in_copies([lambda: task().encode()], seconds)[0].decode()
 
 
@@ -55,8 +62,8 @@ def in_children(
 
     A free copy takes the next task. Each copy gets `seconds` of processor time for all of its tasks, and all copies
     together get `together_s`. After a task that returns the text `ends_all`, no other task is started, and that text
-    stands for theirs. Raises as `in_child` does. On one core, and for one task or more than MOST_TASKS, everything runs
-    in this process without a limit.
+    stands for theirs. Raises as `in_child` does, also if one of them is stopped within a task. On one core, and for one
+    task or more than MOST_TASKS, everything runs in this process without a limit.
     """
     workers = min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, len(tasks))
     if not CAN_FORK or workers < 2 or len(tasks) > MOST_TASKS:
@@ -66,6 +73,7 @@ def in_children(
     os.close(waiting)
 
     def work() -> bytes:
+        _is_worker.append(None)
         done = []
         while number := os.read(queue, _NUMBER.size):
             text = tasks[_NUMBER.unpack(number)[0]]().encode()
@@ -88,6 +96,22 @@ def in_children(
             found[k] = answer[at : at + length].decode()
             at += length
     return [found[k] if k in found or ends_all is None else ends_all for k in range(len(tasks))]
+
+
+def _within(task: Callable[[], str], seconds: float) -> str:
+    """The text that `task` returns, computed here. This process ends if that takes more than `seconds`, or than it has
+    left. Raises Raised.
+    """
+    left = signal.getitimer(signal.ITIMER_VIRTUAL)[0]
+    limit = min(left, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit)
+    try:
+        return task()
+    except Exception as error:
+        raise Raised from error
+    finally:
+        unused = signal.getitimer(signal.ITIMER_VIRTUAL)[0]
+        signal.setitimer(signal.ITIMER_VIRTUAL, max(left - (limit - unused), 1e-6))  # 0 would mean no limit
 
 
 def _one_by_one(tasks: Sequence[Callable[[], str]], ends_all: str | None) -> list[str]:

@@ -8,12 +8,15 @@ Nothing is approximated: each step maps the images of a point one to one, or par
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import islpy as isl
 
-from roofdsl.sets.cardinality import added, cardinality
+from roofdsl.lang.record import Record, field
+from roofdsl.sets.by_text import text_of
+from roofdsl.sets.cardinality import added, cardinalities
 
 MOST_SLICES, MOST_SLICES_OF_ALL = 8, 32
 """The maximum number of values of one dimension, and of all together, into which a set of images is cut."""
@@ -47,6 +50,26 @@ class Images:
         """
         if relation.is_empty():
             return None
+        relative, unused, domain = self._alone(relation)
+        return restored(_count(relative), unused, domain)
+
+    def asked(self, relation: Any) -> Asked | None:
+        """The question that `count` answers; None for an empty map."""
+        if relation.is_empty():
+            return None
+        floors = max(basic.dim(isl.dim_type.div) for basic in relation.get_basic_maps())
+        if floors:  # seldom asked again, and may be too hard: then the work for all other questions would be in vain
+            return Asked(text_of(relation), floors, partial(self.count, relation), _unchanged)
+        relative, unused, domain = self._alone(relation)
+        relative = _unnamed(relative)
+        return Asked(
+            text_of(relative), floors, partial(_count, relative), partial(restored, missing=unused, domain=domain)
+        )
+
+    def _alone(self, relation: Any) -> tuple[Any, list[int], Any]:
+        """(isl.Map with as many images, relative to the access; the dimensions of accesses that it lacks; the domain of
+        `relation`).
+        """
         domain = relation.domain().coalesce()
         # Constraints that hold for every access of the domain are removed. A loop variable that is then unconstrained
         # does not change the number of locations: it is left out of the count, and put back afterwards.
@@ -57,8 +80,37 @@ class Images:
             relative, here = relative.project_out(_IN, i, 1), here.project_out(isl.dim_type.set, i, 1)
         name = domain.get_tuple_name()
         relative = relative.set_tuple_name(_IN, name).intersect_domain(here.set_tuple_name(name).coalesce())
-        counts = [cardinality(part.coalesce()) for part in _slices(relative)]
-        return restored(added(counts).coalesce(), unused, domain)
+        return relative, unused, domain
+
+
+class Asked(Record):
+    """A question for a number of locations. Those with the same text have the same count.
+
+    floors: the most in a basic map. count: counts the locations; raises TooHard. answer: the count -> it on the domain
+    of the map that was asked about.
+    """
+
+    text: str
+    floors: int
+    count: Callable[[], Any] = field(compare=False)
+    answer: Callable[[Any], Any] = field(compare=False)
+
+
+def _count(relative: Any) -> Any:
+    return added(cardinalities([part.coalesce() for part in _slices(relative)])).coalesce()
+
+
+def _unchanged(count: Any) -> Any:
+    return count
+
+
+def _unnamed(relation: Any) -> Any:
+    """An isl.Map with the same names for all loops and arrays, so that the same question has the same text."""
+    for kind, letter in ((_IN, "i"), (_OUT, "o")):
+        for k in range(relation.dim(kind)):
+            relation = relation.set_dim_name(kind, k, f"{letter}{k}")
+        relation = relation.set_tuple_name(kind, letter)
+    return relation
 
 
 def restored(count: Any, missing: Iterable[int], domain: Any) -> Any:

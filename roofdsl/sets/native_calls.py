@@ -59,7 +59,7 @@ def is_counted_in_child(counted: Any) -> bool:
 
 
 def counted_in_one_child(sets: Sequence[Any]) -> list[Any]:
-    """The counts of isl.Sets with `is_counted_in_child`, from one child process. Raises TooHard."""
+    """The counts of isl.Sets or isl.Maps with `is_counted_in_child`, from one child process. Raises TooHard."""
     return _in_limited_child("a set of accesses", lambda: [each.card() for each in sets], isl.PwQPolynomial)
 
 

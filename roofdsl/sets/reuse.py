@@ -15,10 +15,11 @@ import islpy as isl
 
 from roofdsl.lang.record import Record, field
 from roofdsl.sets.access_sets import AccessSets, Reference
+from roofdsl.sets.by_text import text_of
 from roofdsl.sets.cardinality import added, cardinality, disjoint_sum, require_few_floors
 from roofdsl.sets.dimensions import dimensions
-from roofdsl.sets.images import Images, restored
-from roofdsl.sets.library import pieces, unlimited
+from roofdsl.sets.images import Asked, Images, restored
+from roofdsl.sets.library import pieces
 from roofdsl.sets.native_calls import ONE_OF_MANY, on_all_cores
 from roofdsl.sets.one_body import one_body
 from roofdsl.sets.previous import Claim, claimed_previous, previous_access
@@ -141,7 +142,8 @@ class Touched:
         self._alike = alike(groups) if self._many else {name: name for name in groups}
         firsts = {name: Images(self.touch[name]) for name in dict.fromkeys(self._alike.values())}
         self._images = {name: firsts[first] for name, first in self._alike.items()}
-        self._known: dict[tuple[str, str], Any] = {}
+        self._questions: dict[tuple[str, str], Asked | None] = {}
+        self._known: dict[str, Any] = {}
         self._boxes = in_one_box(self.touch)
         if self._boxes is None and self._many:
             self._boxes = in_few_boxes(groups, self._images)
@@ -217,7 +219,7 @@ class Touched:
         """As `bytes_within`, for each of `windows`; windows between different accesses of the same iterations are
         counted once if they touch the same lines.
         """
-        wanted: dict[tuple[str, str], Any] = {}
+        wanted: dict[str, Asked] = {}
         rows = []
         for lines in windows:
             row = []
@@ -229,26 +231,29 @@ class Touched:
                 place = _fixed_place(domain)
                 inner = relation if place is None else relation.project_out(isl.dim_type.in_, place, 1)
                 inner = inner.set_tuple_name(isl.dim_type.in_, domain.get_tuple_name())
-                same = self._alike[name]
-                inner = inner.set_tuple_name(isl.dim_type.out, self.touch[same].get_tuple_name(isl.dim_type.out))
-                with unlimited():  # the library crashes if it reaches the limit while writing
-                    key = same, str(inner)
-                if key not in self._known:
-                    wanted[key] = inner
-                row.append((name, key, place, domain))
+                asked = self._asked(self._alike[name], inner)
+                if asked is not None and asked.text not in self._known:
+                    wanted[asked.text] = asked
+                row.append((name, asked, place, domain))
             rows.append(row)
         # Sets that are too hard usually have the most floors, so these come first.
-        wanted = dict(sorted(wanted.items(), key=lambda each: -_floors(each[1])))
-        tasks = [partial(self._images[name].count, inner) for (name, _), inner in wanted.items()]
-        self._known.update(zip(wanted, on_all_cores(tasks), strict=True))
+        wanted = dict(sorted(wanted.items(), key=lambda each: -each[1].floors))
+        self._known.update(zip(wanted, on_all_cores([asked.count for asked in wanted.values()]), strict=True))
         return [self._added(row) for row in rows]
 
-    def _added(self, row: Iterable[tuple[str, tuple[str, str], int | None, Any]]) -> Any:
+    def _asked(self, name: str, relation: Any) -> Asked | None:
+        """What is to be counted of the images of `relation`; loops and arrays of the same shape ask the same."""
+        relation = relation.set_tuple_name(isl.dim_type.out, self.touch[name].get_tuple_name(isl.dim_type.out))
+        key = name, text_of(relation)
+        if key not in self._questions:
+            self._questions[key] = self._images[name].asked(relation)
+        return self._questions[key]
+
+    def _added(self, row: Iterable[tuple[str, Asked | None, int | None, Any]]) -> Any:
         counts = []
-        for name, key, place, domain in row:
-            count = self._known[key]
-            if count is not None:
-                count = restored(count, [] if place is None else [place], domain)
+        for name, asked, place, domain in row:
+            if asked is not None:
+                count = restored(asked.answer(self._known[asked.text]), [] if place is None else [place], domain)
                 counts.append(count.scale_val(isl.Val(self.line_bytes[name])))
         return added(counts) if counts else None
 

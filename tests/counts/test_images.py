@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import islpy as isl
@@ -11,6 +12,7 @@ from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.sets import reuse
 from roofdsl.sets.images import Images
 from roofdsl.sets.library import pieces
+from roofdsl.sets.native_calls import on_all_cores
 from tests.counts import test_exact_traffic as exact
 from tests.oracle.loading import kernel_of
 
@@ -45,6 +47,49 @@ def test_bytes_of_a_window(back: tuple[int, int], least: tuple[int, int]) -> Non
         env = {"n": N, "d0": i, "d1": j}
         found = sum(int(v.evaluate(env)) for d, v in pieces(count) if not d.intersect(here).is_empty())
         assert found == len(expected), (i, j)
+
+
+def shape(loops: str, array: str, floor: str = "") -> isl.Map:
+    """From each iteration of `loops`, of the second statement, to two elements of the array."""
+    i, j = loops
+    inside = f"1 <= {i} < n and 1 <= {j} < n{floor}"
+    access = f"T[1, {i}, {j}] -> {array}"
+    return isl.Map(f"[n] -> {{ {access}[{i}, {j}] : {inside}; {access}[{i}, 0] : {inside} }}")
+
+
+def same(first: isl.PwQPolynomial, second: isl.PwQPolynomial) -> bool:
+    return first.domain().is_equal(second.domain()) and not any(value for _, value in pieces(first.sub(second)))
+
+
+def test_loops_and_arrays_of_the_same_shape_ask_the_same() -> None:
+    first, second = (Images(s).asked(s) for s in (shape("ij", "A"), shape("kl", "B")))
+    assert first is not None and second is not None and first.text == second.text
+    assert same(second.answer(first.count()), Images(shape("kl", "B")).count(shape("kl", "B")))
+
+
+def test_shapes_with_floors_ask_for_themselves() -> None:
+    odd = shape("ij", "A", " and (i + n) mod 2 = 1")
+    asked = Images(odd).asked(odd)
+    assert asked is not None and asked.floors == 1
+    assert same(asked.answer(asked.count()), Images(odd).count(odd))
+
+
+def test_windows_of_mirrored_loops_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A time loop over two arrays asks for each of them what it asked for the other."""
+    loops = "for i in range(1, n - 1), j in range(1, n - 1):"
+    sums = (" + ".join(f"{a}[i + {di}, j + {dj}]" for di, dj in product(range(-1, 2), repeat=2)) for a in "AB")
+    halves = (f"        {loops}\n            {b}[i, j] = {total}\n" for b, total in zip("BA", sums, strict=True))
+    text = f"kernel twice(steps, n):\n    inout A, B: f64[n, n]\n    for t in range(steps):\n{''.join(halves)}"
+    asked: list[int] = []
+
+    def counted(tasks: Sequence[Callable[[], object]]) -> list[object]:
+        asked.append(len(tasks))
+        return on_all_cores(tasks)
+
+    monkeypatch.setattr(reuse, "on_all_cores", counted)
+    ClosedForms(kernel_of(text), {}, None).plateau_forms("once")
+    first, second = (tasks for tasks in asked if tasks)
+    assert 8 * second < first
 
 
 MANY = (

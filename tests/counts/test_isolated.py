@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from collections.abc import Callable
 from functools import partial
 
 import islpy as isl
@@ -31,6 +33,14 @@ def crash() -> str:
     return "not reached"
 
 
+def busy(seconds: float) -> str:
+    """Takes that much of what the limits count: time outside the system."""
+    end = os.times().user + seconds
+    while os.times().user < end:
+        pass
+    return ""
+
+
 def text(k: int) -> str:
     return f"{k}: é " * (LONG if k == 3 else 1)
 
@@ -54,6 +64,40 @@ def test_a_hang_or_a_crash_is_stopped(task: object) -> None:
         in_child(task, 0.2)  # type: ignore[arg-type]
     with pytest.raises(Stopped):
         in_children([partial(text, 1), task, partial(text, 2)], 0.2)  # type: ignore[list-item]
+
+
+def test_within_a_task_of_many_no_other_process_is_started() -> None:
+    def same() -> str:
+        here = str(os.getpid())
+        return str(in_child(lambda: str(os.getpid()), 20) == here)
+
+    assert in_children([same] * 4, 20) == ["True"] * 4
+
+
+@pytest.mark.spread(1)
+@pytest.mark.parametrize("task", [spin, crash])
+def test_a_hang_or_a_crash_within_one_of_many_tasks_stops_all(task: Callable[[], str]) -> None:
+    began = time.monotonic()
+    with pytest.raises(Stopped):
+        in_children([partial(in_child, task, 0.2), partial(text, 2)], 600)
+    assert time.monotonic() - began < 60
+
+
+@pytest.mark.spread(1)
+def test_a_limit_within_a_task_leaves_the_rest_of_the_copys_own() -> None:
+    def three() -> str:
+        for _ in range(3):
+            in_child(partial(busy, 0.15), 0.3)
+        return "done"
+
+    assert in_children([three, three], 20) == ["done", "done"]
+    with pytest.raises(Stopped):
+        in_children([three, three], 0.3)
+
+
+def test_an_exception_within_one_of_many_tasks_is_told() -> None:
+    with pytest.raises(Raised):
+        in_children([partial(in_child, lambda: str(1 // 0), 20)] * 2, 20)
 
 
 def test_an_exception_of_the_task_is_told() -> None:

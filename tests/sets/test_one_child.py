@@ -10,7 +10,7 @@ import pytest
 
 from roofdsl.counts.closed_forms import ClosedForms
 from roofdsl.sets import child_process
-from roofdsl.sets.cardinality import cardinality, count_ahead
+from roofdsl.sets.cardinality import cardinalities, cardinality, count_ahead
 from roofdsl.sets.child_process import CAN_FORK
 from roofdsl.sets.native_calls import bound, bounds, is_counted_in_child
 from tests.models.shipped import model
@@ -47,6 +47,16 @@ def test_sets_are_counted_in_one_child_and_then_known(children: list[int]) -> No
         assert str(cardinality(each)) == str(isl.PwQPolynomial(str(each.card())))
     count_ahead(sets)
     assert children == [1]
+
+
+def test_maps_are_counted_in_one_child(children: list[int]) -> None:
+    parts = (f"{10 * k} <= j < {10 * k} + n and (i + j) mod 2 = 0" for k in range(4))
+    hard = isl.Map(f"[n] -> {{ T[i] -> A[j] : 0 <= i < n and ({' or '.join(parts)}) }}")
+    easy = isl.Map("[n] -> { T[i] -> A[j] : 0 <= i, j < n }")
+    maps = [hard, easy, hard.fix_val(isl.dim_type.in_, 0, isl.Val(4))]
+    together = cardinalities(maps)
+    assert children == [1]
+    assert list(map(str, together)) == [str(cardinality(each)) for each in maps]
 
 
 def test_bounds_of_many_dimensions_come_from_one_child(children: list[int]) -> None:
