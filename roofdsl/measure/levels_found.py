@@ -26,6 +26,9 @@ def share(size_bytes: int, copies: int, cores: int) -> float:
 Larger = tuple[float, Bandwidth]
 """Bytes of a working set, and the bandwidth from there on."""
 
+LEAST, STEP = 3, 1.15
+"""The working sets on each side of a step inside a cache, at least, and the least ratio of its rates."""
+
 
 @dataclass(frozen=True)
 class Level:
@@ -111,21 +114,11 @@ def find_levels(
             if one is not None:
                 whole = c.reported.size_bytes >> 10
                 notes.append(f"{c.name}: {whole} KiB reported, of which a core keeps {one >> 10} KiB beside others")
-        levels.append(
-            Level(
-                c.name,
-                c.capacity_bytes,
-                c.seen_bytes,
-                c.reported,
-                c.agrees,
-                *widths,
-                *holds,
-                typical[1][0],
-                typical[0][0],
-                typical[1][1],
-                typical[0][1],
-            )
-        )
+        level = Level(
+            c.name, c.capacity_bytes, c.seen_bytes, c.reported, c.agrees, *widths, *holds,
+            typical=typical[1][0], typical_alone=typical[0][0], larger=typical[1][1], larger_alone=typical[0][1],
+        )  # fmt: skip
+        levels.append(level)
         below, below_share = c.capacity_bytes, own
     lasts = (max((share(c.capacity_bytes, c.copies, n) for c in caches), default=0) for n in (1, cores))
     far = (_inside(sweep, BEYOND * last, inf) for sweep, last in zip((alone, together), lasts, strict=True))
@@ -226,8 +219,7 @@ def _typical(points: Sequence[Point], best: Bandwidth) -> Bandwidth | None:
 
 def _by_size(sweep: Sweep, low: float, high: float, best: Bandwidth) -> tuple[Bandwidth | None, Larger | None]:
     """The typical bandwidth of working sets between these bytes: of all, or of the smaller and of the larger ones, if
-    one step of the fastest stream explains most of the differences. A step is between at least LEAST sizes on each
-    side, and at least STEP high.
+    one step of the fastest stream explains most of the differences.
     """
     every = _typical(_middle(sweep, low, high), best)
     curve = [(size, log(rate)) for size, rate in zip(*sweep.fastest(), strict=True) if low <= size <= high and rate]
@@ -243,9 +235,6 @@ def _by_size(sweep: Sweep, low: float, high: float, best: Bandwidth) -> tuple[Ba
     if not abs(log(large.bytes_per_s / small.bytes_per_s)) > log(STEP):
         return every, None
     return small, (start, large)
-
-
-LEAST, STEP = 3, 1.15
 
 
 def _scatter(numbers: Sequence[float]) -> float:

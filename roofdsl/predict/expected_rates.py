@@ -33,13 +33,20 @@ FEW, MORE = "bandwidth of {} that few streams get", "loops over more arrays at o
 
 def for_data_of(size_bytes: int, machine: Machine) -> Machine:
     """The machine whose typical rates are those for so much data, which all copies of a cache share."""
+    return replace(machine, caches=tuple(_for_data_of(Fraction(size_bytes, c.copies), c) for c in machine.caches))
 
-    def is_larger(cache: Cache) -> bool:
-        each = Fraction(size_bytes, cache.copies)
-        return cache.larger_from_bytes is not None and cache.larger_from_bytes <= each <= cache.size_bytes
 
-    caches = (replace(c, typical_bytes_per_s=c.larger_bytes_per_s) if is_larger(c) else c for c in machine.caches)
-    return replace(machine, caches=tuple(caches))
+def _for_data_of(size_bytes: Fraction, cache: Cache) -> Cache:
+    """The cache with its rates for so much data. Those of stored lines were measured with the smaller working sets, and
+    are taken to change as the typical rate does.
+    """
+    larger = cache.larger_bytes_per_s
+    if larger is None or not (cache.larger_from_bytes or 0) <= size_bytes <= cache.size_bytes:
+        return cache
+    times = larger / _expected_per_s(cache)
+    stored = ("stores_bytes_per_s", "written_bytes_per_s", "written_loads_bytes_per_s")
+    changed = {name: getattr(cache, name) * times for name in stored if getattr(cache, name) is not None}
+    return replace(cache, typical_bytes_per_s=larger, **changed)
 
 
 def with_typical_rates(machine: Machine) -> Machine:
