@@ -78,26 +78,7 @@ def find_levels(
     again: further sweeps of one core, and of all, around the end of the last cache. ordinary: sweeps of the caches on
     ordinary pages, which show the typical rates; without them, the other sweeps do.
     """
-    seen = seen_plateaus(alone)
-    notes = []
-    caches: list[_Found] = []
-    for k, cache in enumerate(cpu.caches):
-        # A share of the last cache may be as small as a few times the cache before it.
-        least = min(cache.size_bytes / 4, 4 * caches[-1].capacity_bytes if _is_shared(k, cpu) else inf)
-        found = _as_reported(_match(cache, seen, least, trusted=not noise(alone)), cache, k, cpu)
-        kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
-        if _is_shared(k, cpu):
-            pass
-        elif found.seen_bytes is None:
-            notes.append(f"{kib}, and no step of the curve there")
-        elif not found.agrees:
-            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to use"
-            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, {taken}")
-        caches.append(found)
-    if not cpu.caches:
-        notes.append("the system reports no caches; the levels come from the curve")
-        for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
-            caches.append(_Found(f"L{k + 1}", None, _rounded(size), size, None, cores if k == 0 else 1))
+    caches, notes = _caches(cpu, cores, alone)
     levels: list[Level] = []
     below = below_share = 0.0  # the capacity of the level before, for one core and for all
     for c in caches:
@@ -125,6 +106,31 @@ def find_levels(
     widths = _bandwidths(*far, first=not levels)
     levels.append(Level("DRAM", cpu.memory_bytes or 1 << 30, None, None, None, *widths))
     return tuple(levels), tuple(notes)
+
+
+def _caches(cpu: Cpu, cores: int, alone: Sweep) -> tuple[list[_Found], list[str]]:
+    """The caches with their capacities, nearest first, and notes for people."""
+    seen = seen_plateaus(alone)
+    notes: list[str] = []
+    caches: list[_Found] = []
+    for k, cache in enumerate(cpu.caches):
+        # A share of the last cache may be as small as a few times the cache before it.
+        least = min(cache.size_bytes / 4, 4 * caches[-1].capacity_bytes if _is_shared(k, cpu) else inf)
+        found = _as_reported(_match(cache, seen, least, trusted=not noise(alone)), cache, k, cpu)
+        kib = f"L{cache.level}: {cache.size_bytes >> 10} KiB reported"
+        if _is_shared(k, cpu):
+            pass
+        elif found.seen_bytes is None:
+            notes.append(f"{kib}, and no step of the curve there")
+        elif not found.agrees:
+            taken = "which is taken" if found.capacity_bytes != cache.size_bytes else "too noisy to use"
+            notes.append(f"{kib}, {found.seen_bytes >> 10} KiB read off the curve, {taken}")
+        caches.append(found)
+    if not cpu.caches:
+        notes.append("the system reports no caches; the levels come from the curve")
+        for k, size in enumerate(p.capacity_bytes for p in seen if p.capacity_bytes):
+            caches.append(_Found(f"L{k + 1}", None, _rounded(size), size, None, cores if k == 0 else 1))
+    return caches, notes
 
 
 def _is_shared(place: int, cpu: Cpu) -> bool:
