@@ -170,7 +170,8 @@ def test_a_killed_writer_leaves_a_whole_file(
 ) -> None:
     """SIGKILL at random moments: the file is always one whole generation.
 
-    On a busy computer, many writers are killed before they write anything: then there are more of them.
+    On a busy computer, many writers are killed before they write anything: then there are more of them, and later ones
+    have more time.
     """
     path = tmp_path / name
     write(path, 1)
@@ -187,7 +188,7 @@ def test_a_killed_writer_leaves_a_whole_file(
             finally:
                 os._exit(1)
         assert os.read(ready, 1) == b"x"
-        time.sleep(dice.uniform(0, 0.05))
+        time.sleep(dice.uniform(0, 0.05) * (1 + killed // 100))
         os.kill(writer, signal.SIGKILL)
         _, status = os.waitpid(writer, 0)
         assert os.WTERMSIG(status) == signal.SIGKILL
