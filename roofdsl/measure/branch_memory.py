@@ -55,7 +55,7 @@ def remembered_of(each: Mapping[int, float], foretold: float) -> int | None:
     avoided = {n: 1 - (each[n] - foretold) / most for n in lengths}
     beyond = next(k for k, n in enumerate(lengths) if avoided[n] < 0.5)
     if beyond == 0:
-        return 0
+        return 1  # hardly any: a machine file states positive numbers
     a, b = lengths[beyond - 1], lengths[beyond]
     part = (avoided[a] - 0.5) / (avoided[a] - avoided[b])
     return round(2 ** (log2(a) + part * log2(b / a)) / 4)

@@ -128,6 +128,7 @@ def test_slots_of_gathers_and_remembered_branches(slots: int, known: int) -> Non
     each_branch = {n: 2 + 10 * (1 - min(1.0, known / (n / 2))) for n in LENGTHS}
     assert remembered_of(each_branch, 2.0) == pytest.approx(known, rel=0.1)
     assert remembered_of(dict.fromkeys(LENGTHS, 2.0), 2.0) is None
+    assert remembered_of(dict.fromkeys(LENGTHS, 12.0), 2.0) == 1  # a machine file cannot state 0
 
 
 def test_how_many_calls_the_window_holds(monkeypatch: pytest.MonkeyPatch) -> None:
