@@ -43,6 +43,8 @@ MORE = 1.1
 _INLINED = ("sqrt", "rsqrt", "abs")
 """Functions that compilers replace by instructions."""
 
+_DTYPES = {"f64": "float64", "f32": "float32"}
+
 SINCOS = "sincos"
 """The call by which compilers replace those of the sine and the cosine of one angle."""
 
@@ -92,12 +94,13 @@ def call_rates(
 
     import numpy as np
 
+    chains = {t: _chain_cycles(np.dtype(_DTYPES[t]), cycle_ns) for t in types}
     found, learned, most = [], None, MORE
     for name in (*SPECIAL_FUNCTIONS, SINCOS):
         if name != SINCOS and (name in _INLINED or not hasattr(math, name) or FUNCTIONS[name].arguments != 1):
             continue
         for type_name in types:
-            dtype = np.float64 if type_name == "f64" else np.float32
+            dtype = np.dtype(_DTYPES[type_name])
             call, values = _compiled(_THROUGHPUT.format(call=_called(name, "a[i]"))), _arguments(name, dtype)
             by_length = {n: _cycles(call, (values[:n], np.zeros(n, dtype)), cycle_ns) for n in LENGTHS}
             each, longest = by_length[LENGTHS[0]], by_length[LENGTHS[-1]]
@@ -105,7 +108,7 @@ def call_rates(
                 most = longest / each
                 learned = max(n for n, cycles in by_length.items() if 2 * cycles <= each + longest)
             alone = max(1.0, each - OWN / core.dispatch)
-            latency, slots = _latency_and_slots(name, dtype, core, cycle_ns)
+            latency, slots = _latency_and_slots(name, dtype, core, chains[type_name], cycle_ns)
             call_of = Instruction(name, type_name, int(type_name[1:]), Fraction(max(1, round(latency))), _tenths(alone))
             more = _tenths(alone + longest - each) if longest > MORE * each else None
             found.append(replace(call_of, unpredicted=more, slots=slots))
@@ -123,21 +126,35 @@ def _tenths(cycles: float) -> Fraction:
     return Fraction(round(10 * cycles), 10)
 
 
-def _latency_and_slots(name: str, dtype: Any, core: Core, cycle_ns: float) -> tuple[float, int]:
-    """The latency of a call, and the places that its instructions take in the core's window, at most.
+def _chain_cycles(dtype: Any, cycle_ns: float) -> tuple[float, float]:
+    """The cycles of an element that needs the one before: of what a latency is measured with besides the call, and of
+    that with AFTER products.
+    """
+    texts = (_LATENCY.format(call=x) for x in ("x", " * ".join(["x", *["a[1]"] * AFTER])))
+    beside, products = (_cycles(_compiled(text), _of_chains(dtype), cycle_ns) for text in texts)
+    return beside, products
+
+
+def _of_chains(dtype: Any) -> tuple[Any, Any]:
+    import numpy as np
+
+    return np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype), np.zeros(ELEMENTS, dtype)
+
+
+def _latency_and_slots(
+    name: str, dtype: Any, core: Core, chains: tuple[float, float], cycle_ns: float
+) -> tuple[float, int]:
+    """The latency of a call, and the places that its instructions take in the core's window, at most. chains: as
+    `_chain_cycles` measures them.
 
     A call and the multiplications after it pass through the window in their latency and what it takes to refill their
     places. As many of them as fit into the window do so at the same time, so their number follows from the time of each
     and that latency.
     """
-    import numpy as np
-
-    a, b = np.random.default_rng(3).uniform(0.3, 0.9, ELEMENTS).astype(dtype), np.zeros(ELEMENTS, dtype)
-    chains = [_LATENCY.format(call=call) for call in (_called(name, "x"), "x", " * ".join(["x", *["a[1]"] * AFTER]))]
-    called, beside, products = (_cycles(_compiled(chain), (a, b), cycle_ns) for chain in chains)
-    latency = called - beside
+    beside, products = chains
+    latency = _cycles(_compiled(_LATENCY.format(call=_called(name, "x"))), _of_chains(dtype), cycle_ns) - beside
     followed = _FOLLOWED.format(call=_called(name, "a[i]"), products="; ".join(["x = x * c"] * AFTER))
-    each = _cycles(_compiled(followed), (a, np.zeros(ELEMENTS, dtype)), cycle_ns)
+    each = _cycles(_compiled(followed), _of_chains(dtype), cycle_ns)
     through = latency + products - beside + float(core.refill or 0)
     return latency, max(1, round(each * core.window / through) - AFTER - OWN)
 

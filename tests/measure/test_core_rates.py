@@ -136,10 +136,11 @@ def test_how_many_calls_the_window_holds(monkeypatch: pytest.MonkeyPatch) -> Non
     sixteen products one of 48, and a place is filled again after 12: so ten calls run in 90 cycles.
     """
     core = replace(CORE, dispatch=4, window=400, refill=Fraction(12))
-    times = iter([30.0 + 5, 5.0, 48.0 + 5, 90 / (400 / (20 + AFTER + OWN))])
+    times = iter([5.0, 48.0 + 5, 30.0 + 5, 90 / (400 / (20 + AFTER + OWN))])
     monkeypatch.setattr(call_rates, "_cycles", lambda *given: next(times))
     monkeypatch.setattr(call_rates, "_compiled", lambda text: text)
-    assert call_rates._latency_and_slots("exp", float, core, 0.25) == (30.0, 20)
+    chains = call_rates._chain_cycles(float, 0.25)
+    assert call_rates._latency_and_slots("exp", float, core, chains, 0.25) == (30.0, 20)
 
 
 def test_one_call_for_the_sine_and_the_cosine_of_an_angle() -> None:
