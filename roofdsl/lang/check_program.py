@@ -43,7 +43,7 @@ def check_circles(own: Sequence[tree.Program], programs: Mapping[str, tree.Progr
 
         def enter(name: str, way: list[str] = way, waiting: list[Iterator[tree.Run]] = waiting) -> None:
             way.append(name)
-            waiting.append(runs(programs[name].body))
+            waiting.append(tree.runs(programs[name].body))
             depth[name] = 0
 
         if start.name.text not in depth:
@@ -67,15 +67,6 @@ def check_circles(own: Sequence[tree.Program], programs: Mapping[str, tree.Progr
                 depth[way[-1]] = max(depth[way[-1]], depth[name] + 1)
             elif name in programs:
                 enter(name)
-
-
-def runs(steps: Sequence[tree.Step]) -> Iterator[tree.Run]:
-    """Every `run` of these steps, those inside `repeat` too, in order."""
-    for step in steps:
-        if isinstance(step, tree.Repeat):
-            yield from runs(step.body)
-        elif isinstance(step, tree.Run):
-            yield step
 
 
 class _Program:

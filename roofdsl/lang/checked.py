@@ -8,7 +8,7 @@ from typing import Any
 from roofdsl.lang.diagnostics import Diagnostic
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Source, Span
-from roofdsl.lang.tree import File, Kernel, MachineLine, Program, Repeat, Run
+from roofdsl.lang.tree import File, Kernel, MachineLine, Program, runs
 
 
 class CheckedKernel(Record):
@@ -89,13 +89,13 @@ class CheckedFile(Record):
     def kernels_run_by(self, program: str) -> tuple[str, ...]:
         """The kernels that a program runs, itself or through other programs, in the order of their first launches."""
         found: dict[str, None] = {}
-        steps = list(self.programs[program].tree.body)
-        while steps:
-            step = steps.pop(0)
-            if isinstance(step, Repeat):
-                steps[:0] = step.body
-            elif isinstance(step, Run) and step.kernel.text in self.programs:
-                steps[:0] = self.programs[step.kernel.text].tree.body
-            elif isinstance(step, Run):
-                found[step.kernel.text] = None
-        return tuple(found)
+        waiting = [runs(self.programs[program].tree.body)]
+        while waiting:
+            name = next((step.kernel.text for step in waiting[-1] if step.kernel.text not in found), None)
+            if name is None:
+                waiting.pop()
+                continue
+            found[name] = None
+            if name in self.programs:
+                waiting.append(runs(self.programs[name].tree.body))
+        return tuple(name for name in found if name not in self.programs)

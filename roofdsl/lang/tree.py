@@ -6,6 +6,8 @@ Every node carries its `span`, which takes no part in equality: texts that diffe
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from roofdsl.lang.record import Record, field
 from roofdsl.lang.source import Comment, Source, Span
 
@@ -379,3 +381,12 @@ class File(Record):
     comments: tuple[Comment, ...] = field(compare=False, default=())
     damaged: frozenset[str] = field(compare=False, default=frozenset())
     source: Source = field(compare=False, repr=False, default=Source("<none>", ""))
+
+
+def runs(steps: Sequence[Step]) -> Iterator[Run]:
+    """Every `run` of these steps, those inside `repeat` too, in order."""
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield from runs(step.body)
+        elif isinstance(step, Run):
+            yield step

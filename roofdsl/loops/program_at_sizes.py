@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
 from roofdsl.lang import tree
-from roofdsl.lang.check_program import runs
 from roofdsl.lang.checked import CheckedFile, CheckedProgram
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
@@ -170,7 +169,7 @@ def _programs(checked: CheckedFile, name: str) -> list[str]:
         body: Sequence[tree.Step] = checked.programs[each].tree.body
         found += dict.fromkeys(
             step.kernel.text
-            for step in runs(body)
+            for step in tree.runs(body)
             if step.kernel.text in checked.programs and step.kernel.text not in found
         )
     return found
