@@ -21,7 +21,9 @@ _INSTRUCTION: tuple[Place, ...] = ("instruction",)
 _SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
-    Attribute("launch", _MACHINE, "time", "launch_s", "the time of a launch of a kernel", source_field="launch_source"),
+    Attribute(
+        "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
+    ),
     Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time added by each array"),
     Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar that is only read"),
     Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each parameter"),
@@ -44,7 +46,9 @@ ATTRIBUTES = (
         "the energy of one operation, in addition to the constant power; a fused pair is two operations",
         example="20 pJ/FLOP",
     ),
-    Attribute("copies", _CACHE, "count", "copies", "the number of such caches", shown=" x {number}", joins=True),
+    Attribute(
+        "copies", _CACHE, "count", "copies", "the number of caches of this size", shown=" x {number}", joins=True,
+    ),
     Attribute(
         "holds", _CACHE, "size", "holds_bytes", "the part of it that remains for the code, if others use the cache too",
         example="64 MiB", shown="holds {text}",
@@ -79,7 +83,7 @@ ATTRIBUTES = (
     Attribute(
         "larger", _CACHE, "bandwidth", "larger_bytes_per_s",
         "the bandwidth to be expected for data of `larger_from` or more that fit into the cache, instead of `typical`",
-        example="270 GB/s", shown="{text}",
+        example="270 GB/s", shown="{text} for larger data",
     ),
     Attribute(
         "larger_from", _CACHE, "size", "larger_from_bytes", "the size of data from which `larger` is the bandwidth",
@@ -302,7 +306,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "remembered", _CORE, "count", "remembered",
-        "the most branches per launch that depend on data and are predicted since the core remembers the launch before",
+        "the most branches per launch that depend on data and that the core predicts because it remembers the previous "
+        "launch",
         example="8192", shown="{number} branches remembered",
     ),
     Attribute(
@@ -347,7 +352,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "slots", _INSTRUCTION, "count", "slots",
-        "the instructions that a gather counts as in dispatch and in the window, or a call in the window, at most",
+        "how many instructions a gather counts as when it is dispatched and in the window; for a call, the most places "
+        "that it takes in the window",
         example="44", shown="counts as {number} instructions",
     ),
     *(
