@@ -172,8 +172,10 @@ def _walk_sweep(tables: Tables, space: FirstLines, lines: int) -> int:
             stay[r] -= same
             if abs(stride[r]) < places[references[first + r, 1], 1]:
                 slowest = min(slowest, stay[r])
-        # All lines of these iterations, and those of references that stay, fit into the cache.
-        between = min(slowest, left, (lines - count) // hurried) - 1 if 0 < hurried < count else 0
+        # All lines of these iterations, and those of references that stay, fit into the cache, and get a number.
+        between = 0
+        if 0 < hurried < count:
+            between = min(slowest - 1, left - 1, (lines - count) // hurried - 1, (most - progress[NUMBERED]) // hurried)
         if between > 0:
             for _ in range(between):
                 for k in range(hurried):
