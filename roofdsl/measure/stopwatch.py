@@ -25,7 +25,7 @@ _LEAST_PAIRS, _MOST_PAIRS = 5, 99
 _STEADY_WITHIN = 0.02
 """The clock was the same before and after a run if the chains differ by at most this share."""
 
-_ROOTS, _ROOT_ROUNDS = 20, 25
+_ROOTS, _ROOT_ROUNDS = 20, 60
 _ONE = ("movq $0x3ff0000000000000, %rax", "vmovq %rax, %xmm1")
 
 
@@ -166,7 +166,7 @@ class Stopwatch:
         """The nanoseconds of the chain of additions at this moment, without those of the call."""
         return min(self._beside()[1] for _ in range(_CHAINS)) - self.call_ns
 
-    ROUNDS = 60
+    ROUNDS = 180
 
     @property
     def cycle_ns(self) -> float:
