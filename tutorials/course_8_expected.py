@@ -59,7 +59,7 @@ print(f"{cycles:.2f} cycles an element")
 assert round(cycles) == 3
 
 # %% [markdown]
-# The remedy is legal if you accept another rounding: several partial sums, added up at the end.
+# The remedy is legal if you accept different rounding: several partial sums, added up at the end.
 
 # %%
 relaxed = told(dot, RELAXED, n=1500)
@@ -117,7 +117,7 @@ for n in (16, 19, 40):
 # %% [markdown]
 # ## Levels take turns
 #
-# On this processor, transfers between the caches do not overlap, neither with each other nor with the
+# On this processor, transfers between the caches overlap neither with each other nor with the
 # core's loads and stores. That is the machine's own rule (`transfers serial`), and the model built on it is called
 # Execution-Cache-Memory. A stencil whose data are in memory waits for every level:
 

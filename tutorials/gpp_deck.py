@@ -39,7 +39,7 @@ def check(statement: str, holds: bool, numbers: str, why: str = "") -> None:
 # %% [markdown]
 # ## As measured
 #
-# The figure shows rate over work; dotted lines connect points of equal time. A step to the left does less work,
+# The figure plots rate against work; dotted lines connect points of equal time. A step to the left does less work,
 # and a step upward does it faster.
 
 # %%

@@ -86,7 +86,8 @@ for loop in PUBLISHED:
 # Near the corner both limits are close, and queues form before either is reached. With F the rate that the latency
 # allows and B what the memory sustains, the rate is (F^-p + B^-p)^(-1/p). The machine file states latency, B and p for
 # reads, writes and mixtures of both, in its `sustained` lines. They were fitted to the published curves: three
-# numbers for the 32 points of `read`, three for those of `init`, and three for those of `scale` and `triad` together.
+# numbers for the 32 published points of `read` (this notebook uses 11 of them), three for those of `init`, which only
+# writes, and three for those of `scale` and `triad` together, which do both.
 
 # %%
 smooth = {}

@@ -35,7 +35,7 @@ says(
 dense = h100.rate("bf16", "tensor").per_s
 says(
     "1979 TFLOP/s is the peak of a dense product",
-    f"{float(dense) / 1e12:.0f}; the print needs 2:4 sparsity",
+    f"{float(dense) / 1e12:.0f}; the printed rate needs 2:4 sparsity",
     reproduced=False,
 )
 

@@ -144,10 +144,10 @@ for context in (32, 128, 256, 288, 289, 2048):
     print(f"context {context:5}: " + (f"from a batch of {found.first:,} on" if found.first else "never"))
 
 # %% [markdown]
-# **Question.** Why is the last context 288? Each further sequence adds the operations of all weights and the bytes
-# of its own cache. If these bytes take longer than these operations, no number of sequences helps. What would you
-# change in the model to allow longer contexts? (Try `group`, the number of queries that share a cache, or the
-# programs with weights and cache in 8 bits.)
+# **Question.** Why is 288 the longest context for which there is such a batch? Each further sequence adds the
+# operations of all weights and the bytes of its own cache. If these bytes take longer than these operations, no
+# number of sequences helps. What would you change in the model to allow longer contexts? (Try `group`, the number of
+# queries that share a cache, or the programs with weights and cache in 8 bits.)
 
 # %%
 changes = [

@@ -34,7 +34,7 @@ def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """--baseline, --allow, --junit and --markdown."""
     for option in (
         click.option("--markdown", metavar="FILE.md", help="Write a table of the results in Markdown."),
-        click.option("--junit", metavar="FILE.xml", help="Write the results as JUnit's XML."),
+        click.option("--junit", metavar="FILE.xml", help="Write the results as JUnit XML."),
         click.option(
             "--allow",
             callback=parse_share,

@@ -116,6 +116,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--dark", is_flag=True, help="Draw light lines on a dark background."),
     click.option("--xlim", metavar="A:B", callback=_limits, help="Limits of the x axis in its unit, as in 0.01:100."),
-    click.option("--ylim", metavar="A:B", callback=_limits, help="Limits of the y axis, as in 10G:10T."),
+    click.option(
+        "--ylim", metavar="A:B", callback=_limits, help="Limits of the y axis, as in 10G:10T; not for bar charts."
+    ),
     click.option("--title", "figure_title", metavar="TEXT", help="Replace the figure's title."),
 )

@@ -124,7 +124,8 @@ VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive",
     type=click.FloatRange(0, 1),
     default=DEFAULTS.tolerance,
     show_default=True,
-    help="How much slower than predicted, or faster than expected, a run may be, as a share.",
+    help="How much slower or faster than its expected time a run may be, as a share; without an expected time, "
+    "how much slower than the bound.",
 )
 @click.option(
     "--margin",
@@ -174,12 +175,13 @@ def validate(
     markdown: str | None,
     as_json: bool,
 ) -> int:
-    """Measure the kernels and programs of FILEs on this computer, and compare with a machine's predictions.
+    """Measure the kernels and programs of FILEs on this computer, and compare the times with a machine's predictions.
 
-    The exit status is 1 if a measurement is above the roof, is slower or faster than predicted by more than
-    --tolerance, or has results that cannot be verified. For a profiler's points, it is also 1 if the bytes of a level
-    differ by more than --tolerance. A run that other programs slowed down is measured again at the end. If it stays
-    slow, it is inconclusive, and the exit status is 2 if nothing else is wrong.
+    The exit status is 1 if a measurement is above the roof, is slower or faster than its expected time by more than
+    --tolerance (without an expected time: slower than the bound), or has results that cannot be verified. For a
+    profiler's points, it is also 1 if the bytes of a level differ by more than --tolerance. A run that other programs
+    slowed down is measured again at the end. If it stays slow, it is inconclusive, and the exit status is 2 if nothing
+    else is wrong.
 
     With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and noise, is above
     the roof, or cannot be verified.

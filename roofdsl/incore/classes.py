@@ -84,6 +84,10 @@ _IN_PLACE = frozenset((
     "add", "sub", "and", "or", "xor", "shl", "sal", "shr", "sar", "inc", "dec", "neg", "not", "imul", "rol", "ror",
     "cmp", "test", "bt",
 ))  # fmt: skip
+_GENERAL_SHIFTS = frozenset(("shl", "sal", "shr", "sar", "rol", "ror", "shld", "shrd", "bt"))
+_TWO_FLAGS = re.compile(r"cmov(?:n?[gl]e?|a|be|na|nbe)[wlq]?$")
+"""Conditional moves whose condition depends on several flags, which take longer than others."""
+
 _STORING = ("mov", "extract", "pextr", "cvtps2ph", "pmov", "scatter", "set", "compress", "vcompress", "st", "pop")
 
 
@@ -140,8 +144,9 @@ def _vector_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
             return Kind(cls, type_name, bits if found[1] == "p" else int(type_name[1:]))
     if plain.startswith("cvt"):
         kind = _conversion(plain, bits)
-        widens = plain.startswith("cvtph2ps") and isinstance(ops[0], Memory)
-        return replace(kind, cls="widen") if widens else kind
+        if plain.startswith("cvtph2ps") and isinstance(ops[0], Memory):
+            return replace(kind, cls="widen")
+        return replace(kind, cls="narrow") if plain.startswith("cvtps2ph") and isinstance(ops[-1], Memory) else kind
     if plain[0] == "k":
         return Kind("mask", "i64", 64)
     if plain.startswith(("gather", "pgather")):
@@ -156,6 +161,8 @@ def _data_movement(plain: str, ops: tuple[Operand, ...], bits: int) -> Kind:
     memory = any(isinstance(o, Memory) for o in ops)
     general = any(isinstance(o, Register) and o.family[0] not in "vk" for o in ops)
     masked = any(isinstance(o, Register) and o.mask for o in ops)
+    if plain.startswith("pinsr") and memory:
+        return Kind("shuffle", "f64", 128)
     if general or plain.startswith(("pextr", "pinsr")):
         return Kind("", "", 0) if plain.startswith("mov") and memory else Kind("move", "i64", 64)
     if _is_masked_move(plain):
@@ -231,6 +238,10 @@ def _general_kind(name: str, ops: tuple[Operand, ...]) -> Kind:
         return Kind("div", "i64", 64)
     if plain in ("xor", "sub") and len(ops) == 2 and ops[0] == ops[1]:
         return NONE
+    if plain in _GENERAL_SHIFTS:
+        return Kind("shift", "i64", 64)
+    if _TWO_FLAGS.match(name):
+        return Kind("blend", "i64", 64)
     return Kind("add", "i64", 64)
 
 

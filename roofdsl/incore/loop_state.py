@@ -11,6 +11,11 @@ from roofdsl.incore.state import Registers, State
 from roofdsl.incore.window import Clock
 from roofdsl.lang.record import replace
 
+ALIKE, MOST_COUNTED = 0.01, 8
+"""Two parts of a loop take the same time if they differ by at most this share of it. If none do, this many times the
+iterations that fill the core's window are counted.
+"""
+
 
 @dataclass
 class Totals:
@@ -137,3 +142,23 @@ def pace_of(before: Boundary, after: Boundary) -> Pace:
         after.instructions - before.instructions,
         totals,
     )
+
+
+def steady_iterations(boundaries: Sequence[Boundary], window: int) -> int:
+    """The number of last iterations that show an outer loop's pace; 0 if more have to be walked. window: the number of
+    instructions in the core's window.
+
+    Iterations are faster until the window is full of them, so the first that fill it do not count. Later ones may still
+    alternate, since the window is full of one part of the loop now and of another then. So the last iterations count
+    only with as many before them that took the same time.
+    """
+    last = boundaries[-1]
+    warm = window // (last.instructions - boundaries[-2].instructions) + 1
+    same = next((k for k, b in enumerate(reversed(boundaries)) if b.path != last.path), len(boundaries) - 1)
+    usable = min(same, len(boundaries) - 1) - warm
+    for part in range(warm, usable // 2 + 1, warm):
+        late = last.retired - boundaries[-1 - part].retired
+        early = boundaries[-1 - part].retired - boundaries[-1 - 2 * part].retired
+        if abs(late - early) <= ALIKE * late:
+            return 2 * part
+    return usable if usable >= MOST_COUNTED * warm else 0

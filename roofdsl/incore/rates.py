@@ -23,10 +23,10 @@ all current processors predict short loops. Where the length varies, the end is 
 """
 
 FALLBACKS = {
-    "max": "add", "compare": "add", "convert": "add", "widen": "convert", "shuffle": "add", "horizontal": "shuffle",
-    "permute": "shuffle", "exchange": "permute", "extract": "permute", "insert": "permute", "blend": "logic",
-    "logic": "add", "shift": "logic", "shift_each": "shift", "mask": "compare", "move": "permute", "fma": "mul",
-    "mul": "add",
+    "max": "add", "compare": "add", "convert": "add", "widen": "convert", "narrow": "convert", "shuffle": "add",
+    "horizontal": "shuffle", "permute": "shuffle", "exchange": "permute", "extract": "permute", "insert": "permute",
+    "blend": "logic", "logic": "add", "shift": "logic", "shift_each": "shift", "mask": "compare", "move": "permute",
+    "fma": "mul", "mul": "add",
 }  # fmt: skip
 """The substitute of a class that is not stated; `add`, divisions, roots, gathers, scatters and calls have none."""
 
@@ -34,14 +34,25 @@ GENERAL = "i64"
 """The type of loads and stores of general registers; those of vectors have no type."""
 
 _SEPARATE = ("div", "sqrt")
-DIVIDER = 4
-"""The number of the divider among the units, after those of the vector units."""
+DIVIDER, INTEGERS = 4, 8
+"""The numbers of the divider and of the units for general registers among the units. The first four are those of the
+vector units, and 5 to 7 and 9 to 11 those of loads and stores.
+"""
+
+UNITS = 14
+
+_INTEGER_CLASSES = ("mul", "div", "shift", "blend")
+"""Classes of instructions on general registers that take longer than an addition."""
+
+_OF_FEW = {"mul": 12, "shift": 13}
+"""Numbers for the units for general registers that can execute a class which not all of them can."""
 
 
 class Cost(Record):
     """latency: in cycles. ports: by number; the instruction keeps one of them busy for `busy` cycles. slots: the
     dispatch slots that it takes. mix: cycles for which it occupies the resources that it shares with loads and stores.
-    also: the units of which it keeps one busy for also_busy cycles besides.
+    also: the units of which it keeps one busy for also_busy cycles besides. bypass: further cycles until an instruction
+    of another class has the result.
     """
 
     latency: float
@@ -51,6 +62,7 @@ class Cost(Record):
     mix: float = 0.0
     also: tuple[int, ...] = ()
     also_busy: float = 0.0
+    bypass: float = 0.0
 
     def work(self, times: float) -> list[tuple[tuple[int, ...], float]]:
         """The units that can do the work of `times` instructions, and the cycles that it keeps one unit busy."""
@@ -62,7 +74,9 @@ class Access(Record):
 
     mix, mix_split: the same for the resources that loads and stores share; apart: the cycles if it goes to a line other
     than the recent ones. every, every_split: the cycles for which it keeps busy what all loads and stores share,
-    those of general registers too.
+    those of general registers too. waits: the cycles that a load of the same bytes waits once a masked store has
+    retired; 0 if the core hands over the data. integers: the cycles for which it keeps the units for general registers
+    busy.
     """
 
     latency: float
@@ -73,6 +87,8 @@ class Access(Record):
     apart: float = 0.0
     every: float = 0.0
     every_split: float = 0.0
+    waits: float = 0.0
+    integers: float = 0.0
 
 
 _FREE = Cost(0.0, (), 0.0)
@@ -125,6 +141,8 @@ class Rates:
             return self._of_lanes(kind)
         if not kind.cls:
             return _FREE
+        if (kind.type, kind.bits) == (GENERAL, 64) and kind.cls in _INTEGER_CLASSES:
+            return self._of_integers(kind)
         cls = kind.cls
         while True:
             found = self._nearest(cls, kind.type, kind.bits)
@@ -134,16 +152,30 @@ class Rates:
                 raise NoInCore(f"machine {self.machine} states nothing like `instruction {kind.cls} {kind.type}`")
             cls = FALLBACKS[cls]
 
+    def _of_integers(self, kind: Kind) -> Cost:
+        """The cost of an instruction on general registers that takes longer than an addition. If only some of their
+        units can execute it, it is limited by those, and occupies all of them only as long as an addition does.
+        """
+        add = self.cost(Kind("add", GENERAL, 64))
+        stated = self.stated.get((kind.cls, GENERAL, 64))
+        if stated is None or kind.cls in _SEPARATE:
+            return self._of(stated, 1.0) if stated is not None else add
+        busy = float(stated.throughput or 1)
+        if kind.cls not in _OF_FEW:
+            return Cost(float(stated.latency or 1), (INTEGERS,), busy)
+        return Cost(float(stated.latency or 1), (INTEGERS,), add.busy, also=(_OF_FEW[kind.cls],), also_busy=busy)
+
     def _of(self, stated: Instruction, factor: float) -> Cost:
         throughput = float(stated.throughput or 1) * factor
         latency = float(stated.latency or 1)
         if stated.cls in _SEPARATE:
             return Cost(latency, (DIVIDER,), throughput)
         ports = stated.units
-        if not ports:  # general registers: as many per cycle as the throughput says, on a unit of their own, number 8
-            return Cost(latency, (8,), throughput)
+        if not ports:
+            return Cost(latency, (INTEGERS,), throughput)
         busy = throughput * len(ports)
-        cost = Cost(latency, ports, busy, max(1.0, round(busy)), float(stated.mixed or 0) * factor)
+        mix = float(stated.mixed or 0) * factor
+        cost = Cost(latency, ports, busy, max(1.0, round(busy)), mix, bypass=float(stated.bypass or 0))
         add = self._nearest("add", stated.type, stated.bits) if stated.adder is not None else None
         if add is None:
             return cost
@@ -201,12 +233,14 @@ class Rates:
         own = [i for i in self.stated.values() if i.cls == f"masked_{cls}"] if work.masked else []
         own = [i for i in own if i.type in ("", work.kind.type)] or own
         vectors = [i for i in self.stated.values() if i.cls == cls and i.type != GENERAL]
-        if cls == "load" and self.every_load and work.general:
-            found = self._access([self.stated["load", GENERAL, 64]], work.bytes)
-            return replace(found, busy=0.0, split=0.0, every=found.busy, every_split=found.split)
+        general = self.stated.get((cls, GENERAL, 64)) if work.general else None
+        integers = float(general.adder or 0) if general is not None else 0.0
+        if cls == "load" and self.every_load and general is not None:
+            found = self._access([general], work.bytes)
+            return replace(found, busy=0.0, split=0.0, every=found.busy, every_split=found.split, integers=integers)
         found = self._access(own or vectors, work.bytes)
         part = self.every_store if cls == "store" else self.every_load
-        return replace(found, every=part, every_split=part * found.split / found.busy)
+        return replace(found, every=part, every_split=part * found.split / found.busy, integers=integers)
 
     @staticmethod
     def _access(own: Sequence[Instruction], size: int) -> Access:
@@ -216,7 +250,9 @@ class Rates:
         split, page = float(stated.split or busy), float(stated.page or stated.split or busy)
         crossing = split + max(0.0, page - split) * LINE / PAGE  # one in 64 line boundaries is a page boundary
         mix = float(stated.mixed or 0)
-        return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy, float(stated.apart or 0))
+        waits = float(stated.forward or 0) if stated.cls == "masked_store" else 0.0
+        apart = float(stated.apart or 0)
+        return Access(float(stated.latency or 0), busy, crossing, mix, mix * crossing / busy, apart, waits=waits)
 
     def forwarded(self, size: int, *, renamed: bool = False) -> float:
         """The cycles from a store's data to those of the load that receives them. renamed: the load is of a general
@@ -241,6 +277,13 @@ class Rates:
         if stated is None or size is None:
             return None
         return float(stated.latency or 0) + float(stated.throughput or 0) * size / LINE, 0.0
+
+    def block_waits(self, function: str, size: int) -> float:
+        """The cycles that a load waits for a block of bytes that was filled or copied; 0 if the core hands over the
+        data, as it does unless the block is written by a masked store.
+        """
+        stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
+        return float(stated.forward or 0) if stated is not None and size < LINE else 0.0
 
     def call(self, function: str) -> tuple[float, float] | None:
         """The cycles in which a function's call keeps the core busy, and its latency; None if it is not stated."""

@@ -111,6 +111,15 @@ class State:
             self.outside[at] = symbol
         return self.addresses[symbol]
 
+    def forget_called(self) -> None:
+        """Makes unknown what a called function may change."""
+        for register in ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"):
+            self.registers[register] = None
+        for name in list(self.registers):
+            if name[:1] in ("v", "k"):
+                self.registers[name] = None
+        self.flags = None
+
     # ---- memory ----
 
     def load(self, at: int | None, size: int) -> int | None:

@@ -29,6 +29,7 @@ from roofdsl.incore.loop_state import (
     earlier_value,
     grown,
     pace_of,
+    steady_iterations,
 )
 from roofdsl.incore.rates import LINE, Rates
 from roofdsl.incore.result import NoInCore
@@ -177,22 +178,20 @@ class _Walk:
             where = self.state.reader(self.code.instructions[k].operands[0], 64)()
             target = self.state.outside.get(where or 0, "")
         found = self.rates.call(target)
+        block, size = self.state.registers.get("rdi"), self.state.registers.get("rdx")
         if target in BLOCKS:
-            found = self.rates.block(target, self.state.registers.get("rdx"))
+            found = self.rates.block(target, size)
         if found is None:
             name = f"`{target[:60]}`" if target else "a function that it computes"
             raise NoInCore(f"the code calls {name}, whose time machine {self.rates.machine} does not state")
         self.totals.calls[target] += 1
-        for register in ("rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11"):
-            self.state.registers[register] = None
-        for name in list(self.state.registers):
-            if name[:1] in ("v", "k"):
-                self.state.registers[name] = None
-        self.state.flags = None
+        self.state.forget_called()
         argument = -1 if target in BLOCKS else self.clock.numbers.get("v0", -1)
         missed = self.rates.missed(target)
         busy, latency, slots = found[0] - missed, found[1] - missed, self.rates.call_slots(target)
         self.clock.called(busy, latency, slots, argument, self.vectors, missed)
+        if target in BLOCKS and block is not None and size is not None:
+            self.clock.block_stored(block, size, self.rates.block_waits(target, size))
 
     # ---- loops ----
 
@@ -273,14 +272,13 @@ class _Walk:
         b = loop.boundaries
         if left < 2 or left * (b[-1].instructions - b[-2].instructions) < WINDOWS * self.rates.window:
             return
-        # Iterations on one path run the same instructions. Short ones are faster until the window is full of them, so
-        # the pace is that of as many as fill it, after as many others.
+        # Iterations on one path run the same instructions.
         if b[-1].path == b[-2].path == b[-3].path:
-            warm = max(1, self.rates.window // (b[-1].instructions - b[-2].instructions) + 1)
-            if len(b) > 2 * warm and all(x.path == b[-1].path for x in b[-2 * warm :]):
-                mean = (b[-1].retired - b[-1 - warm].retired) / warm
+            counted = steady_iterations(b, self.rates.window)
+            if counted:
+                mean = (b[-1].retired - b[-1 - counted].retired) / counted
                 self.paces[loop.number] = replace(pace_of(b[-2], b[-1]), cycles=mean)
-                self._skip(loop, left, warm)
+                self._skip(loop, left, counted)
             return
         if loop.since < SAMPLE:
             return
@@ -310,6 +308,7 @@ class _Walk:
             return
         # The number of remaining iterations follows from three boundaries, and only two are known. The one before them
         # follows from the pace of the earlier entry.
+        first.slots = {n: earlier_value(v, pace.slots.get(n)) for n, v in last.slots.items()}
         before = replace(
             first,
             registers={n: earlier_value(v, pace.registers.get(n)) for n, v in first.registers.items()},

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from roofdsl.incore.classes import Work
-from roofdsl.incore.rates import DIVIDER, LINE, Rates
+from roofdsl.incore.rates import DIVIDER, INTEGERS, LINE, UNITS, Rates
 from roofdsl.lang.record import Record
 
 AHEAD = 24.0
@@ -31,7 +31,10 @@ class Step(Record):
     entries: the places that it takes in the window. open_ports: those of its ports that stay open beside 512-bit
     instructions. wide: whether it is such an instruction. holds: whether its result takes up a vector register. every,
     every_split: the cycles for which it keeps busy what all loads and stores share. renamed: whether it loads a general
-    register from the stack.
+    register from the stack. bypass: the cycles by which instructions of the same class have its result earlier than
+    others; maker: the number of that class, or 0 if there are none. waits: the cycles that a load of
+    the stored bytes waits once the store has retired; 0 if it gets them earlier. integers: the cycles
+    for which a load or store keeps the units for general registers busy.
     """
 
     reads: tuple[int, ...]
@@ -62,6 +65,10 @@ class Step(Record):
     every: float
     every_split: float
     renamed: bool
+    bypass: float
+    maker: int
+    waits: float
+    integers: float
 
 
 def _is_on_stack(work: Work) -> bool:
@@ -79,6 +86,9 @@ arithmetic share.
 
 _LINES_LOADED, _LINES_STORED, _EVERY = 9, 10, 11
 """Loads and stores of lines of their own, and what all loads and stores share."""
+
+LAST_BYTES = 4096
+"""The bytes at the end of a block that may still be on their way to the cache when the function that wrote it ends."""
 
 RECENT = 8
 """The number of lines that count as recent: those of two or three arrays, and their neighbors. Only a load from another
@@ -117,7 +127,9 @@ class Clock:
         names = sorted({r for w in works for r in (*w.reads, *w.address_reads, w.writes) if r})
         self.numbers = {name: k for k, name in enumerate(names)}
         self.ready = [0.0] * (len(names) + 1)
-        self.free = [0.0] * 12
+        self.makers = [0] * (len(names) + 1)
+        self.bypassed: dict[str, int] = {}
+        self.free = [0.0] * UNITS
         self.lines: deque[int] = deque(maxlen=RECENT)
         self.last_stored = -1
         self.ring = [-rates.refill] * rates.window
@@ -127,7 +139,7 @@ class Clock:
         )
         self.dispatched = self.retired = self.branched = 0.0
         self.waiting: list[float] = []
-        self.stores: dict[int, tuple[int, int, float, float]] = {}
+        self.stores: dict[int, tuple[int, int, float, float, float]] = {}
         self.per_slot = 1 / rates.dispatch
         self.instructions = self.closed_until = 0
 
@@ -153,6 +165,8 @@ class Clock:
             load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
             (load.every if load else 0.0) + (store.every if store else 0.0),
             (load.every_split if load else 0.0) + (store.every_split if store else 0.0), _is_on_stack(work),
+            cost.bypass, self.bypassed.setdefault(work.kind.cls, len(self.bypassed) + 1) if cost.bypass else 0,
+            store.waits if store else 0.0, (load.integers if load else 0.0) + (store.integers if store else 0.0),
         )  # fmt: skip
 
     def issue(self, step: Step, address: int | None) -> None:
@@ -162,13 +176,20 @@ class Clock:
         begun = self.dispatched = self._dispatched(step)
         start = begun
         for r in step.reads:
-            start = max(start, ready[r])
+            at = ready[r]
+            if step.maker and self.makers[r] == step.maker:
+                at -= step.bypass
+            start = max(start, at)
         crosses = address is not None and (address % LINE) + step.bytes > LINE
         served = begun
+        if step.integers:
+            free[INTEGERS] = max(free[INTEGERS], begun) + step.integers
+            served = free[INTEGERS] - step.integers
+            start = max(start, served)
         if step.every:
             busy = step.every_split if crosses else step.every
             free[_EVERY] = max(free[_EVERY], begun) + busy
-            served = free[_EVERY] - busy
+            served = max(served, free[_EVERY] - busy)
             start = max(start, served)
         if step.loads:
             start = max(start, self._loaded(step, address, served, crosses))
@@ -203,7 +224,8 @@ class Clock:
             done = max(done, free[_MIX] - busy)
         self._retire(step, address, done)
         if step.write >= 0:
-            ready[step.write] = done
+            ready[step.write] = done + step.bypass
+            self.makers[step.write] = step.maker
 
     def _dispatched(self, step: Step) -> float:
         """The cycle in which an instruction leaves the front end: when each queue that it needs has room."""
@@ -242,13 +264,24 @@ class Clock:
             return
         # Stores go to the cache after they retire, one after the other.
         self.storing.add(max(self.retired, self.storing.last + step.store_busy))
-        if address is None:
-            return
+        if address is not None:
+            self._stored(address, step.bytes, done, step.waits)
+
+    def _stored(self, address: int, size: int, done: float, waits: float) -> None:
+        """Remembers a store for the loads of its bytes."""
+        store = (address, size, done, self.retired, waits)
         # In units of 8 bytes: a load looks up the stores that wrote its first and its last 8 bytes.
-        for part in range(address >> 3, (address + step.bytes + 7) >> 3):
-            self.stores[part] = (address, step.bytes, done, self.retired)
-        if step.bytes < 8:  # its neighbor may be stored to before it is loaded: a place of its own, below 0
-            self.stores[~address] = (address, step.bytes, done, self.retired)
+        for part in range(address >> 3, (address + size + 7) >> 3):
+            self.stores[part] = store
+        if size < 8:  # its neighbor may be stored to before it is loaded: a place of its own, below 0
+            self.stores[~address] = store
+
+    def block_stored(self, address: int, size: int, waits: float) -> None:
+        """Records that the function that was just called has written a block of bytes, in vectors of a line. Of a long
+        block, only the last lines count, since the others are in the cache before the function ends.
+        """
+        for at in range(address + max(0, size - LAST_BYTES) // LINE * LINE, address + size, LINE):
+            self._stored(at, min(LINE, address + size - at), self.retired, waits)
 
     def _loaded(self, step: Step, address: int | None, begun: float, crosses: bool) -> float:
         """The cycle in which a load's data are available."""
@@ -274,10 +307,12 @@ class Clock:
             store = stores.get(part)
             if store is None:
                 continue
-            begin, size, done, retired = store
-            if retired <= at or begin >= address + step.bytes or begin + size <= address:
+            begin, size, done, retired, waits = store
+            if retired + waits <= at or begin >= address + step.bytes or begin + size <= address:
                 continue  # already in the cache, or at other bytes
-            if begin <= address and address + step.bytes <= begin + size:
+            if waits:
+                found = max(found, retired + waits)
+            elif begin <= address and address + step.bytes <= begin + size:
                 found = max(found, done + self.rates.forwarded(step.bytes, renamed=step.renamed))
             else:  # the store has only some of the bytes: the load waits until they are in the cache
                 found = max(found, retired + self.rates.blocked)
@@ -332,7 +367,7 @@ class Clock:
             ring[self.position] = self.retired
             self.position = (self.position + 1) % len(ring)
         for r in clobbered:
-            self.ready[r] = done
+            self.ready[r], self.makers[r] = done, 0
 
     def shift(self, cycles: float) -> None:
         """Lets this many cycles pass in the same state: skipped work is done, and the core is as busy as before."""

@@ -230,8 +230,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "waiting", _CORE, "count", "waiting", "the most instructions that wait for operands at the same time",
-        example="97", needed="a core needs the number of instructions that wait for operands",
-        shown="{number} waiting",
+        example="97", needed="a core needs the number of instructions that wait for operands", shown="{number} waiting",
     ),
     Attribute(
         "loading", _CORE, "count", "loading", "the most loads in flight at the same time", example="192",
@@ -257,8 +256,7 @@ ATTRIBUTES = (
         example="32", shown="loops of up to {number} predicted",
     ),
     Attribute(
-        "varied", _CORE, "count", "varied",
-        "the same for a loop whose number of iterations varies; none if not stated",
+        "varied", _CORE, "count", "varied", "the same for a loop whose number of iterations varies; none if not stated",
         example="32", shown="{number} where their number varies",
     ),
     Attribute(
@@ -306,8 +304,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "remembered", _CORE, "count", "remembered",
-        "the most branches per launch that depend on data and that the core predicts because it remembers the previous "
-        "launch",
+        "the most branches on data per launch that the core predicts because it remembers the previous launch",
         example="8192", shown="{number} branches remembered",
     ),
     Attribute(
@@ -333,8 +330,7 @@ ATTRIBUTES = (
         example="4 cycles", shown="across pages {text}",
     ),
     Attribute(
-        "apart", _INSTRUCTION, "cycles", "apart",
-        "the throughput of loads or stores that each go to a different line",
+        "apart", _INSTRUCTION, "cycles", "apart", "the throughput of loads or stores that each go to a different line",
         example="1 cycle", shown="in lines of their own {text}",
     ),
     Attribute(
@@ -343,11 +339,17 @@ ATTRIBUTES = (
         example="0.25 cycles", shown="{text} of what loads and stores share",
     ),
     Attribute(
-        "forward", _INSTRUCTION, "cycles", "forward", "cycles from a store to a load of the same bytes",
+        "forward", _INSTRUCTION, "cycles", "forward",
+        "cycles from a store to a load of the same bytes; for masked stores and short blocks, how long the load waits",
         example="5 cycles", shown="forwarded in {text}",
     ),
     Attribute(
-        "adder", _INSTRUCTION, "cycles", "adder", "cycles for which a fused multiply-add keeps the units of `add` busy",
+        "bypass", _INSTRUCTION, "cycles", "bypass", "how much later instructions of other classes have its result",
+        example="1 cycle", shown="{text} later for other classes",
+    ),
+    Attribute(
+        "adder", _INSTRUCTION, "cycles", "adder",
+        "cycles for which a fused multiply-add or an access of a general register keeps the units of `add` busy",
         example="0.5 cycles", shown="{text} of the units of add",
     ),
     Attribute(

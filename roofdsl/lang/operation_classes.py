@@ -24,15 +24,15 @@ of rates only: a fused pair is counted as an `add` and a `mul`.
 """
 
 INSTRUCTION_CLASSES = (
-    "add", "mul", "fma", "max", "div", "sqrt", "convert", "widen", "compare", "shuffle", "horizontal", "permute",
-    "exchange", "extract", "insert", "blend", "logic", "shift", "shift_each", "mask", "move", "load", "store",
-    "masked_load", "masked_store", "gather", "scatter", "memset", "memcpy", "sincos",
+    "add", "mul", "fma", "max", "div", "sqrt", "convert", "widen", "narrow", "compare", "shuffle", "horizontal",
+    "permute", "exchange", "extract", "insert", "blend", "logic", "shift", "shift_each", "mask", "move", "load",
+    "store", "masked_load", "masked_store", "gather", "scatter", "memset", "memcpy", "sincos",
     *SPECIAL_FUNCTIONS,
 )  # fmt: skip
-"""What an `instruction` line may name. `max` is of minima too, and `widen` converts numbers as it loads them. `shuffle`
-moves elements within the 128-bit parts of a vector and `permute` across them; `exchange` combines parts of two vectors,
-`extract` and `insert` copy one part, and `horizontal` adds neighbors. `shift_each` shifts every element by a number of
-bits of its own, and `move` goes between general and vector registers. A function is a call of it; `sincos` is a
-call for the sine and the cosine of one angle, and `memset` and `memcpy` are calls that take their latency and, for each
-64 bytes, their throughput.
+"""What an `instruction` line may name. `max` is of minima too, `widen` converts numbers as it loads them, and `narrow`
+as it stores them. `shuffle` moves elements within the 128-bit parts of a vector and `permute` across them; `exchange`
+combines parts of two vectors, `extract` and `insert` copy one part, and `horizontal` adds neighbors. `shift_each`
+shifts every element by a number of bits of its own, and `move` goes between general and vector registers. A function is
+a call of it; `sincos` is a call for the sine and the cosine of one angle, and `memset` and `memcpy` are calls that take
+their latency and, for each 64 bytes, their throughput.
 """

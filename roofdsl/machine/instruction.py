@@ -11,7 +11,8 @@ class Instruction(Record):
     """What one instruction of a class costs a core, in cycles, if its data are in the nearest cache.
 
     cls: `add`, `fma`, `load`, `exp` (a call of the function), ...; bits: of the vector, or of a scalar's type. latency:
-    from the operands to the result; throughput: from one instruction to the next if nothing waits. p0 to p3: the vector
+    from the operands to the result; bypass: the further cycles until an instruction of another class can use it;
+    throughput: from one instruction to the next if nothing waits. p0 to p3: the vector
     units that can execute it; two classes with a unit in common compete for it. unpredicted: of a call, the throughput
     where the branches inside it depend on data and are not learned. Loads and stores: `split` is the throughput across
     two lines, `page` across two pages, `apart` if each goes to a line that none of those just before it went to;
@@ -34,6 +35,7 @@ class Instruction(Record):
     forward: Fraction | None = None
     unpredicted: Fraction | None = None
     adder: Fraction | None = None
+    bypass: Fraction | None = None
     slots: int | None = None
     p0: bool = False
     p1: bool = False

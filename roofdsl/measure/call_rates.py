@@ -18,6 +18,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Core
 from roofdsl.measure.assembled import loops, page_from
+from roofdsl.measure.load_store_cycles import waits_for
 from roofdsl.measure.shared_core import undisturbed
 from roofdsl.measure.stopwatch import Stopwatch
 from roofdsl.measure.timing import is_time
@@ -214,9 +215,14 @@ def _least(function: Any, arguments: tuple[Any, ...], calls: int) -> float:
 _SIZES = (64, 1024)
 """Bytes; longer blocks are filled by other instructions, which start slowly."""
 
+_SHORT = 8
+"""The bytes of a block that is shorter than a vector."""
+
 
 def block_rates(runs: int) -> list[Instruction]:
-    """Calls of `memset` and `memcpy` within the nearest cache: the time of a call, and of each 64 bytes."""
+    """Calls of `memset` and `memcpy` within the nearest cache: the time of a call, and of each 64 bytes; and how long a
+    load waits for a short block.
+    """
     import ctypes
 
     import numpy as np
@@ -225,11 +231,12 @@ def block_rates(runs: int) -> list[Instruction]:
     for name in ("memset", "memcpy"):
         address = ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value
         second = "xorl %esi, %esi" if name == "memset" else "leaq 8192(%rdi), %rsi"
-        for size in _SIZES:
+        for size in (*_SIZES, _SHORT):
             texts[f"{name}_{size}"] = [
                 "pushq %rdi", "pushq %rsi", "subq $8, %rsp", second, f"movl ${size}, %edx", f"movabsq ${address}, %rax",
                 "callq *%rax", "addq $8, %rsp", "popq %rsi", "popq %rdi",
             ]  # fmt: skip
+        texts[f"{name}_loaded"] = [*texts[f"{name}_{_SHORT}"], "movzbl (%rdi), %ecx"]
     block = np.zeros(1 << 15, np.uint8)
     watch = Stopwatch(loops(texts, {}), page_from(block.ctypes.data), runs)
     found = []
@@ -237,7 +244,9 @@ def block_rates(runs: int) -> list[Instruction]:
         small, large = (watch.cycles(f"{name}_{size}", 20 + size / 32) for size in _SIZES)
         each = (large - small) / (_SIZES[1] - _SIZES[0]) * 64
         fixed = max(1.0, small - each * _SIZES[0] / 64)
-        found.append(Instruction(name, "", 512, Fraction(round(fixed)), Fraction(max(1, round(100 * each)), 100)))
+        waits = waits_for(watch.cycles(f"{name}_loaded", 24), watch.cycles(f"{name}_{_SHORT}", 20))
+        per_line = Fraction(max(1, round(100 * each)), 100)
+        found.append(Instruction(name, "", 512, Fraction(round(fixed)), per_line, forward=waits))
     return found
 
 

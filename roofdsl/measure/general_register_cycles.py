@@ -27,6 +27,9 @@ _BESIDE = ((1, 1), (2, 2), (1, 3), (2, 4))
 _STORED_AT = 16384 + 2048
 """Where stores begin. Their last 12 bits must not be those of a load, which they would delay: loads end before 1728."""
 
+_AMONG, _ADDS = 14, 5
+"""Accesses in a loop, and the additions to each of them: so many that they decide the time."""
+
 _CLEARED = (f"xorl {_STORED}d, {_STORED}d", "xorl %eax, %eax")
 
 
@@ -52,6 +55,12 @@ def general_loops(bench: Bench) -> None:
             text += [f"movq {8 * k + _APART * (vectors + g)}(%rdi), {_LOADED[(k + g) % 6]}" for g in range(general)]
             text.append(f"vmovsd %xmm13, {_STORED_AT + 8 * k}(%rdi)")
         bench.add(f"general_beside_{vectors}_{general}", text, _COUNT / 2 * (vectors + general) / 2, _CLEARED)
+    for access, move in (("load", "movq {at}(%rdi), {to}"), ("store", f"movq {_STORED}, {{at}}(%rdi)")):
+        among = []
+        for k in range(_AMONG):
+            among.append(move.format(at=8 * k, to=_LOADED[k % 2]))
+            among += [f"leaq 8(%rdi), {_LOADED[2 + (k + j) % 4]}" for j in range(_ADDS)]
+        bench.add(f"general_{access}_among", among, _AMONG * _ADDS / 5, _CLEARED)
     bench.add("general_forward", ["addq -64(%rsp), %rax", "movq %rax, -64(%rsp)"] * _ROUNDS, _ROUNDS * 5, _CLEARED)
 
 
@@ -69,18 +78,27 @@ def general_registers(cycles: Mapping[str, float], known: Sequence[Instruction])
     among = _of_vectors(load, mixed, plain, cycles)
     apart = {cls: i.apart if (i.apart or 0) > EXTRA * (i.throughput or 0) else None for cls, i in plain.items()}
     add = next(i for i in known if (i.cls, i.type) == ("add", GENERAL) and i.bits == 64)
+    adder = {cls: _of_adds(cycles[f"general_{cls}_among"] / _AMONG, float(add.throughput or 1)) for cls in plain}
     latency = next(i.latency for i in known if (i.cls, i.type, i.bits) == ("load", "", 32))
     forward = max(0.0, cycles["general_forward"] / _ROUNDS - float(add.latency or 1))
     made_load = replace(
         plain["load"], type=GENERAL, latency=latency, throughput=rounded(load),
         split=rounded(cycles["general_load_split"] / _COUNT), apart=apart["load"],
-        mixed=rounded(among) if among else None,
+        mixed=rounded(among) if among else None, adder=adder["load"],
     )  # fmt: skip
     made_store = replace(
         plain["store"], type=GENERAL, throughput=rounded(store), apart=apart["store"],
-        mixed=rounded(mixed) if mixed else None, forward=rounded(forward),
+        mixed=rounded(mixed) if mixed else None, forward=rounded(forward), adder=adder["store"],
     )  # fmt: skip
     return [made_load, made_store]
+
+
+def _of_adds(cycles: float, add: float) -> Fraction | None:
+    """The cycles for which an access keeps the units of additions busy, from those of an access and _ADDS additions;
+    None if these take hardly longer than the additions.
+    """
+    longer = cycles - _ADDS * add
+    return rounded(longer) if longer > add / 2 else None
 
 
 def _of_vectors(load: float, stored: float, plain: Mapping[str, Instruction], cycles: Mapping[str, float]) -> float:

@@ -76,6 +76,9 @@ def _groups(known: Sequence[Template]) -> Iterator[list[Template]]:
 
 
 _SLOW = {"div": 16.0, "sqrt": 24.0}
+_BYPASSED = ("add", "mul", "max", "fma")
+"""Classes whose results may reach other classes later than their own."""
+
 _ALIKE = {
     "extract": "permute_f64", "insert": "permute_f64", "exchange": "permute_f64", "horizontal": "shuffle_f64",
     "shift_each": "shift_i32",
@@ -105,14 +108,38 @@ def _arithmetic_loops(bench: Bench, known: Sequence[Template]) -> None:
                 32 * len(t.chain) * _SLOW.get(t.cls, 1) / 4,
                 before,
             )
+        if t.cls in _BYPASSED and t.type in ONE:
+            other = ("vpandq" if t.bits == 512 else "vandpd") + " {a}, {c}, {c}"
+            bench.add(f"bypass_{t.key}", [filled(c, t.bits, 2) for c in (*t.chain, other)] * 8, 8 * 5, before)
     for group in _groups(known):
         for a, b in itertools.permutations(group, 2):
-            both = [
-                filled(t.text, t.bits, 2 + (3 * k + j) % ROTATED)
-                for k in range(REPEATS // 3)
-                for j, t in enumerate((a, b, a))
-            ]
-            bench.add(f"pair_{a.key}_{b.key}", both, REPEATS)
+            bench.add(f"pair_{a.key}_{b.key}", _together(a, b, a), 3 * _ROUNDS)
+        for a, b in _once_each(group):
+            bench.add(f"both_{a.key}_{b.key}", _together(a, b), 2 * _ROUNDS)
+
+
+_ROUNDS, _OWN = 24, (8, 6)
+"""How often two classes take turns in a loop, and the registers that each of them writes in turn: so many that no
+fused multiply-add waits for the one that wrote its register before.
+"""
+
+
+def _together(*classes: Template) -> list[str]:
+    """A loop of two classes; the first one may come twice in each round."""
+    text, written = [], {t.key: 0 for t in classes}
+    for _ in range(_ROUNDS):
+        for t in classes:
+            first = t.key == classes[0].key
+            register = written[t.key] % _OWN[0] if first else _OWN[0] + written[t.key] % _OWN[1]
+            text.append(filled(t.text, t.bits, register))
+            written[t.key] += 1
+    return text
+
+
+def _once_each(group: Sequence[Template]) -> Iterator[tuple[Template, Template]]:
+    """All pairs of a group; one with the longest time to its result, the fused multiply-add, comes first."""
+    for a, b in itertools.combinations(group, 2):
+        yield (b, a) if b.cls == "fma" else (a, b)
 
 
 def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Instruction]:
@@ -122,16 +149,14 @@ def _arithmetic(known: Sequence[Template], cycles: dict[str, float]) -> list[Ins
         if not group:
             continue
         own = {t.key: alone[t.key] for t in group}
-        pairs = {
-            (a.key, b.key): cycles[f"pair_{a.key}_{b.key}"] / (REPEATS // 3)
-            for a, b in itertools.permutations(group, 2)
-        }
+        pairs = {(a.key, b.key): cycles[f"pair_{a.key}_{b.key}"] / _ROUNDS for a, b in itertools.permutations(group, 2)}
+        both = {(a.key, b.key): cycles[f"both_{a.key}_{b.key}"] / _ROUNDS for a, b in _once_each(group)}
         count = min(4, max(1, round(1 / min(own.values()))))
-        sets |= matched(find_sets(own, pairs, count), sets)
+        sets |= matched(find_sets(own, pairs, count, both), sets)
     found = []
     for t in known:
         units = _units(t, sets)
-        made = Instruction(t.cls, t.type, t.bits, _latency(t, cycles), rounded(alone[t.key]))
+        made = Instruction(t.cls, t.type, t.bits, _latency(t, cycles), rounded(alone[t.key]), bypass=_bypass(t, cycles))
         found.append(replace(made, p0=0 in units, p1=1 in units, p2=2 in units, p3=3 in units))
     return found
 
@@ -160,9 +185,19 @@ def _latency(t: Template, cycles: dict[str, float]) -> Fraction | None:
     return rounded(max(found / t.links, 0.5))
 
 
+def _bypass(t: Template, cycles: dict[str, float]) -> Fraction | None:
+    """How much longer a chain with logic between takes than the two by themselves; None if less than half a cycle."""
+    if f"bypass_{t.key}" not in cycles:
+        return None
+    alone = cycles[f"chain_{t.key}"] + cycles[f"chain_logic_f64_{max(t.bits, 128)}"]
+    longer = (cycles[f"bypass_{t.key}"] - alone) / 8
+    return Fraction(round(2 * longer), 2) if longer > 0.25 else None
+
+
 def _general(cycles: dict[str, float]) -> list[Instruction]:
-    return [
-        Instruction("add", "i64", 64, rounded(cycles["chain_int_add"] / 32), rounded(cycles["alone_int_add"] / 42)),
-        Instruction("mul", "i64", 64, rounded(cycles["chain_int_mul"] / 32), rounded(cycles["alone_int_mul"] / 42)),
-        Instruction("div", "i64", 64, rounded(cycles["chain_int_div"] / 8), rounded(cycles["alone_int_div"] / 8)),
+    found = [
+        Instruction(cls, "i64", 64, rounded(cycles[f"chain_int_{cls}"] / 32), rounded(cycles[f"alone_int_{cls}"] / 42))
+        for cls in ("add", "mul", "shift", "blend")
     ]
+    div = Instruction("div", "i64", 64, rounded(cycles["chain_int_div"] / 8), rounded(cycles["alone_int_div"] / 8))
+    return [*found, div]

@@ -121,9 +121,8 @@ def _packed(bits: int) -> list[Template]:
         add("permute", "f64", "vpermpd $27, {a}, {d}", ("vpermpd $27, {c}, {c}",))
         add("permute", "f32", "vpermps {a}, {b}, {d}", ("vpermps {c}, {b}, {c}",))
         part = {256: "f128", 512: "f64x4"}[bits]
-        there_and_back = (f"vextract{part} $1, {{c}}, {{e}}", f"vinsert{part} $1, {{e}}, {{c}}, {{c}}")
-        add("extract", "f64", f"vextract{part} $1, {{a}}, {{e}}", there_and_back, 2)
-        add("insert", "f64", f"vinsert{part} $1, {{h}}, {{b}}, {{d}}", there_and_back, 2)
+        add("extract", "f64", f"vextract{part} $1, {{a}}, {{e}}", (f"vextract{part} $1, {{c}}, {{e}}",))
+        add("insert", "f64", f"vinsert{part} $1, {{h}}, {{b}}, {{d}}", (f"vinsert{part} $1, {{e}}, {{c}}, {{c}}",))
     if bits == 256:
         add("exchange", "f64", "vperm2f128 $49, {a}, {b}, {d}", ("vperm2f128 $1, {a}, {c}, {c}",))
     if bits < 512:

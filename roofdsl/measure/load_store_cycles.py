@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from roofdsl.lang.record import replace
 from roofdsl.machine.instruction import Instruction
@@ -48,6 +49,10 @@ def memory_loops(bench: Bench) -> None:
                 bench.add(f"{kind}_page_{bits}", pages, 8 * count)
         for streams in _STREAMS:
             bench.add(f"mixed_{streams}_{bits}", _mixed(bits, streams), 16 * streams)
+        if bits >= 128:
+            narrowed = [_move(bits, True, size * g, g) for g in range(4)]
+            narrowed += [f"vcvtps2ph $4, {register(bits, g)}, {4096 + size // 2 * g}(%rdi)" for g in range(4)]
+            bench.add(f"narrow_{bits}", narrowed, 8)
         if bits >= 64:
             add = {64: "vaddsd"}.get(bits, "vaddpd")
             reg, one = register(bits, 2), register(bits, 15)
@@ -62,6 +67,9 @@ def memory_loops(bench: Bench) -> None:
                 [_move(bits, False, k * size % 2048, k % 12, "{%k1}") for k in range(count)],
                 count,
             )
+            for name, mask in (("plain", ""), ("masked", "{%k1}")):
+                loaded = [_move(bits, False, 0, 15, mask), _move(bits, True, 0, 2)]
+                bench.add(f"{name}_loaded_{bits}", loaded * 8, 8 * 12)
         if bits in (128, 256) and "avx512vl" not in bench.has:
             _masked_loops(bench, bits)
     bench.add("latency_32", ["movl (%rdi,%rax), %eax"] * 8, 8 * 5, ["movq $0, (%rdi)"])
@@ -238,8 +246,8 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
         for kind, alone, share in (("load", load, shared[0]), ("store", store, shared[1])):
             forward = None
             if kind == "store" and bits >= 64:
-                added = cycles[f"chain_add_f64_{max(bits, 64)}"] / 8
-                forward = rounded(cycles[f"forward_{bits}"] / 8 - added)
+                added = cycles[f"bypass_add_f64_{bits}"] - cycles[f"chain_logic_f64_{max(bits, 128)}"]
+                forward = rounded((cycles[f"forward_{bits}"] - added) / 8)
             made = Instruction(
                 kind, "", bits, rounded(latency) if kind == "load" else None, rounded(alone),
                 rounded(cycles[f"{kind}_split_{bits}"] / count), rounded(cycles[f"{kind}_page_{bits}"] / count),
@@ -249,8 +257,11 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
         plain_load, plain_store = found[-2:]
         if f"masked_store_{bits}" in cycles:
             masked = rounded(cycles[f"masked_store_{bits}"] / count)
-            found.append(replace(plain_store, cls="masked_store", throughput=masked, forward=None))
+            waits = waits_for(cycles[f"masked_loaded_{bits}"] / 8, cycles[f"plain_loaded_{bits}"] / 8)
+            found.append(replace(plain_store, cls="masked_store", throughput=masked, forward=waits))
         found += _masked_moves(cycles, bits, plain_load, plain_store)
+        if f"narrow_{bits}" in cycles:  # in the order of compilers that unroll by four
+            found.append(Instruction("narrow", "f16", bits, None, rounded(cycles[f"narrow_{bits}"] / 4)))
     for name, value in cycles.items():
         if name.startswith("gather_chain"):
             _, _, type_name, bits_text = name.split("_")
@@ -260,6 +271,15 @@ def memory(bench: Bench, cycles: dict[str, float]) -> list[Instruction]:
             gather = Instruction("gather", type_name, int(bits_text), rounded(latency), rounded(own), slots=slots)
             found.append(gather)
     return found
+
+
+def waits_for(loaded: float, usual: float) -> Fraction | None:
+    """The cycles that a load waits for the store before it, if the core does not hand over the data of such stores.
+
+    loaded: cycles of a store and a load of its bytes, of which many follow each other; usual: those of pairs that do
+    not wait.
+    """
+    return rounded(loaded) if loaded > 2 * usual else None
 
 
 def gather_slots(longer: float) -> int:

@@ -43,6 +43,10 @@ _REFILLS = range(0, 42, 2)
 def core_loops(bench: Bench) -> None:
     bench.add("chain_int_add", ["addq %rax, %rax"] * 32, 32)
     bench.add("alone_int_add", [f"leaq 8(%rdi), %{r}" for r in _FREE] * 6, 9)
+    bench.add("chain_int_shift", ["shlq $1, %rax"] * 32, 32)
+    bench.add("alone_int_shift", [f"shlq $1, %{r}" for r in _FREE] * 6, 14)
+    bench.add("chain_int_blend", ["cmovgeq %rdi, %rax"] * 32, 32)
+    bench.add("alone_int_blend", [f"cmovgeq %rdi, %{r}" for r in _FREE] * 6, 20)
     bench.add("chain_int_mul", ["imulq %rax, %rax"] * 32, 96)
     bench.add("alone_int_mul", [f"imulq %rdi, %{r}" for r in _FREE] * 6, 42)
     prepare = ["movl $7, %ecx", "movl $1000, %eax", "xorl %edx, %edx"]

@@ -2,8 +2,9 @@
 
 A class that takes t cycles alone occupies its set S of units for w = t |S| cycles of work. Two instructions of a class
 and one of another take at least the largest of 2 w_a / |A|, w_b / |B| and (2 w_a + w_b) / |A or B|, and a core that
-distributes them well reaches that. (One of each would not show whether a unit is shared: the other units may be idle.)
-The search finds the sets that explain all pairs best, class by class from several starts.
+distributes them well reaches that. One of each tells other sets apart: if each class has two units, two instructions
+and one take as long on three units as on four, and one of each does not. The search finds the sets that explain all
+times best, class by class from several starts.
 """
 
 from __future__ import annotations
@@ -17,34 +18,42 @@ UNITS = 4
 Sets = dict[str, frozenset[int]]
 
 
-def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: float) -> float:
-    """Cycles for two instructions on the units `a` and one on `b`, which take `alone_a` and `alone_b` by themselves."""
-    work = 2 * alone_a * len(a) + alone_b * len(b)
-    return max(2 * alone_a, alone_b, work / len(a | b))
-
-
-def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float], units: int) -> Sets:
-    """The set of units of each class: the sets that best reproduce the pairs' times, and of equal ones the smaller.
-
-    pairs: cycles of two instructions of the first class and one of the second.
+def together(a: frozenset[int], b: frozenset[int], alone_a: float, alone_b: float, count: int = 2) -> float:
+    """Cycles for `count` instructions on the units `a` and one on `b`, which take `alone_a` and `alone_b` by
+    themselves.
     """
+    work = count * alone_a * len(a) + alone_b * len(b)
+    return max(count * alone_a, alone_b, work / len(a | b))
+
+
+def find_sets(
+    alone: Mapping[str, float],
+    pairs: Mapping[tuple[str, str], float],
+    units: int,
+    both: Mapping[tuple[str, str], float] | None = None,
+) -> Sets:
+    """The set of units of each class: the sets that best reproduce the times, and of equal ones the smaller.
+
+    pairs: cycles of two instructions of the first class and one of the second; both: cycles of one of each.
+    """
+    times = {(a, b, 2): t for (a, b), t in pairs.items()} | {(a, b, 1): t for (a, b), t in (both or {}).items()}
     choices = [frozenset(k for k in range(units) if mask >> k & 1) for mask in range(1, 1 << units)]
     names = sorted(alone, key=lambda n: (-alone[n], n))
     best: tuple[float, Sets] | None = None
     for turn in range(2 * units):
         sets: Sets = {}
         for name in names[turn:] + names[:turn]:
-            sets[name] = min(choices, key=lambda s, name=name: _error(name, s, sets, alone, pairs))  # type: ignore[misc]
+            sets[name] = min(choices, key=lambda s, name=name: _error(name, s, sets, alone, times))  # type: ignore[misc]
         changed = True
         for _ in range(50):
             if not changed:
                 break
             changed = False
             for name in names:
-                found = min(choices, key=lambda s, name=name: _error(name, s, sets, alone, pairs))  # type: ignore[misc]
+                found = min(choices, key=lambda s, name=name: _error(name, s, sets, alone, times))  # type: ignore[misc]
                 if found != sets[name]:
                     sets[name], changed = found, True
-        total = sum(_error(name, sets[name], sets, alone, pairs) for name in names)
+        total = sum(_error(name, sets[name], sets, alone, times) for name in names)
         if best is None or total < best[0] - 1e-9:
             best = (total, dict(sets))
     assert best is not None
@@ -52,21 +61,26 @@ def find_sets(alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
 
 
 def _error(
-    name: str, tried: frozenset[int], sets: Sets, alone: Mapping[str, float], pairs: Mapping[tuple[str, str], float]
+    name: str,
+    tried: frozenset[int],
+    sets: Sets,
+    alone: Mapping[str, float],
+    times: Mapping[tuple[str, str, int], float],
 ) -> float:
-    """The deviation of a class's pairs with the set tried; sets with less than a cycle of work are ruled out."""
+    """The deviation of a class's times with the set tried; sets with less than a cycle of work are ruled out."""
     work = alone[name] * len(tried)
     total = 1e-4 * len(tried) + (10.0 if work < 0.85 else 0.0)  # an instruction is one cycle of work at least
     total += 0.05 * abs(work - round(work))
     for other, units in sets.items():
         if other == name:
             continue
-        if (name, other) in pairs:
-            expected = together(tried, units, alone[name], alone[other])
-            total += (expected / pairs[name, other] - 1) ** 2
-        if (other, name) in pairs:
-            expected = together(units, tried, alone[other], alone[name])
-            total += (expected / pairs[other, name] - 1) ** 2
+        for count in (1, 2):
+            if (name, other, count) in times:
+                expected = together(tried, units, alone[name], alone[other], count)
+                total += (expected / times[name, other, count] - 1) ** 2
+            if (other, name, count) in times:
+                expected = together(units, tried, alone[other], alone[name], count)
+                total += (expected / times[other, name, count] - 1) ** 2
     return total
 
 

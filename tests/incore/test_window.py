@@ -49,6 +49,52 @@ def test_an_iteration(body: str, expected: float) -> None:
     assert cycles(body) == pytest.approx(expected, rel=0.03)
 
 
+def changed(cls: str, **values: object) -> Rates:
+    """The rates of the made-up machine with other values for one class."""
+    others = [replace(i, **values) if i.cls == cls else i for i in INSTRUCTIONS]
+    return Rates("made_up", CORE, others)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("vaddsd %xmm1, %xmm0, %xmm0", 3),
+        ("vaddsd %xmm1, %xmm0, %xmm0\nvmulsd %xmm0, %xmm1, %xmm0", 8),  # the product waits a cycle longer
+        ("vmulsd %xmm0, %xmm1, %xmm0\nvaddsd %xmm1, %xmm0, %xmm0\nvaddsd %xmm1, %xmm0, %xmm0", 11),
+    ],
+)
+def test_other_classes_get_a_result_later(body: str, expected: float) -> None:
+    assert cycles(body, with_rates=changed("add", bypass=Fraction(1))) == pytest.approx(expected, rel=0.03)
+
+
+def test_a_load_waits_for_a_masked_store() -> None:
+    """A masked store hands nothing over: the load waits for 14 cycles after it, until the bytes are in the cache."""
+    masked = Instruction("masked_store", "", 256, throughput=Fraction(1), forward=Fraction(14))
+    known = Rates("made_up", CORE, [*INSTRUCTIONS, masked])
+    body = "vmovupd %ymm1, (%rdi) {{mask}}\nvmovsd (%rdi), %xmm0"
+    assert cycles(body.replace("{{mask}}", ""), with_rates=known) == pytest.approx(1, rel=0.1)
+    assert cycles(body.replace("{{mask}}", "{%k1}"), with_rates=known) == pytest.approx(14, rel=0.05)
+    assert cycles(body.replace("{{mask}}", "{%k1}")) == pytest.approx(1, rel=0.1)  # unless the machine says so
+
+
+@pytest.mark.parametrize(("size", "least", "most"), [(8, 16, 24), (64, 4, 8)])
+def test_a_load_waits_for_a_block_that_is_shorter_than_a_line(size: int, least: float, most: float) -> None:
+    memset = Instruction("memset", "", 512, Fraction(4), Fraction(1), forward=Fraction(16))
+    known = Rates("made_up", replace(CORE, window=512), [*INSTRUCTIONS, memset])
+    body = f"pushq %rdi\npushq %rcx\nmovl ${size}, %edx\ncallq memset\npopq %rcx\npopq %rdi\nvmovsd (%rdi), %xmm0"
+    assert least <= cycles(body, with_rates=known) <= most
+
+
+def test_few_units_for_general_registers_can_shift() -> None:
+    """Two shifts a cycle among four additions; each occupies one of the four units of additions, too."""
+    shift = Instruction("shift", "i64", 64, Fraction(1), Fraction(1, 2))
+    known = Rates("made_up", replace(CORE, dispatch=8), [*INSTRUCTIONS, shift])
+    shifts = [f"shlq $1, %{r}" for r in ("rax", "rdx", "r8", "r9")]
+    adds = [f"leaq 8(%rdi), %{r}" for r in ("r10", "r11", "rbx", "rsi")]
+    assert cycles("\n".join(shifts), with_rates=known) == pytest.approx(2, rel=0.05)
+    assert cycles("\n".join([*shifts, *adds]), with_rates=known) == pytest.approx(2.25, rel=0.05)
+
+
 GENERAL = (
     Instruction("load", "i64", 64, Fraction(4), Fraction(1, 4)),
     Instruction("store", "i64", 64, throughput=Fraction(1), mixed=Fraction(1, 4), forward=Fraction(1, 10)),

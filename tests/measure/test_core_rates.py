@@ -29,7 +29,7 @@ from roofdsl.measure.general_register_cycles import general_loops, general_regis
 from roofdsl.measure.instruction_bench import EVERY, MANTISSAS, PASSES, Bench, rounded
 from roofdsl.measure.instruction_lines import core_lines
 from roofdsl.measure.instruction_texts import templates
-from roofdsl.measure.load_store_cycles import _gather_loops, _share_of_store, _shares, gather_slots, share_of
+from roofdsl.measure.load_store_cycles import _gather_loops, _share_of_store, _shares, gather_slots, share_of, waits_for
 from roofdsl.measure.out_of_order_core import simulated
 from roofdsl.measure.port_sets import find_sets, matched, together
 from roofdsl.measure.stopwatch import CHAIN, Reading, Stopwatch
@@ -63,6 +63,29 @@ def test_units_are_found_from_pairs(known: dict[str, set[int]], units: int) -> N
     assert {name: len(own) for name, own in found.items()} == {name: len(own) for name, own in sets.items()}
 
 
+ZEN_5 = {
+    "fma_f64_512": {0, 1}, "mul_f64_512": {0, 1}, "permute_f64_512": {1, 2}, "add_f64_512": {2, 3},
+    "shuffle_f64_512": {0, 1, 2, 3}, "logic_f64_512": {0, 1, 2, 3}, "shift_i32_512": {2, 3},
+}  # fmt: skip
+"""AMD's software optimization guide for Zen 5."""
+
+
+def test_one_of_each_tells_units_apart_that_two_and_one_do_not() -> None:
+    """Two additions and a product take as long on three units as on four; an addition and a product do not."""
+    sets = {name: frozenset(own) for name, own in ZEN_5.items()}
+    alone = {name: 1 / len(own) for name, own in sets.items()}
+    pairs = {(a, b): together(sets[a], sets[b], alone[a], alone[b]) for a, b in itertools.permutations(sets, 2)}
+    both = {(a, b): together(sets[a], sets[b], alone[a], alone[b], 1) for a, b in itertools.combinations(sets, 2)}
+    # As measured: fused multiply-adds hold up additions a little, even though they run on other units.
+    for a, b in (("fma_f64_512", "add_f64_512"), ("add_f64_512", "fma_f64_512")):
+        pairs[a, b] *= 1.07
+    found = find_sets(alone, pairs, 4, both)
+    assert {name: set(own) for name, own in found.items() if name != "permute_f64_512"} == {
+        name: own for name, own in ZEN_5.items() if name != "permute_f64_512"
+    }
+    assert len(found["permute_f64_512"] & {0, 1}) == len(found["permute_f64_512"] & {2, 3}) == 1
+
+
 def test_wide_vectors_get_the_numbers_of_narrower_ones() -> None:
     """512 bits on Golden Cove: its units 0 and 1 are one, and shuffles run on 5 alone."""
     narrow = {name: frozenset(own) for name, own in GOLDEN_COVE.items()}
@@ -82,6 +105,7 @@ def test_loads_and_stores_of_general_registers() -> None:
     cycles = {"general_load": 8.0, "general_load_split": 16.0, "general_store": 16.0, "general_forward": 9.6}
     cycles |= {f"general_mixed_{n}": 16 * max(n * 0.25, 0.5, n * 0.25 + 0.25) for n in (1, 2, 3)}
     cycles |= {f"general_beside_{v}_{g}": 16 * (0.5 * v + 0.2 * g + 0.2) for v, g in ((1, 1), (2, 2), (1, 3), (2, 4))}
+    cycles |= {"general_load_among": 14 * (5 * 0.25 + 0.2), "general_store_among": 14 * 5 * 0.25}
     assert {*bench.texts} <= {*cycles}
     vectors = [
         Instruction("load", "", 64, Fraction(5), Fraction(1, 2), apart=Fraction(1, 2), mixed=Fraction(1, 2)),
@@ -96,11 +120,17 @@ def test_loads_and_stores_of_general_registers() -> None:
     load, store = general_registers(cycles, vectors)
     assert (load.type, load.latency, load.throughput, load.split) == ("i64", 4, Fraction(1, 4), Fraction(1, 2))
     assert load.apart is None and load.mixed == pytest.approx(0.2)
+    assert load.adder == pytest.approx(0.2) and store.adder is None  # five additions take as long with a store
     assert (store.throughput, store.apart) == (Fraction(1, 2), 1)
     assert store.mixed == pytest.approx(0.25, abs=0.02) and store.forward == pytest.approx(0.2)
     for v, g in ((1, 1), (2, 2), (1, 3), (2, 4)):  # four accesses a cycle explain these alone
         cycles[f"general_beside_{v}_{g}"] = 16 * max(0.5 * v + 0.2, 0.25 * (v + g) + 0.25)
     assert (general_registers(cycles, vectors)[0].mixed or 0) <= Fraction(1, 20)
+
+
+def test_a_load_waits_for_a_store_whose_data_are_not_handed_over() -> None:
+    assert waits_for(13.9, 1.2) == 14
+    assert waits_for(1.25, 1.2) is None
 
 
 def test_no_store_has_the_last_address_bits_of_a_load() -> None:
