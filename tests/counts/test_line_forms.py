@@ -51,8 +51,9 @@ def holds(form: Cases, at: dict[str, int]) -> bool:
     return all(isinstance(fact, RowsAligned) or fact.holds(at) for fact in form.assumes)
 
 
-def test_random_uniform_kernel(seed: int) -> None:
-    case = uniform_case(seed, symbolic=True)
+@pytest.mark.parametrize("parts", [False, True])
+def test_random_uniform_kernel(seed: int, parts: bool) -> None:
+    case = uniform_case(seed, symbolic=True, parts=parts)
     if case.line_bytes is None:
         return
     kernel, rng = kernel_of(case.text), Random(seed)

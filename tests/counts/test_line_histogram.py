@@ -81,8 +81,9 @@ def found(kernel: Kernel, line_bytes: int | None) -> tuple[Sized, Histogram | No
         return at, None
 
 
-def test_random_uniform_kernel(seed: int) -> None:
-    case = uniform_case(seed)
+@pytest.mark.parametrize("parts", [False, True])
+def test_random_uniform_kernel(seed: int, parts: bool) -> None:
+    case = uniform_case(seed, parts=parts)
     at, got = found(kernel_of(case.text), case.line_bytes)
     if got is None:
         return
@@ -140,7 +141,7 @@ def test_what_is_not_taken() -> None:
 @pytest.mark.spread(5)
 @pytest.mark.parametrize("number", range(250))
 def test_random_uniform_kernel_in_sectors(number: int) -> None:
-    case, rng = uniform_case(number), Random(number)
+    case, rng = uniform_case(number, parts=number % 3 == 0), Random(number)
     if case.line_bytes is None or case.line_bytes < 32:
         return
     kernel = kernel_of(case.text)
@@ -160,6 +161,7 @@ def test_random_uniform_kernel_in_sectors(number: int) -> None:
 
 def test_most_are_answered() -> None:
     """The comparison above does not rest on refusals. Asks again, so that it holds in any process."""
-    cases = [uniform_case(k) for k in range(30)]
-    answers = [found(kernel_of(case.text), case.line_bytes)[1] for case in cases]
-    assert sum(answer is not None for answer in answers) > 0.6 * len(answers)
+    for parts in (False, True):
+        cases = [uniform_case(k, parts=parts) for k in range(30)]
+        answers = [found(kernel_of(case.text), case.line_bytes)[1] for case in cases]
+        assert sum(answer is not None for answer in answers) > 0.6 * len(answers), parts

@@ -19,6 +19,7 @@ from roofdsl.counts.lines.distance_records import (
     Distances,
     Histogram,
     Spread,
+    of_whole_arrays,
 )
 from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
 from roofdsl.counts.lines.previous_visits import Box, Candidate, Reuse, Visit, resolved
@@ -97,7 +98,7 @@ class _Counting:
             Distances(a.name, self.sector_bytes or a.line_bytes, a.temp, tuple(c), r)
             for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
         )
-        return Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between))
+        return of_whole_arrays(Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between)))
 
     # ---- classes ----
 
@@ -108,7 +109,7 @@ class _Counting:
         known = self._phases.get(box)
         if known is not None:
             return known
-        found = {(0,) * len(self.sizes): 1}
+        found = {tuple(a.start % a.per_line for a in self.program.arrays): 1}
         for d, (low, high) in enumerate(box):
             step = self.period[d]
             more: dict[tuple[int, ...], int] = {}
