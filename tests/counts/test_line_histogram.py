@@ -133,6 +133,8 @@ def test_what_is_not_taken() -> None:
         ),
         ("    in A: f64[n]\n    out B: f64[n, n]\n" + loops + "A[j]\n", "as many dimensions"),
         ("    in A: f64[n]\n    out B: f64[n]\n    for i in range(0, n, 2):\n        B[i] = A[i]\n", "a step"),
+        ("    in A: f64[n, n, n]\n    out B: f64[n, n]\n" + loops + "A[i, i, j]\n", "more dimensions"),
+        ("    in A: f64[2, n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[0, i] + A[1, i]\n", "share"),
     ):
         with pytest.raises(NotUniform, match=why):
             uniform(sized(kernel_of(f"kernel k(n):\n{body}"), {"n": 20}), 64)
