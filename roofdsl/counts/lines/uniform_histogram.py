@@ -379,16 +379,17 @@ def _cut(values: list[int], slopes: list[list[int]], cell: tuple[Progression, ..
         return k, counts[k] // 2
     for a, b in combinations(range(len(values)), 2):
         steps = [each[a] - each[b] for each in slopes]
-        for k, (step, count) in enumerate(zip(steps, counts, strict=True)):
-            if not isinstance(step, int) or not step or any(steps[:k]) or any(steps[k + 1 :]):
-                continue
-            start = values[a] - values[b]
-            # the first value, counted from one end, at which the sign is another than at that end
-            for apart, sign in ((start, 1), (start + step * (count - 1), -1)):
-                if isinstance(apart, int) and apart * step * sign < 0:
-                    at = -(-abs(apart) // abs(step))
-                    if at < count:
-                        return k, at if sign > 0 else count - at
+        alike = [isinstance(step, int) and not step for step in steps]
+        if alike.count(False) != 1:
+            continue
+        k = alike.index(False)
+        step, start = steps[k], values[a] - values[b]
+        # the first value, counted from one end, at which the sign is another than at that end
+        for apart, sign in ((start, 1), (start + step * (counts[k] - 1), -1)):
+            if isinstance(step, int) and isinstance(apart, int) and apart * step * sign < 0:
+                at = -(-abs(apart) // abs(step))
+                if at < counts[k]:
+                    return k, at if sign > 0 else counts[k] - at
     return None
 
 
