@@ -131,9 +131,8 @@ class ClosedForms(KernelSets):
         large: list[Quasi] = []
         return self._through(Quasi.constant(cache_bytes), {}, convention, large, operations=operations)
 
-    def at_any_cache(self, convention: Traffic, operations: int | None = None) -> Bytes:
-        """Q(Z) as cases: the traffic in the kernel's parameters and Z, the cache size in bytes; `operations` as in
-        `at_cache`.
+    def at_any_cache(self, convention: Traffic) -> Bytes:
+        """Q(Z) as cases: the traffic in the kernel's parameters and Z, the cache size in bytes.
 
         Z is a multiple of the smallest line and at least as large as the largest line, as `assumes` says.
         """
@@ -144,8 +143,7 @@ class ClosedForms(KernelSets):
         known = f"{CAPACITY} >= {-(-largest // unit)}"
         meaning = {CAPACITY: Quasi.symbol(CACHE) * Fraction(1, unit)}
         multiple = (CacheMultiple(unit),) if unit > 1 else ()
-        symbol = Quasi.symbol(CAPACITY) * unit
-        found = self._through(symbol, meaning, convention, None, known, operations=operations)
+        found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known)
         return found.assuming((*multiple, at_least(CACHE, largest)))
 
     def at_every_cache(

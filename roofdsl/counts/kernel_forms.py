@@ -120,20 +120,21 @@ class Forms:
         Raises NoClosedForm.
         """
 
-        def by_sets(closed: ClosedForms, cases: int | None, terms: int) -> Bytes | TermBytes:
+        def by_sets(closed: ClosedForms) -> Bytes | TermBytes:
             return first_form(
                 [
-                    lambda: closed.at_any_cache(convention, cases),
-                    lambda: closed.at_every_cache(convention, None, terms),
+                    lambda: closed.at_any_cache(convention),
+                    lambda: closed.at_every_cache(convention, None, FOR_TERMS),
                 ]
             )
 
         tries: list[Callable[[], Bytes | TermBytes]] = []
         if self._is_stencil:
             if self._accesses <= MOST_QUICK_STENCIL:
-                tries.append(lambda: self._at_once(lambda closed: by_sets(closed, SOON, SOON)))
+                quick = ClosedForms(self.kernel, self.closed.given, self.line_bytes, SOON)
+                tries.append(lambda: by_sets(quick))
             tries.append(lambda: self.distances.at_any_cache(convention))
-        return first_form([*tries, lambda: by_sets(self.closed, None, FOR_TERMS)])
+        return first_form([*tries, lambda: by_sets(self.closed)])
 
     @property
     def _is_stencil(self) -> bool:
