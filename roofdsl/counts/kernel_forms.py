@@ -115,9 +115,10 @@ class Forms:
                 raise error from None
 
     def at_any_cache(self, convention: Traffic) -> Bytes | TermBytes:
-        """Q(Z) with Z a symbol, as cases or as a sum of terms; methods are tried in the order of `at_cache`.
+        """Q(Z) with Z a symbol, as cases or as a sum of terms. Raises NoClosedForm.
 
-        Raises NoClosedForm.
+        Stack distances come first for stencils, since integer sets take long there and seldom have a form. Small
+        stencils are an exception: theirs is found soon, and holds for all remainders of the sizes.
         """
 
         def by_sets(closed: ClosedForms) -> Bytes | TermBytes:
