@@ -13,7 +13,7 @@ from roofdsl.counts.closed_forms import ClosedForms, NoClosedForm
 from roofdsl.counts.counters import counter_names, counters_at, has_counters
 from roofdsl.counts.derived import AS_TERMS, Derivation, Plateau, Quantity, Ratio, Traffics
 from roofdsl.counts.growth import leading_of, value_of
-from roofdsl.counts.kernel_forms import FOR_TERMS, SOON, Forms, first_form
+from roofdsl.counts.kernel_forms import SOON, Forms
 from roofdsl.counts.quantity_of import at_values, quantity
 from roofdsl.counts.steps import statement_texts, steps_of
 from roofdsl.counts.traffic_at import TrafficAt, traffic_at
@@ -127,7 +127,7 @@ def _derive(
         _counters(forms, complete=complete),
         forms.notes,
         steps_of(forms.closed, convention, rows, given) if wanted.steps else None,
-        _any_cache(forms.closed, convention) if wanted.any_cache else None,
+        _any_cache(forms, convention) if wanted.any_cache else None,
     )
 
 
@@ -215,11 +215,9 @@ def _of_form(form: Cases | Terms, value: Fraction | None = None, note: str = "")
     return Quantity(form, value, note)
 
 
-def _any_cache(closed: ClosedForms, convention: Traffic) -> Traffics:
+def _any_cache(forms: Forms, convention: Traffic) -> Traffics:
     try:
-        found = first_form(
-            [lambda: closed.at_any_cache(convention), lambda: closed.at_every_cache(convention, None, FOR_TERMS)]
-        )
+        found = forms.at_any_cache(convention)
     except NoClosedForm as error:
         none = Quantity(None, None, str(error))
         return Traffics(None, None, none) if convention == "once" else Traffics(none, none, none)

@@ -31,8 +31,10 @@ their remainders matter; the second is for others.
 """
 
 
-MOST_QUICK = 10
-"""Integer sets are tried first for kernels with at most this many accesses, each times the loops around it."""
+MOST_QUICK, MOST_QUICK_STENCIL = 10, 12
+"""Integer sets are tried first for kernels with at most this many accesses, each times the loops around it; the second
+number is for Q(Z) of a stencil with Z a symbol.
+"""
 
 
 class Forms:
@@ -112,6 +114,37 @@ class Forms:
             except NoClosedForm:
                 raise error from None
 
+    def at_any_cache(self, convention: Traffic) -> Bytes | TermBytes:
+        """Q(Z) with Z a symbol, as cases or as a sum of terms. Raises NoClosedForm.
+
+        Stack distances come first for stencils, since integer sets take long there and seldom have a form. Small
+        stencils are an exception: theirs is found soon, and holds for all remainders of the sizes.
+        """
+
+        def by_sets(closed: ClosedForms) -> Bytes | TermBytes:
+            return first_form(
+                [
+                    lambda: closed.at_any_cache(convention),
+                    lambda: closed.at_every_cache(convention, None, FOR_TERMS),
+                ]
+            )
+
+        tries: list[Callable[[], Bytes | TermBytes]] = []
+        if self._is_stencil:
+            if self._accesses <= MOST_QUICK_STENCIL:
+                quick = ClosedForms(self.kernel, self.closed.given, self.line_bytes, SOON)
+                tries.append(lambda: by_sets(quick))
+            tries.append(lambda: self.distances.at_any_cache(convention))
+        return first_form([*tries, lambda: by_sets(self.closed)])
+
+    @property
+    def _is_stencil(self) -> bool:
+        """Whether stack distances are found by the method for stencils."""
+        try:
+            return not self.distances.any_order
+        except NoClosedForm:
+            return False
+
     def _told_of(self, cache_bytes: int) -> DistanceForms:
         """The forms by stack distances that cover a cache of this size. Raises NoClosedForm."""
         return self.distances if cache_bytes >= self.distances.found.least_bytes else self._all_distances
@@ -154,17 +187,20 @@ class Forms:
         integer sets have no forms, for kernels with many accesses, and without stack distances.
         """
         try:
-            if not self.distances.any_order:
+            if not self.distances.any_order or self._accesses > MOST_QUICK:
                 return 0
         except NoClosedForm:
             return 0
-        work = 0
+        return QUICKLY if all(n in self.given for n in self.distances.names) else SOON
+
+    @cached_property
+    def _accesses(self) -> int:
+        """The number of accesses, each times the loops around it."""
+        found = 0
         for placed in statements(self.kernel.body):
             if not isinstance(placed.statement, Count):
-                work += len(placed.loops) * len(accesses(placed.statement))
-        if work > MOST_QUICK:
-            return 0
-        return QUICKLY if all(n in self.given for n in self.distances.names) else SOON
+                found += len(placed.loops) * len(accesses(placed.statement))
+        return found
 
     def _at_once(self, compute: Callable[[ClosedForms], T]) -> T:
         """The result of `compute` if it is found quickly.

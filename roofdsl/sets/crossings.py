@@ -29,16 +29,13 @@ from roofdsl.sets.misses import CannotCount
 from roofdsl.sets.quasi import Quasi
 from roofdsl.sets.roots import intervals_of
 from roofdsl.sets.signs import least_value, nowhere_negative
-from roofdsl.sets.terms import Alternatives, Definition, Rest, Root, Span, Term
+from roofdsl.sets.terms import MADE, Alternatives, Definition, Rest, Root, Span, Term
 
 MOST_AT_ROOT = 3
 """The maximum number of values of the main variable, from the root down, at which the rest of a distance may decide."""
 
 Longest = tuple[Quasi, ...]
 """Distances of which the longest counts; none: infinite."""
-
-MADE = "_made_"
-"""The prefix of generated names."""
 
 _AT = "_at"
 """Stands for the variable of a root until it has a name."""

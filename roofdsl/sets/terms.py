@@ -18,6 +18,9 @@ from roofdsl.sets.quasi import Quasi, Rational
 
 Alternatives = tuple[tuple[Constraint, ...], ...]
 
+MADE = "_made_"
+"""The prefix of generated names."""
+
 
 class Root(Record):
     """`name`: the last integer, coming from where `of` is small, at which `of` is at most `limit`.

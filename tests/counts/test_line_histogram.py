@@ -81,8 +81,9 @@ def found(kernel: Kernel, line_bytes: int | None) -> tuple[Sized, Histogram | No
         return at, None
 
 
-def test_random_uniform_kernel(seed: int) -> None:
-    case = uniform_case(seed)
+@pytest.mark.parametrize("parts", [False, True])
+def test_random_uniform_kernel(seed: int, parts: bool) -> None:
+    case = uniform_case(seed, parts=parts)
     at, got = found(kernel_of(case.text), case.line_bytes)
     if got is None:
         return
@@ -132,6 +133,8 @@ def test_what_is_not_taken() -> None:
         ),
         ("    in A: f64[n]\n    out B: f64[n, n]\n" + loops + "A[j]\n", "as many dimensions"),
         ("    in A: f64[n]\n    out B: f64[n]\n    for i in range(0, n, 2):\n        B[i] = A[i]\n", "a step"),
+        ("    in A: f64[n, n, n]\n    out B: f64[n, n]\n" + loops + "A[i, i, j]\n", "more dimensions"),
+        ("    in A: f64[2, n]\n    out B: f64[n]\n    for i in range(n):\n        B[i] = A[0, i] + A[1, i]\n", "share"),
     ):
         with pytest.raises(NotUniform, match=why):
             uniform(sized(kernel_of(f"kernel k(n):\n{body}"), {"n": 20}), 64)
@@ -140,7 +143,7 @@ def test_what_is_not_taken() -> None:
 @pytest.mark.spread(5)
 @pytest.mark.parametrize("number", range(250))
 def test_random_uniform_kernel_in_sectors(number: int) -> None:
-    case, rng = uniform_case(number), Random(number)
+    case, rng = uniform_case(number, parts=number % 3 == 0), Random(number)
     if case.line_bytes is None or case.line_bytes < 32:
         return
     kernel = kernel_of(case.text)
@@ -160,6 +163,7 @@ def test_random_uniform_kernel_in_sectors(number: int) -> None:
 
 def test_most_are_answered() -> None:
     """The comparison above does not rest on refusals. Asks again, so that it holds in any process."""
-    cases = [uniform_case(k) for k in range(30)]
-    answers = [found(kernel_of(case.text), case.line_bytes)[1] for case in cases]
-    assert sum(answer is not None for answer in answers) > 0.6 * len(answers)
+    for parts in (False, True):
+        cases = [uniform_case(k, parts=parts) for k in range(30)]
+        answers = [found(kernel_of(case.text), case.line_bytes)[1] for case in cases]
+        assert sum(answer is not None for answer in answers) > 0.6 * len(answers), parts

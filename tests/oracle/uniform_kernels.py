@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
+from re import Match, sub
 
 TYPES = ("f32", "f64", "f64", "c128")
 VARIABLES = ("l", "k", "j", "i")
@@ -18,11 +19,12 @@ class UniformCase:
     parameters: tuple[str, ...] = ()
 
 
-def uniform_case(seed: int, *, symbolic: bool = False) -> UniformCase:
+def uniform_case(seed: int, *, symbolic: bool = False, parts: bool = False) -> UniformCase:
     """One to four loops, one to three arrays, subscripts -2 .. 2 (along rows also -7 .. 7) beside the loop variables;
     some repeat in time.
 
-    symbolic: with parameters for the extents, else without any.
+    symbolic: with parameters for the extents, else without any. parts: arrays have one or two more dimensions in
+    front, whose subscripts are numbers.
     """
     rng = Random(seed)
     depth = rng.choice((1, 2, 2, 2, 3, 3, 3, 4))
@@ -45,10 +47,14 @@ def uniform_case(seed: int, *, symbolic: bool = False) -> UniformCase:
         lines += [pad + line for line in _nest(rng, names, (extents, letters), reach, (written, read))]
     if times > 1:
         lines = [f"    for t in range({times}):", *lines]
+    if parts:
+        lines, counts = _in_parts(Random(~seed), names, lines)
     if symbolic:
         shapes = {a: [f"{s} + {e - x}" for s, e, x in zip(letters, own[a], extents, strict=True)] for a in names}
     else:
         shapes = {a: list(map(str, own[a])) for a in names}
+    if parts:
+        shapes = {a: [*map(str, counts[a]), *shapes[a]] for a in names}
     head = [
         f"    {'inout' if a in written else 'in'} {a}: {kinds[a]}[{', '.join(shapes[a])}]"
         for a in names
@@ -57,6 +63,16 @@ def uniform_case(seed: int, *, symbolic: bool = False) -> UniformCase:
     line = rng.choice((16, 32, 64, 64, 128, None))
     parameters = tuple(dict.fromkeys(letters))
     return UniformCase("\n".join([f"kernel uniform({', '.join(parameters)}):", *head, *lines, ""]), line, parameters)
+
+
+def _in_parts(rng: Random, names: list[str], lines: list[str]) -> tuple[list[str], dict[str, list[int]]]:
+    """The lines of a kernel with numbers in front of all subscripts, and how many there are for each array."""
+    counts = {a: [rng.randint(1, 3) for _ in range(rng.choice((1, 1, 2)))] for a in names}
+
+    def fixed(found: Match[str]) -> str:
+        return f"{found[1]}[{', '.join(str(rng.randrange(n)) for n in counts[found[1]])}, "
+
+    return [sub(rf"\b({'|'.join(names)})\[", fixed, line) for line in lines], counts
 
 
 def _extents(rng: Random, depth: int) -> list[int]:

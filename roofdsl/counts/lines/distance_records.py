@@ -9,9 +9,9 @@ from math import prod
 from typing import Any
 
 from roofdsl.counts.lines.tied import Tied
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 
-READ, WRITTEN, STORED, DROPPED = range(4)
+KINDS = READ, WRITTEN, STORED, DROPPED = range(4)
 """Visits that begin with a read, with a write; visits that write, by the largest distance since the last that did; and
 written lines of temp arrays when the execution ends, by the largest distance since the last visit that wrote."""
 
@@ -84,6 +84,28 @@ class Histogram(Record):
     arrays: tuple[Distances, ...]
     least_bytes: int
     between: tuple[Between, ...] = ()
+
+
+def of_whole_arrays(found: Histogram) -> Histogram:
+    """The histogram with all parts of an array (the `Distances` with its name) added up."""
+    parts: dict[str, list[Distances]] = {}
+    for each in found.arrays:
+        parts.setdefault(each.name, []).append(each)
+    if len(parts) == len(found.arrays):
+        return found
+    number = {name: k for k, name in enumerate(parts)}
+    between = tuple(replace(b, array=number[found.arrays[b.array].name]) for b in found.between)
+    return Histogram(tuple(map(_added, parts.values())), found.least_bytes, between)
+
+
+def _added(parts: list[Distances]) -> Distances:
+    cold = [sum(each.cold[kind] for each in parts) for kind in KINDS]
+    rest: tuple[dict[Spread, int], ...] = tuple({} for _ in KINDS)
+    for each in parts:
+        for into, of_kind in zip(rest, each.rest, strict=True):
+            for key, weight in of_kind.items():
+                into[key] = into.get(key, 0) + weight
+    return replace(parts[0], cold=tuple(cold), rest=rest, tied=tuple(t for each in parts for t in each.tied))
 
 
 def _above(first: int, steps: Steps, limit: int) -> int:

@@ -14,12 +14,13 @@ from typing import Any, cast
 
 from roofdsl.counts.computed_once import NoClosedForm
 from roofdsl.counts.lines.distance_records import DROPPED, READ, STORED, WRITTEN, Between, Histogram
+from roofdsl.counts.lines.distance_terms import DistanceTerms, traffic
 from roofdsl.counts.lines.operand_histogram import Operands
 from roofdsl.counts.lines.symbolic import FAR, Growing, Sizes, Undecided, is_positive
 from roofdsl.counts.lines.uniform import NotUniform, uniform
 from roofdsl.counts.lines.uniform_histogram import histogram
 from roofdsl.counts.streamed import streamed_form
-from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes
+from roofdsl.counts.traffic_form_records import Bytes, PlateauBytes, TermBytes
 from roofdsl.lang.record import replace
 from roofdsl.loops.accesses import scalar_bytes, statements
 from roofdsl.loops.integers import And, Compare, Condition, Const, Mod, Sym
@@ -28,7 +29,7 @@ from roofdsl.loops.sized import Sized
 from roofdsl.loops.transform import apply
 from roofdsl.loops.used_parameters import used_parameters
 from roofdsl.sets.cases import Case, Cases
-from roofdsl.sets.facts import Compared, Fact, Remainders, Row, RowsAligned, at_least
+from roofdsl.sets.facts import CACHE, Compared, Fact, Remainders, Row, RowsAligned, at_least
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Quasi
 
@@ -156,6 +157,16 @@ class DistanceForms:
         finally:
             self.least = self.sizes.back_to(known)
 
+    def at_any_cache(self, convention: Traffic) -> TermBytes:
+        """The traffic of a cache of Z bytes, from `least_bytes` on. Raises NoClosedForm."""
+        self._near()  # the sizes given must be large enough
+        found = DistanceTerms(self.found, self.quasi, self._is_positive)
+        always = {kind: self.quasi(lines) for kind, lines in self._counted(()).items()}
+        facts = (*self.facts, at_least(CACHE, self.found.least_bytes))
+        return traffic(
+            self.kernel, found, always, convention, facts, line_bytes=self.line_bytes, streamed=self._streamed
+        )
+
     def plateau_forms(self, convention: Traffic, order: Growth) -> tuple[PlateauBytes, ...]:
         """The plateaus of Q(Z), as from `ClosedForms.plateau_forms`, from `least_bytes` on. Raises NoClosedForm."""
         self._near()  # the sizes given must be large enough
@@ -216,13 +227,7 @@ class DistanceForms:
 
     def _bytes(self, missing: Iterable[Between], convention: Traffic, facts: tuple[Fact, ...]) -> Bytes:
         loads_scalars, stores_scalars = scalar_bytes(self.kernel)
-        counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
-        for kind in counted:
-            counted[kind] += sum(a.cold[kind] for a in self.found.arrays)
-        # lines of a temp array that are in the cache at the end are not stored
-        counted[STORED] -= sum(part.count for part in self.parts if part.kind == DROPPED)
-        for part in missing:
-            counted[STORED if part.kind == DROPPED else part.kind] += part.count
+        counted = self._counted(missing)
         begun = counted[READ] + counted[WRITTEN]
         line, past = self.line_bytes, self._streamed
 
@@ -238,6 +243,17 @@ class DistanceForms:
             form(counted[STORED], stores_scalars, past),
             form(loaded + counted[STORED], loads_scalars + stores_scalars, past),
         )
+
+    def _counted(self, missing: Iterable[Between]) -> dict[int, Any]:
+        """The lines of first visits, and of those that are missing, by kind."""
+        counted: dict[int, Any] = {READ: 0, WRITTEN: 0, STORED: 0}
+        for kind in counted:
+            counted[kind] += sum(a.cold[kind] for a in self.found.arrays)
+        # lines of a temp array that are in the cache at the end are not stored
+        counted[STORED] -= sum(part.count for part in self.parts if part.kind == DROPPED)
+        for part in missing:
+            counted[STORED if part.kind == DROPPED else part.kind] += part.count
+        return counted
 
     def _between(self, above: list[Any], below: list[Any], cache_bytes: int) -> tuple[Fact, ...]:
         """`facts`, and the facts that the distances `above` do not fit while those `below` do."""

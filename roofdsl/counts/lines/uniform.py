@@ -1,8 +1,12 @@
-"""Reads kernels whose references are uniform: loop variables plus numbers, in rectangular nests."""
+"""Reads kernels whose references are uniform: loop variables plus numbers, in rectangular nests.
+
+Subscripts before these may be numbers, as in `a[3, k, j, i]`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import accesses
@@ -16,12 +20,18 @@ class NotUniform(Exception):
     """This method of counting does not handle the kernel, or one of its sizes; the message says why."""
 
 
+Part = tuple[str, tuple[int, ...]]
+"""An array, and the numbers of its subscripts before those with loop variables. References with other numbers touch
+other elements, so that each part is counted like an array of its own.
+"""
+
+
 class Layout(Record):
-    """The layout of an array in memory, from a line boundary on.
+    """The layout of an array in memory, from a line boundary on, or that of a part of it.
 
     per_line: elements in a line of line_bytes; strides[d]: elements from one row to the next along row dimension d;
     row: elements in a row; rows: the number of rows along each row dimension; temp: written elements need not be stored
-    at the end.
+    at the end; start: elements of the array before the part.
     """
 
     name: str
@@ -31,6 +41,12 @@ class Layout(Record):
     row: int
     rows: tuple[int, ...]
     temp: bool
+    start: int
+
+    @property
+    def aligned(self) -> bool:
+        """Whether all rows begin on lines."""
+        return all(s % self.per_line == 0 for s in (self.start, *self.strides))
 
 
 class Reference(Record):
@@ -80,14 +96,41 @@ def uniform(at: Sized, line_bytes: int | None, *, padded: bool = False) -> Unifo
     found = [each for each in found if all(low < high for low, high in each.ranges)]
     if not found or times < 1:
         raise NotUniform("nothing is executed")
-    names = dict.fromkeys(e.element.array.name for nest in found for e in nest.accesses)
-    number = {name: k for k, name in enumerate(names)}
-    arrays = [a for name in names for a in at.kernel.arrays if a.name == name]
     depth = len(found[0].loops)
     if any(len(nest.loops) != depth for nest in found):
         raise NotUniform("nests of several depths")
-    layouts = tuple(_layout(a, at.values, line_bytes, padded=padded) for a in arrays)
-    return Uniform(layouts, tuple(nest.nest(number) for nest in found), times)
+    number: dict[Part, int] = {}
+    for each in (nest.part(access.element) for nest in found for access in nest.accesses):
+        number.setdefault(each, len(number))
+    arrays = {a.name: a for a in at.kernel.arrays}
+    layouts = tuple(_layout(arrays[name], fixed, at.values, line_bytes, padded=padded) for name, fixed in number)
+    program = Uniform(layouts, tuple(nest.nest(number) for nest in found), times)
+    _require_lines_of_one_part(program)
+    return program
+
+
+def _require_lines_of_one_part(program: Uniform) -> None:
+    """Raises NotUniform if two parts of an array touch the same line, which parts that begin on lines do not."""
+    within = {a.name for a in program.arrays if a.start % a.per_line}
+    if any(a.temp for a in program.arrays if a.name in within):
+        raise NotUniform("parts of a temporary array begin within lines")
+    touched: dict[int, tuple[int, int]] = {}
+    for nest in program.nests:
+        for r in nest.references:
+            a = program.arrays[r.array]
+            if a.name not in within:
+                continue
+            steps = (*a.strides, 1)
+            ends = (nest.low, [high - 1 for high in nest.high])
+            low, high = (
+                (a.start + sum((v + o) * s for v, o, s in zip(end, r.offsets, steps, strict=True))) // a.per_line
+                for end in ends
+            )
+            first, last = touched.get(r.array, (low, high))
+            touched[r.array] = min(first, low), max(last, high)
+    lines = sorted((program.arrays[k].name, *ends) for k, ends in touched.items())
+    if any(a[0] == b[0] and a[2] >= b[1] for a, b in pairwise(lines)):
+        raise NotUniform("parts of an array share a line")
 
 
 def _repeated(body: Sequence[Node], values: Mapping[str, int]) -> tuple[Sequence[Node], int]:
@@ -150,21 +193,32 @@ class _Perfect:
             raise NotUniform("a loop with a step")
         return _number(loop.start, self.values), _number(loop.stop, self.values)
 
-    def nest(self, number: Mapping[str, int]) -> Nest:
-        """The nest, with arrays by number."""
+    def nest(self, number: Mapping[Part, int]) -> Nest:
+        """The nest, with parts of arrays by number."""
         low, high = zip(*self.ranges, strict=True)
         references = tuple(
-            Reference(number[a.element.array.name], tuple(self._offsets(a.element)), a.is_write) for a in self.accesses
+            Reference(number[self.part(a.element)], tuple(self._offsets(a.element)), a.is_write) for a in self.accesses
         )
         return Nest(low, high, references)
 
+    def part(self, element: Element) -> Part:
+        """The part of its array that a reference is to."""
+        array, fixed = element.array, list[int]()
+        subscripts = slowest_first(array, element.subscripts)
+        if len(subscripts) < len(self.loops):
+            raise NotUniform(f"{array.name} does not have as many dimensions as its nest has loops")
+        for subscript, extent in zip(subscripts[: -len(self.loops)], slowest_first(array, array.dims), strict=False):
+            if not isinstance(subscript, Const):
+                raise NotUniform(f"{array.name} has more dimensions than its nest has loops")
+            if not 0 <= subscript.value < extent.evaluate(self.values):
+                raise NotUniform(f"a subscript outside of {array.name}")
+            fixed.append(subscript.value)
+        return array.name, tuple(fixed)
+
     def _offsets(self, element: Element) -> Iterator[int]:
-        subscripts = element.subscripts[::-1] if element.array.column_major else element.subscripts
-        if len(subscripts) != len(self.loops):
-            raise NotUniform(f"{element.array.name} does not have as many dimensions as its nest has loops")
-        extents = [d.evaluate(self.values) for d in element.array.dims]
-        if element.array.column_major:
-            extents.reverse()
+        depth = len(self.loops)
+        subscripts = slowest_first(element.array, element.subscripts)[-depth:]
+        extents = [d.evaluate(self.values) for d in slowest_first(element.array, element.array.dims)[-depth:]]
         for loop, subscript, (low, high), extent in zip(self.loops, subscripts, self.ranges, extents, strict=True):
             form = affine(subscript)
             if form.coefficients().get(loop.var) != 1:
@@ -186,16 +240,32 @@ def _number(expression: IntExpr, values: Mapping[str, int]) -> int:
     return expression.evaluate(values)
 
 
-def _layout(array: Array, values: Mapping[str, int], line_bytes: int | None, *, padded: bool) -> Layout:
+def slowest_first(array: Array, of_dims: tuple[IntExpr, ...]) -> tuple[IntExpr, ...]:
+    """What belongs to the dimensions of an array, in the order of its layout."""
+    return of_dims[::-1] if array.column_major else of_dims
+
+
+def _layout(
+    array: Array, fixed: tuple[int, ...], values: Mapping[str, int], line_bytes: int | None, *, padded: bool
+) -> Layout:
+    """The layout of the part of an array whose first subscripts are `fixed`."""
     line = line_bytes or array.type.bytes
     per_line = line // array.type.bytes
-    extents = [d.evaluate(values) for d in (reversed(array.dims) if array.column_major else array.dims)]
+    extents = [d.evaluate(values) for d in slowest_first(array, array.dims)]
     if padded:
         extents[-1] = (extents[-1] + per_line - 1) // per_line * per_line
     strides, step = [0] * len(extents), 1
     for d in range(len(extents) - 1, -1, -1):
         strides[d] = step
         step *= extents[d]
+    inner, start = len(fixed), sum(k * s for k, s in zip(fixed, strides, strict=False))
     return Layout(
-        array.name, line, per_line, tuple(strides[:-1]), extents[-1], tuple(extents[:-1]), array.intent == "temp"
+        array.name,
+        line,
+        per_line,
+        tuple(strides[inner:-1]),
+        extents[-1],
+        tuple(extents[inner:-1]),
+        array.intent == "temp",
+        start,
     )

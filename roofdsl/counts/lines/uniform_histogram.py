@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise, product
+from itertools import combinations, pairwise, product
 from math import gcd, lcm, prod
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from roofdsl.counts.lines.distance_records import (
     Distances,
     Histogram,
     Spread,
+    of_whole_arrays,
 )
 from roofdsl.counts.lines.groups import Group, Progression, Rows, Touch, groups, progressions
 from roofdsl.counts.lines.previous_visits import Box, Candidate, Reuse, Visit, resolved
@@ -97,7 +98,7 @@ class _Counting:
             Distances(a.name, self.sector_bytes or a.line_bytes, a.temp, tuple(c), r)
             for a, c, r in zip(self.program.arrays, self.cold, self.rest, strict=True)
         )
-        return Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between))
+        return of_whole_arrays(Histogram(arrays, 0 if self.first else self.rows.least_bytes, tuple(self.between)))
 
     # ---- classes ----
 
@@ -108,7 +109,7 @@ class _Counting:
         known = self._phases.get(box)
         if known is not None:
             return known
-        found = {(0,) * len(self.sizes): 1}
+        found = {tuple(a.start % a.per_line for a in self.program.arrays): 1}
         for d, (low, high) in enumerate(box):
             step = self.period[d]
             more: dict[tuple[int, ...], int] = {}
@@ -276,16 +277,32 @@ class _Counting:
             there = [*origin[:k], first + step, *origin[k + 1 :]]
             beside = [self._value(p, there, phases, free) for p in pieces]
             slopes.append([b - a for a, b in zip(values, beside, strict=True)])
+        self._largest_of(array, kinds, (values, slopes), cell, weight)
+
+    def _largest_of(
+        self,
+        array: int,
+        kinds: Sequence[int],
+        found: tuple[list[int], list[list[int]]],
+        cell: tuple[Progression, ...],
+        weight: int,
+    ) -> None:
+        """Records the largest of several affine functions on a cell: their first values, and their steps by loop."""
+        values, slopes = found
         top = self._largest(values, slopes, cell)
-        if top is None and not all(isinstance(count, int) for _, _, count in cell):
-            self._between(array, kinds, (values, slopes), cell, weight)
+        if top is not None:
+            steps = [(s[top], c[2]) for s, c in zip(slopes, cell, strict=True)]
+            self._record(array, kinds, values[top], steps, weight)
             return
-        if top is None:
-            k = max(range(len(cell)), key=lambda k: cell[k][2])
-            for half in _halves(cell[k]):
-                self._cell(array, kinds, (*cell[:k], half, *cell[k + 1 :]), pieces, at)
+        cut = _cut(values, slopes, cell)
+        if cut is None:
+            self._between(array, kinds, found, cell, weight)
             return
-        self._record(array, kinds, values[top], [(s[top], c[2]) for s, c in zip(slopes, cell, strict=True)], weight)
+        k, at = cut
+        first, step, count = cell[k]
+        for start, part in ((0, (first, step, at)), (at, (first + at * step, step, count - at))):
+            there = [v + s * start for v, s in zip(values, slopes[k], strict=True)]
+            self._largest_of(array, kinds, (there, slopes), (*cell[:k], part, *cell[k + 1 :]), weight)
 
     def _value(self, piece: _Piece, at: Sequence[int], phases: tuple[int, ...], free: int) -> int:
         """The distance at the values `at` of the loops from `free` on; the last entry of `at` moves the touches."""
@@ -351,10 +368,29 @@ def _writes(at: int, elements: int, visit: Visit) -> bool:
     return visit.group.writes(visit.start + at, elements)
 
 
-def _halves(progression: Progression) -> tuple[Progression, Progression]:
-    first, step, count = progression
-    half = count // 2
-    return (first, step, half), (first + half * step, step, count - half)
+def _cut(values: list[int], slopes: list[list[int]], cell: tuple[Progression, ...]) -> tuple[int, int] | None:
+    """(loop, how many of its values come first) for a cell to be cut, none of whose affine functions is the largest.
+
+    None if a count depends on the sizes, and no two functions cross at a fixed number of values from either end.
+    """
+    counts = [count for _, _, count in cell]
+    if all(isinstance(count, int) for count in counts):
+        k = max(range(len(cell)), key=counts.__getitem__)
+        return k, counts[k] // 2
+    for a, b in combinations(range(len(values)), 2):
+        steps = [each[a] - each[b] for each in slopes]
+        alike = [isinstance(step, int) and not step for step in steps]
+        if alike.count(False) != 1:
+            continue
+        k = alike.index(False)
+        step, start = steps[k], values[a] - values[b]
+        # the first value, counted from one end, at which the sign is another than at that end
+        for apart, sign in ((start, 1), (start + step * (counts[k] - 1), -1)):
+            if isinstance(step, int) and isinstance(apart, int) and apart * step * sign < 0:
+                at = -(-abs(apart) // abs(step))
+                if at < counts[k]:
+                    return k, at if sign > 0 else counts[k] - at
+    return None
 
 
 def _further(candidate: Candidate, moved: tuple[int, ...]) -> Candidate:

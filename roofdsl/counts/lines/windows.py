@@ -92,7 +92,7 @@ class Windows:
 
     def __init__(self, program: Uniform, groups: tuple[tuple[Group, ...], ...]) -> None:
         self.program = program
-        self.aligned = [all(s % a.per_line == 0 for s in a.strides) for a in program.arrays]
+        self.aligned = [a.aligned for a in program.arrays]
         self.strides = [
             [0] * len(a.strides) if f else a.strides for a, f in zip(program.arrays, self.aligned, strict=True)
         ]
