@@ -108,7 +108,8 @@ class Rates:
         self.machine = machine
         self.stated = {(i.cls, i.type, i.bits): i for i in instructions}
         self.dispatch, self.window, self.waiting = core.dispatch, core.window, core.waiting
-        self.loading, self.storing, self.registers = core.loading, core.storing, core.registers
+        self.loading, self.storing = core.loading, core.storing
+        self.registers, self.general = core.registers, core.general
         self.refill = float(core.refill or 0)
         self.mispredict, self.left = float(core.mispredict or 0), float(core.left or 0)
         self.predicted, self.varied = core.predicted or FORESEEN, core.varied

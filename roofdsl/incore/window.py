@@ -29,12 +29,12 @@ class Step(Record):
     """The clock's data on one instruction of the text: registers by number, and its costs.
 
     entries: the places that it takes in the window. open_ports: those of its ports that stay open beside 512-bit
-    instructions. wide: whether it is such an instruction. holds: whether its result takes up a vector register. every,
-    every_split: the cycles for which it keeps busy what all loads and stores share. renamed: whether it loads a general
-    register from the stack. bypass: the cycles by which instructions of the same class have its result earlier than
-    others; maker: the number of that class, or 0 if there are none. waits: the cycles that a load of
-    the stored bytes waits once the store has retired; 0 if it gets them earlier. integers: the cycles
-    for which a load or store keeps the units for general registers busy.
+    instructions. wide: whether it is such an instruction. holds, holds_general: whether its result takes up a vector or
+    a general register. every, every_split: the cycles for which it keeps busy what all loads and stores share. renamed:
+    whether it loads a general register from the stack. bypass: the cycles by which instructions of the same class have
+    its result earlier than others; maker: the number of that class, or 0 if there are none. waits: the cycles that a
+    load of the stored bytes waits once the store has retired; 0 if it gets them earlier. integers: the cycles for which
+    a load or store keeps the units for general registers busy.
     """
 
     reads: tuple[int, ...]
@@ -58,6 +58,7 @@ class Step(Record):
     open_ports: tuple[int, ...]
     wide: bool
     holds: bool
+    holds_general: bool
     load_apart: float
     store_apart: float
     also: tuple[int, ...]
@@ -76,6 +77,12 @@ def _is_on_stack(work: Work) -> bool:
     comes from, and renames the place. The distance to the store of an element that data choose cannot be predicted.
     """
     return work.general and work.load is not None and work.load.base == "rsp" and not work.load.index
+
+
+def _takes_general(work: Work) -> bool:
+    """Whether the result is in a new general register. A move between two of them only renames one."""
+    named = work.writes[:1] not in ("", "v", "k") and work.writes not in ("flags", "rsp")
+    return named and (bool(work.kind.cls) or work.load is not None)
 
 
 _LOADS, _STORES, _MIX = 5, 6, 7
@@ -134,8 +141,8 @@ class Clock:
         self.last_stored = -1
         self.ring = [-rates.refill] * rates.window
         self.position = 0
-        self.loading, self.storing, self.registers = (
-            Queue(size, rates.refill) for size in (rates.loading, rates.storing, rates.registers)
+        self.loading, self.storing, self.registers, self.general = (
+            Queue(size, rates.refill) for size in (rates.loading, rates.storing, rates.registers, rates.general)
         )
         self.dispatched = self.retired = self.branched = 0.0
         self.waiting: list[float] = []
@@ -161,7 +168,7 @@ class Clock:
             cost.latency, cost.ports, cost.busy, slots, round(slots),
             load.busy if load else 0.0, load.split if load else 0.0, load.latency if load else 0.0,
             store.busy if store else 0.0, store.split if store else 0.0, mix, split, open_ports,
-            bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v",
+            bool(rates.wide) and work.kind.bits == 512, work.writes[:1] == "v", _takes_general(work),
             load.apart if load else 0.0, store.apart if store else 0.0, cost.also, cost.also_busy,
             (load.every if load else 0.0) + (store.every if store else 0.0),
             (load.every_split if load else 0.0) + (store.every_split if store else 0.0), _is_on_stack(work),
@@ -240,6 +247,8 @@ class Clock:
             begun = max(begun, self.storing.room())
         if step.holds:
             begun = max(begun, self.registers.room())
+        if step.holds_general:
+            begun = max(begun, self.general.room())
         # Only instructions that need a port wait in this queue; plain loads and stores have separate queues.
         if step.ports:
             waiting = self.waiting
@@ -258,6 +267,8 @@ class Clock:
             self.position = (self.position + 1) % len(self.ring)
         if step.holds:
             self.registers.add(self.retired)
+        if step.holds_general:
+            self.general.add(self.retired)
         if step.loads:
             self.loading.add(self.retired)
         if not step.stores:
@@ -378,6 +389,7 @@ class Clock:
         self.loading.shift(cycles)
         self.storing.shift(cycles)
         self.registers.shift(cycles)
+        self.general.shift(cycles)
         self.dispatched += cycles
         self.retired += cycles
         self.branched += cycles

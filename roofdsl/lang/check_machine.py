@@ -10,7 +10,7 @@ from roofdsl.lang import tree
 from roofdsl.lang.attribute_row import Attribute
 from roofdsl.lang.checked import CheckedMachine, Entry
 from roofdsl.lang.findings import Report, did_you_mean, listed
-from roofdsl.lang.machine_attributes import DIRECTIONS, SETTINGS, attributes
+from roofdsl.lang.machine_attributes import SETTINGS, attributes
 from roofdsl.lang.operation_classes import COST_CLASSES, INSTRUCTION_CLASSES, PEAK_CLASSES
 from roofdsl.lang.source import Source, Span
 from roofdsl.lang.types import TYPES
@@ -18,6 +18,9 @@ from roofdsl.lang.units import Kind, UnitError, convert
 
 Fields = dict[str, Any]
 """Fields of the machine model with their values."""
+
+DIRECTIONS = ("read", "write", "mixed")
+"""What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""
 
 _PORTS = "name the vector units that execute it, among `p0` to `p3`"
 

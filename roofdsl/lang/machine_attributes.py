@@ -241,8 +241,11 @@ ATTRIBUTES = (
         shown="{number} storing",
     ),
     Attribute(
-        "registers", _CORE, "count", "registers",
-        "the largest number of results in vector registers that are in flight at the same time",
+        "general", _CORE, "count", "general", "the most results in general registers in flight at the same time",
+        example="192", shown="{number} general registers",
+    ),
+    Attribute(
+        "registers", _CORE, "count", "registers", "the most results in vector registers in flight at the same time",
         example="280", shown="{number} vector registers",
     ),
     Attribute(
@@ -388,9 +391,6 @@ LINES = (
     "latency", "sustained", "core", "instruction", "source",
 )  # fmt: skip
 """The words that begin the lines of a machine, except `cost`, which may also stand outside machines."""
-
-DIRECTIONS = ("read", "write", "mixed")
-"""What crosses a level's boundary while a `sustained` bandwidth holds: loads, stores, or both at the same time."""
 
 GRAMMAR = "\n".join([
     f"_setting: {' | '.join(SETTINGS)}",

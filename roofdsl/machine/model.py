@@ -178,17 +178,17 @@ class Core(Record):
     """How a core executes out of order; times are in cycles.
 
     dispatch: instructions a cycle; window: the most instructions in flight; waiting: those of them that may wait for
-    operands; loading, storing, registers: the most loads, stores and results in vector registers in flight, 0 where
-    that is not known; refill: cycles from the end of an instruction to the start of one that takes its place; taken:
-    cycles from one taken branch to the next; redirect: cycles of dispatch lost by a taken branch, averaged over the
-    places where loops may lie in memory; mispredict: cycles lost by a mispredicted branch; indexed: the number of
-    instructions that vector arithmetic with an indexed address counts as; closes: whether 512-bit vectors close the
-    units that they do not use to narrower ones; predicted: the most iterations of a short inner loop whose end is
-    predicted, `varied` where their number differs from time to time; left: cycles lost at the end of a loop even if
-    that was predicted; blocked: cycles that a load waits for stores of parts of its bytes; pages: how many pages of 4
-    KiB its TLB holds the addresses of; walk: cycles that an access to another page takes; learned: the most calls,
-    or rows of data, per launch whose branches the core remembers from the previous launch; remembered: the most
-    branches that a launch avoids to mispredict because the core remembers the previous launch.
+    operands; loading, storing, registers, general: the most loads, stores and results in vector and in general
+    registers in flight, 0 where that is not known; refill: cycles from the end of an instruction to the start of one
+    that takes its place; taken: cycles from one taken branch to the next; redirect: cycles of dispatch lost by a taken
+    branch, averaged over the places where loops may lie in memory; mispredict: cycles lost by a mispredicted branch;
+    indexed: the number of instructions that vector arithmetic with an indexed address counts as; closes: whether
+    512-bit vectors close the units that they do not use to narrower ones; predicted: the most iterations of a short
+    inner loop whose end is predicted, `varied` where their number differs from time to time; left: cycles lost at the
+    end of a loop even if that was predicted; blocked: cycles that a load waits for stores of parts of its bytes; pages:
+    how many pages of 4 KiB its TLB holds the addresses of; walk: cycles that an access to another page takes; learned:
+    the most calls, or rows of data, per launch whose branches the core remembers from the previous launch; remembered:
+    the most branches that a launch avoids to mispredict because the core remembers the previous launch.
     """
 
     dispatch: int
@@ -211,6 +211,7 @@ class Core(Record):
     walk: Fraction | None = None
     learned: int | None = None
     remembered: int | None = None
+    general: int = 0
     source: str = ""
 
 

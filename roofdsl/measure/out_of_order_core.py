@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from fractions import Fraction
+from statistics import median
 
 from roofdsl.incore.assembly import read
 from roofdsl.incore.classes import work_of
@@ -31,11 +32,12 @@ _FILLERS = tuple(range(32, 800, 32))
 _QUEUED = tuple(range(8, 260, 8))
 _LINKS = 40
 _HELD = {
-    "loading": ("movq (%rdi), %r8", range(16, 320, 16)),
+    "loading": ("vmovsd (%rdi), %xmm5", range(16, 320, 16)),
+    "general": ("leaq 8(%rdi), %r8", range(16, 320, 16)),
     "storing": ("movq %r8, 1024(%rdi)", range(16, 176, 16)),
     "registers": ("vandpd %xmm14, %xmm15, %xmm5", range(64, 560, 16)),
 }
-_STEP = 1.15
+_STEP, _USUAL = 0.12, 3
 _ROWS = (24, 32, 48)
 _REFILLS = range(0, 42, 2)
 
@@ -127,13 +129,13 @@ def core_of(cycles: dict[str, float]) -> Core:
     window = _threshold({f: cycles[f"window_{f}"] for f in _FILLERS}) + _LINKS
     taken = rounded(max(cycles["empty"], 0.5))
     indexed = 1 + max(0, round((cycles["slots_indexed"] - cycles["slots_plain"]) * dispatch / 4))
-    loading, storing, registers = (
+    loading, general, storing, registers = (
         _last_step({n: cycles[f"{name}_{n}"] for n in counts}) for name, (_, counts) in _HELD.items()
     )
     closes = cycles.get("closes", 0.0) > 1.25 * cycles.get("closes_not", 1.0)
     return Core(dispatch, window, window, predicted, varied, rounded(max(left, 0.01)), taken,
                 rounded(max(redirect, 0.01)), rounded(mispredict), rounded(cycles["blocked"] / 8),
-                indexed, closes, loading, storing, registers + _LINKS)  # fmt: skip
+                indexed, closes, loading, storing, registers + _LINKS, general=general)  # fmt: skip
 
 
 def queue(
@@ -156,13 +158,16 @@ def queue(
 
 
 def _rows(links: int) -> list[str]:
-    """Four chains of `links` products, like sums of rows: each fills a part of the window, which limits how many run at
-    the same time.
+    """Four chains of `links` products among loads and an addition of general registers, like sums of rows: each fills a
+    part of the window, which limits how many run at the same time. (No-ops would not do, since some cores keep several
+    of them in one place.)
     """
     text = []
     for k in range(4):
         text += [f"vmovapd %xmm15, %xmm{k}"]
-        text += [line for _ in range(links) for line in (f"vmulsd %xmm15, %xmm{k}, %xmm{k}", "nop", "nop", "nop")]
+        for j in range(links):
+            text += [f"vmovsd {8 * j}(%rdi), %xmm{4 + j % 8}", "leaq 8(%rdi), %r8", f"movq {1024 + 8 * j}(%rdi), %r9"]
+            text.append(f"vmulsd %xmm15, %xmm{k}, %xmm{k}")
     return text
 
 
@@ -195,10 +200,16 @@ def simulated(text: Sequence[str], rates: Rates, rounds: int = 6) -> float:
 
 
 def _last_step(times: dict[int, float]) -> int:
-    """The size before the last step of the time; earlier, smaller steps come from the queue of waiting instructions."""
+    """The size before the last step of the time; earlier, smaller steps come from the queue of waiting instructions.
+
+    A step is much higher than the time usually grows from one size to the next, since all of the instructions take
+    some.
+    """
     sizes = sorted(times)
     least = {size: min(times[s] for s in sizes[k:]) for k, size in enumerate(sizes)}
-    return max((a for a, b in itertools.pairwise(sizes) if least[b] > _STEP * least[a]), default=sizes[-1])
+    grown = {a: least[b] - least[a] for a, b in itertools.pairwise(sizes)}
+    usual = median(grown.values())
+    return max((a for a, g in grown.items() if g > _USUAL * usual and g > _STEP * least[a]), default=sizes[-1])
 
 
 def _threshold(times: dict[int, float]) -> int:
