@@ -116,7 +116,8 @@ check(
     "v9: blocking saves HBM traffic, 5.2 times in the deck",
     saved > 2,
     f"the model moves {1 / saved:.1f} times as many bytes with blocks of 8 bands",
-    "a wave of the plain launch covers all bands, so it reads wtilde and eps once; the deck does not print its block",
+    "a wave of the plain launch covers all bands, so it reads wtilde and eps once; the deck does not state how many "
+    "bands its blocks have",
 )
 check(
     "v9: blocking makes it faster",

@@ -2,8 +2,8 @@
 # # The guide: an interactive introduction to rooflines
 #
 # "An Interactive Guide to Rooflines" discusses a dot product and a matrix product on an H100. This tutorial checks
-# its statements against the shipped models. `roofdsl explore dot_bf16 matmul_bf16 --machine h100_guide -o
-# page.html` makes an interactive page like it.
+# its statements against the shipped models. `roofdsl explore dot_bf16 matmul_bf16 --machine h100_guide --unit
+# tensor_sparse -o page.html` makes an interactive page like it.
 
 # %%
 from roofdsl.api import derive, machine, predict, roofline

@@ -191,10 +191,10 @@ for context in (2048, 8192, 131072):
         print(f"context {context:6}: {room:4} sequences fit, {rates}")
 
 # %% [markdown]
-# For long contexts, a step with a full memory takes about the same time, because it reads the whole memory once: 80 GB
-# at 3.35 TB/s. (With the longest context, a fourth sequence does not fit. The memory is then not full, and a step takes
-# less. With contexts of a few hundred tokens, so many sequences fit that the projections are bound by compute, and a
-# step takes longer.)
+# For all long contexts, a step with a full memory takes about the same time, whatever the context: it reads the whole
+# memory once, 80 GB at 3.35 TB/s. (With the longest context, a fourth sequence does not fit. The memory is then not
+# full, and a step takes less. With contexts of a few hundred tokens, so many sequences fit that the projections are
+# bound by compute, and a step takes longer.)
 #
 # ## Prefill
 #

@@ -3,7 +3,7 @@
 In `for j: C[i, j] = 0; for k: C[i, j] += A[i, k] * B[k, j]`, the loop over k takes one element of each row of B, and
 these do not form vectors. The iterations of j are independent, so many of them can run in step: first their statement
 before the loop over k, then each iteration of k for all of them. The innermost loop then runs along rows. Every sum
-has its terms in the same order as before, so results are the same, in strict math too. Sums of reduced types stay in
+has its terms in the same order as before, so results are the same in strict math. Sums of reduced types stay in
 single precision until they are complete, as in a register.
 """
 

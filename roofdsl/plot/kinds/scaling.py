@@ -156,7 +156,7 @@ KIND = Kind(
         "traffic",
         Option(
             "--cores",
-            f"The largest number of cores; by default, the machine's, or {USUAL_CORES} if it states none.",
+            f"The largest number of cores; by default, the machine's, but at least {USUAL_CORES}.",
             "N",
             takes="count",
         ),
