@@ -14,8 +14,8 @@ from roofdsl.measure.instruction_rates import RUNS, measure_core
 
 
 class CoreFacts(Record):
-    """instructions: including calls of functions. clock_hz: the frequency while the core ran alone. shared: the number
-    of loops that were never measured without somebody else on the core, and the number of all loops.
+    """instructions: including calls of functions. clock_hz: the median frequency while the core ran alone. shared: the
+    number of loops that were never measured without somebody else on the core, and the number of all loops.
     """
 
     instructions: tuple[Instruction, ...]
@@ -32,7 +32,8 @@ def core_facts(quick: bool, tell: Callable[[float, str], None] | None = None) ->
     if not is_known():
         return None
     rates = measure_core(quick, tell)
-    calls, learned = call_rates(rates.core, 1e9 / rates.clock_hz)
+    # The shortest calls are those at the highest clock.
+    calls, learned = call_rates(rates.core, 1e9 / rates.highest_hz)
     instructions = (*rates.instructions, *calls, *block_rates(RUNS[quick]))
     core = replace(rates.core, learned=learned, remembered=remembered_branches(quick))
     return CoreFacts(instructions, core, launches(), rates.clock_hz, rates.shared)

@@ -93,7 +93,7 @@ class Bench:
                     calm[name].append((epoch(), reading))
             alone = {name: [r for at, r in calm[name] if at == epoch()] for name in single}
             names = [name for name in single if number + 1 < EVERY or not alone[name]]
-        self.hertz, self.shared = watch.hertz(), len(names)
+        self.hertz, self.usual_hertz, self.shared = watch.hertz(), watch.usual_hertz(), len(names)
         found = {name: _fewest(watch, alone[name] or every[name]) for name in single}
         for name, other in self.compared.items():
             rounds = max(1, round(_COMPARED / self.lengths[other]))

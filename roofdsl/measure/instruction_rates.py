@@ -27,13 +27,14 @@ RUNS = {True: 12, False: 40}
 
 
 class CoreRates(Record):
-    """The instructions and the core as a machine states them, and the clock in hertz. shared: (the number of loops that
-    were never measured without somebody else on the core, the number of all loops).
+    """The instructions and the core as a machine states them, and the usual and the highest clock in hertz. shared:
+    (the number of loops that were never measured without somebody else on the core, the number of all loops).
     """
 
     instructions: tuple[Instruction, ...]
     core: Core
     clock_hz: float
+    highest_hz: float
     shared: tuple[int, int] = (0, 0)
 
 
@@ -55,7 +56,7 @@ def measure_core(quick: bool = False, tell: Callable[[float, str], None] | None 
     core = core_of(cycles)
     core = replace(core, waiting=queue(bench.texts, cycles, core, instructions))
     core = replace(core, refill=refill(cycles, core, instructions))
-    return CoreRates(tuple(instructions), core, bench.hertz, (bench.shared, len(bench.texts)))
+    return CoreRates(tuple(instructions), core, bench.usual_hertz, bench.hertz, (bench.shared, len(bench.texts)))
 
 
 # ---- arithmetic ----

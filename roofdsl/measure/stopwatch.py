@@ -67,6 +67,7 @@ class Stopwatch:
         both = loops(chains, {_STEADY: _ONE})
         self.clock, self.steady = both[_CLOCK], both[_STEADY]
         self.call_ns = self.chain_ns = self.steady_ns = inf  # the shortest so far
+        self.steadies: list[float] = []
         self._settle()
 
     def _settle(self) -> None:
@@ -81,6 +82,7 @@ class Stopwatch:
         self.call_ns = min(self.call_ns, self._timed(self.clock, 1))
         chain_ns, steady_ns = self._timed(self.clock, 1 + self.ROUNDS), self._timed(self.steady, _ROOT_ROUNDS)
         self.chain_ns, self.steady_ns = min(self.chain_ns, chain_ns), min(self.steady_ns, steady_ns)
+        self.steadies.append(steady_ns)
         return steady_ns, chain_ns
 
     def cycles(self, name: str, estimate: float, rounds_for: float = 12_000) -> float:
@@ -176,6 +178,13 @@ class Stopwatch:
     def hertz(self) -> float:
         """The highest clock frequency seen: wide vectors may lower it for a while."""
         return 1e9 / self.cycle_ns
+
+    def usual_hertz(self) -> float:
+        """The clock frequency at most of the measurements: their median. It comes from the roots, which a thread that
+        shares the core hardly delays.
+        """
+        usual_ns = median(self.steadies)
+        return self.hertz() * (self.steady_ns - self.call_ns) / (usual_ns - self.call_ns)
 
     def _timed(self, loop: Loop, rounds: int) -> float:
         start = time.perf_counter_ns()

@@ -302,6 +302,8 @@ def test_a_chain_that_a_neighbour_delays_does_not_tell_the_time() -> None:
     assert watch.in_cycles(Reading(6 * cycle_ns, 100 + cycle_ns * 6500 * 2)) == pytest.approx(3)
     divided = Reading(3 * cycle_ns, 100 + cycle_ns * 6500 * 2, watch.chain_ns)
     assert watch.in_cycles(divided) == pytest.approx(3), "somebody else's divisions delay the roots alone"
+    watch.steadies = [watch.call_ns + (watch.steady_ns - watch.call_ns) * slower for slower in (1, 1.04, 1.05, 1.06, 3)]
+    assert watch.usual_hertz() == pytest.approx(watch.hertz() / 1.05), "the median of all runs"
 
 
 def test_loops_that_were_not_alone_are_timed_again_after_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -321,6 +323,9 @@ def test_loops_that_were_not_alone_are_timed_again_after_the_others(monkeypatch:
         def hertz(self) -> float:
             return 1e9
 
+        def usual_hertz(self) -> float:
+            return 9e8
+
     def tries(measure: Callable[[], Reading], until: float) -> tuple[list[Reading], bool]:
         found = [measure()]
         return found, taken[-1] == "c" or (taken[-1] == "b" and len(taken) > 3)
@@ -334,3 +339,4 @@ def test_loops_that_were_not_alone_are_timed_again_after_the_others(monkeypatch:
         bench.add(name, ["nop"], 1)
     assert bench.measure(lambda part, what: None) == {"a": 8.0, "b": 4.0, "c": 2.0}
     assert taken == [*"abc" * EVERY, *"a" * (PASSES - EVERY)] and bench.shared == 1
+    assert (bench.hertz, bench.usual_hertz) == (1e9, 9e8)
