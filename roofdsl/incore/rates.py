@@ -39,7 +39,8 @@ DIVIDER, INTEGERS = 4, 8
 vector units, and 5 to 7 and 9 to 11 those of loads and stores.
 """
 
-UNITS = 14
+ALL_UNITS = 14
+"""The number of all of them, with those of _OF_FEW."""
 
 _INTEGER_CLASSES = ("mul", "div", "shift", "blend")
 """Classes of instructions on general registers that take longer than an addition."""

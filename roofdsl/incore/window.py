@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from roofdsl.incore.classes import Work
-from roofdsl.incore.rates import DIVIDER, INTEGERS, LINE, UNITS, Rates
+from roofdsl.incore.rates import ALL_UNITS, DIVIDER, INTEGERS, LINE, Rates
 from roofdsl.lang.record import Record
 
 AHEAD = 24.0
@@ -136,7 +136,7 @@ class Clock:
         self.ready = [0.0] * (len(names) + 1)
         self.makers = [0] * (len(names) + 1)
         self.bypassed: dict[str, int] = {}
-        self.free = [0.0] * UNITS
+        self.free = [0.0] * ALL_UNITS
         self.lines: deque[int] = deque(maxlen=RECENT)
         self.last_stored = -1
         self.ring = [-rates.refill] * rates.window

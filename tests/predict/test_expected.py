@@ -178,7 +178,11 @@ def test_equal_causes_are_one() -> None:
     ("name", "options", "why"),
     [
         ("v100", Options(code=Code()), "v100 is a GPU; expected times are modeled for CPUs"),
-        ("opteron_2356", Options(code=Code()), "opteron_2356 states no instructions of a core"),
+        (
+            "opteron_2356",
+            Options(code=Code()),
+            "expected times need the costs of a core's instructions, which opteron_2356",
+        ),
         ("skylake_gold_6148", Options(code=Code("none")), "not asked for"),
     ],
 )
