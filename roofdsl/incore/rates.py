@@ -275,7 +275,7 @@ class Rates:
         """(cycles of a call that fills or copies a block, 0): a fixed cost plus one for each 64 bytes. None if it is
         unknown.
         """
-        stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
+        stated = self._block(function)
         if stated is None or size is None:
             return None
         return float(stated.latency or 0) + float(stated.throughput or 0) * size / LINE, 0.0
@@ -284,8 +284,11 @@ class Rates:
         """The cycles that a load waits for a block of bytes that was filled or copied; 0 if the core hands over the
         data, as it does unless the block is written by a masked store.
         """
-        stated = self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
+        stated = self._block(function)
         return float(stated.forward or 0) if stated is not None and size < LINE else 0.0
+
+    def _block(self, function: str) -> Instruction | None:
+        return self.stated.get(("memset" if function == "memset" else "memcpy", "", 512))
 
     def call(self, function: str) -> tuple[float, float] | None:
         """The cycles in which a function's call keeps the core busy, and its latency; None if it is not stated."""

@@ -308,15 +308,15 @@ class _Walk:
             return
         # The number of remaining iterations follows from three boundaries, and only two are known. The one before them
         # follows from the pace of the earlier entry.
-        first.slots = {n: earlier_value(v, pace.slots.get(n)) for n, v in last.slots.items()}
+        slots = {n: earlier_value(v, pace.slots.get(n)) for n, v in last.slots.items()}
         before = replace(
             first,
             registers={n: earlier_value(v, pace.registers.get(n)) for n, v in first.registers.items()},
-            slots={n: earlier_value(v, pace.slots.get(n)) for n, v in first.slots.items()},
+            slots={n: earlier_value(v, pace.slots.get(n)) for n, v in slots.items()},
             exits={b: earlier_exit(e, pace.exits[b], 2) for b, e in last.exits.items()},
         )
         first.exits = {b: earlier_exit(e, pace.exits[b], 1) for b, e in last.exits.items()}
-        loop.boundaries = [before, first, last]
+        loop.boundaries = [before, replace(first, slots=slots), last]
         left = self._left(loop)
         if left < 1 or left * pace.instructions < WINDOWS * self.rates.window:
             loop.boundaries = [first, last]

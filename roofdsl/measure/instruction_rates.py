@@ -187,7 +187,7 @@ def _latency(t: Template, cycles: dict[str, float]) -> Fraction | None:
 
 
 def _bypass(t: Template, cycles: dict[str, float]) -> Fraction | None:
-    """How much longer a chain with logic between takes than the two by themselves; None if less than half a cycle."""
+    """How much longer a chain with logic between takes than the two alone, in half cycles; None if it does not."""
     if f"bypass_{t.key}" not in cycles:
         return None
     alone = cycles[f"chain_{t.key}"] + cycles[f"chain_logic_f64_{max(t.bits, 128)}"]

@@ -92,7 +92,9 @@ def traffic(
     """The traffic of a cache of Z bytes. always: lines that miss in every cache, by kind; streamed: bytes of stores
     that bypass the caches.
     """
-    if any(p.name == CACHE or p.name.startswith(MADE) for p in kernel.parameters):
+    if any(p.name.startswith(MADE) for p in kernel.parameters):
+        raise NoClosedForm(f"parameter names that begin with {MADE} are reserved")
+    if any(p.name == CACHE for p in kernel.parameters):
         raise NoClosedForm(f"{CACHE}, the size of the cache, is also a parameter of the kernel")
     names = Names({p.name: Quasi.symbol(p.name) for p in kernel.parameters}, found.cache)
     scalar_loads, scalar_stores = scalar_bytes(kernel)
