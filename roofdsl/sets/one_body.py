@@ -26,6 +26,9 @@ from roofdsl.sets.whole_iterations import Offset, point, touched_boxes, without_
 
 _OUT, _SET = isl.dim_type.out, isl.dim_type.set
 
+MOST_PLACES = 8
+"""The maximum number of places of the text by which accesses are told apart."""
+
 
 @dataclass
 class OneBody:
@@ -47,6 +50,19 @@ class OneBody:
     alike: Mapping[str, str]
     line_bytes: Mapping[str, int]
     _windows: dict[Offset, _Windows] = field(default_factory=dict)
+
+    def counted(self, previous: Any) -> list[tuple[Any, Any | None]]:
+        """`previous`, an isl.Map of one basic map, in parts: each with its `bytes_since`.
+
+        It is cut at the places of the accesses if a part then has a count. In a row, for example, several accesses may
+        each touch what the next place touched an iteration before: with the place, the distance is always the same.
+        """
+        found = self.bytes_since(previous)
+        if found is None:
+            cut = [(part, self.bytes_since(part)) for part in _at_each_place(previous)]
+            if any(count is not None for _, count in cut):
+                return cut
+        return [(previous, found)]
 
     def bytes_since(self, previous: Any) -> Any | None:
         """isl.PwQPolynomial on iterations: the bytes touched from the previous access (included) to the access.
@@ -230,6 +246,19 @@ class _Windows:
     @cached_property
     def _relative(self) -> dict[str, Any]:
         return {name: self.body.images[name].relative(relation) for name, relation in self._relations.items()}
+
+
+def _at_each_place(previous: Any) -> list[Any]:
+    """An isl.Map between accesses, cut by the places of both in the text; uncut if these are many."""
+    parts = [previous]
+    for kind, accesses in ((isl.dim_type.in_, previous.domain()), (_OUT, previous.range())):
+        last = accesses.dim(_SET) - 1
+        low, high = (each.to_python() for each in (accesses.dim_min_val(last), accesses.dim_max_val(last)))
+        if high - low >= MOST_PLACES:
+            return [previous]
+        parts = [part.fix_val(kind, last, isl.Val(place)) for part in parts for place in range(low, high + 1)]
+        parts = [part for part in parts if not part.is_empty()]
+    return parts
 
 
 def _place(accesses: Any) -> int | None:

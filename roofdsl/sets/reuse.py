@@ -181,7 +181,8 @@ class Touched:
         return {name: windows.apply_range(location) for name, location in self.touch.items()}
 
     def bytes_since(self, parts: Sequence[Any]) -> list[Any]:
-        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts` (see `since`).
+        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts` (see `since`), or for
+        pieces of them.
 
         None for an empty part. Many parts are counted on all cores. Raises TooHard.
         """
@@ -193,11 +194,9 @@ class Touched:
             hard = {k: self.since(part) for k, part in enumerate(parts) if 0 < most == _floors(part)}
             self._together(list(hard.values()))
             return self._together([hard[k] if k in hard else self.since(part) for k, part in enumerate(parts)])
-        moving = [self._body.bytes_since(part) for part in parts]
-        others = self._together(
-            [self.since(p, () if m is None else self.touch) for p, m in zip(parts, moving, strict=True)]
-        )
-        return [_both(p.domain(), m, o) for p, m, o in zip(parts, moving, others, strict=True)]
+        counted = [each for part in parts for each in self._body.counted(part)]
+        others = self._together([self.since(p, () if moving is None else self.touch) for p, moving in counted])
+        return [_both(p.domain(), moving, other) for (p, moving), other in zip(counted, others, strict=True)]
 
     def bytes_within(self, windows: Any) -> Any:
         """Bytes touched in `windows` (see `within`): isl.PwQPolynomial, None if they are empty. Raises TooHard."""
