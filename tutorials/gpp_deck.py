@@ -92,7 +92,7 @@ check(
     "v1 to v5: order of loops, size of blocks, branches and indices",
     False,
     "the model has one kernel for all of them",
-    "none of these changes what is computed; occupancy is the only part of it that the model states",
+    "none of these changes what is computed; of their effects, the model states only the occupancy",
 )
 before, after = (float(models[v].compute_s) for v in ("v6.simplify", "v7.divs"))
 check(
@@ -103,7 +103,7 @@ check(
 )
 fewer = cited("v7.divs").work_flops / cited("v6.simplify").work_flops
 check(
-    "v7: the work falls by more than a third, as a profiler can count it",
+    "v7: the work falls by more than a third, as a profiler counts it",
     models["v7.divs"].work < 0.8 * models["v6.simplify"].work,
     f"to {100 * fewer:.0f} % in the deck; the model's W changes by "
     f"{100 * (models['v7.divs'].work / models['v6.simplify'].work - 1):+.1f} %",

@@ -130,8 +130,8 @@ for level, flat in (("HBM", 4), ("L1", 2), ("L2", 2)):
 #
 # There are three variants of a red-black sweep over boxes of dim^3 cells with ghost zones of width two. The bytes
 # are simulated: every access of the loops in order, through one L1 and one L2 with lines of 128 B and sectors of 32 B.
-# (`roofdsl plot hierarchy` uses thread blocks and waves instead, and takes longer.) DIMS are the paper's levels 5
-# to 7. Level 8, with 128, takes ten more seconds.
+# (`roofdsl plot hierarchy` uses thread blocks and waves instead, and takes longer.) DIMS are the boxes of the paper's
+# multigrid levels 5 to 7. Level 8, with 128, takes ten more seconds.
 
 # %%
 DIMS = (16, 32, 64)

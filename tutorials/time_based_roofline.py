@@ -244,7 +244,10 @@ shown("every launch is bound by its overhead", lstm.time_by_bound == (("launch",
 batches = {n: predicted("lstm_forward", PLAIN, batch=n).total for n in (16, 32, 64, 128)}
 shown("run time does not depend on the batch", len({p.bound_s for p in batches.values()}) == 1)
 shown("work and data do", batches[128].work == 8 * batches[16].work)
-not_shown("277 and 243 launches in TensorFlow", "counted in a profile, not a consequence of equation 5")
+not_shown(
+    "277 and 243 launches in TensorFlow",
+    "counted in a profile, not a consequence of the LSTM's equations (the paper's equation 5)",
+)
 whole, parts = program_bounds(file_of("lstm_forward"), "lstm_forward", {}, V100, Question("batch"))
 leaves = [b.first_without("launch") or 0 for b in parts]
 print(f"  the first launch stops being bound by its overhead at a batch of {min(leaves):,}, the sum of all at "

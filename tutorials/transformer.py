@@ -131,8 +131,8 @@ figure.savefig("decode.png", dpi=120, bbox_inches="tight")
 
 # %% [markdown]
 # More sequences cost almost nothing as long as their caches are small compared with the weights, and the projections
-# are bound by memory. Beyond that, each sequence adds its own bytes or operations, and the rate levels off. The batch
-# from which compute takes as long as memory, over a whole layer, depends on the context:
+# are still bound by memory. Beyond that, each sequence adds its own bytes or operations, and the rate levels off. The
+# batch from which compute takes as long as memory, over a whole layer, depends on the context:
 
 # %%
 values, one = program_terms(transformer, "layer_decode", h100, {}, TENSOR)
@@ -253,7 +253,7 @@ assert links.form is not None and links.form.constant() == Fraction(links.limit)
 # **Question.** The break-even with the links does not depend on the number of tokens, because the product and the
 # sums both grow with it. What does it depend on? (`roofdsl shard linear --split inputs --devices 8 --topology
 # two-way-ring --machine tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over inputs` prints all
-# break-evens.) If communication and computation overlap perfectly (the column `lower`), beyond how many devices do
-# more no longer pay off?
+# break-evens.) If communication and computation overlap perfectly (the column `lower`), from how many devices on do
+# further ones no longer pay off?
 #
 # More: `docs/transformer.md` covers the whole models, `docs/links.md` collectives and shared products.

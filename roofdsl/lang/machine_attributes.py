@@ -302,8 +302,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the most calls per launch whose branches the core remembers; without `remembered`, also the most rows of data",
-        example="2048", shown="{number} calls learned",
+        "the most calls per launch whose branches the core remembers; without `remembered`, also the most iterations "
+        "of a loop over data, such as the rows of a sparse matrix", example="2048", shown="{number} calls learned",
     ),
     Attribute(
         "remembered", _CORE, "count", "remembered",

@@ -187,8 +187,9 @@ class Core(Record):
     inner loop whose end is predicted, `varied` where their number differs from time to time; left: cycles lost at the
     end of a loop even if that was predicted; blocked: cycles that a load waits for stores of parts of its bytes; pages:
     how many pages of 4 KiB its TLB holds the addresses of; walk: cycles that an access to another page takes; learned:
-    the most calls, or rows of data, per launch whose branches the core remembers from the previous launch; remembered:
-    the most branches that a launch avoids to mispredict because the core remembers the previous launch.
+    the most calls, or iterations of a loop over data, per launch whose branches the core remembers from the previous
+    launch; remembered: the most branches that a launch avoids to mispredict because the core remembers the previous
+    launch.
     """
 
     dispatch: int
