@@ -45,8 +45,8 @@ for name, source in (("horner", horner), ("sums", sums), ("minplus", "minplus"))
 #
 # ## Shortest paths
 #
-# Replace + by min and * by + in a matrix product, and it finds the shortest paths of two steps. The loops, the bytes
-# and the number of operations are the same, but the speed is not:
+# Replace + by min and * by + in a matrix product (this is a product over another *semiring*), and it finds the shortest
+# paths of two steps. The loops, the bytes and the number of operations are the same, but the speed is not:
 
 # %%
 product, paths = predict("matmul", gpu, n=400), predict("minplus", gpu, n=400)
@@ -55,8 +55,8 @@ assert product.work == paths.work and product.rate_per_s == 2 * paths.rate_per_s
 roofline(product, paths, path="course_6_semiring.png")
 
 # %% [markdown]
-# A prediction that assumes the peak for this semiring is too high by a factor of two. On machines whose minimum
-# has a rate of its own (`peak f64 min ...`) the factor differs; `roofdsl characterize` measures it.
+# A prediction that assumes the peak of multiply-adds for this semiring is too high by a factor of two. On machines whose
+# minimum has a rate of its own (`peak f64 min ...`) the factor differs; `roofdsl characterize` measures it.
 
 # %% [markdown]
 # ## Divisions

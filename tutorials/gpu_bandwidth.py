@@ -70,14 +70,14 @@ for loop in PUBLISHED:
     assert error(loop, little[loop]) < error(loop, sheet[loop])
 
 # %% [markdown]
-# The shape is right: a slope, then the roof. The slope is too steep. A thread does more in a round than wait for one
-# load: it computes its addresses, its block has to be started, and it queues behind others. The first point of each
-# loop says how long a round takes.
+# The shape is right: a slope, then the roof. The slope is too steep. Between the start of a thread and the start of the
+# one that takes its place (a *round*), more happens than waiting for one load: addresses are computed, a block has to
+# be started, and requests queue behind others. The first point of each loop says how long a round takes.
 
 # %%
 for loop in PUBLISHED:
     round_s = in_flight(loop, THREADS[0]) / (1e9 * PUBLISHED[loop][0])
-    print(f"{loop:6} {1e9 * round_s:.0f} ns from one round of a thread to the next (latency: {1e9 * latency_s:.0f} ns)")
+    print(f"{loop:6} {1e9 * round_s:.0f} ns from one round to the next (latency: {1e9 * latency_s:.0f} ns)")
     assert round_s > 1.5 * latency_s
 
 # %% [markdown]

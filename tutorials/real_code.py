@@ -2,7 +2,7 @@
 # # Real code: from your own file to the roofline
 #
 # You have code, not `.roof` files. This notebook takes a C file to the roofline in three commands, a Python function
-# to its traffic, and a PyTorch module to its time planes. It takes about ten minutes.
+# to its traffic, and a PyTorch module to [planes](../docs/planes.md) that show its times. It takes about ten minutes.
 
 # %%
 from pathlib import Path

@@ -158,7 +158,8 @@ not_shown("TensorFlow 1 does not use the matrix units at small batches", "its ch
 # %% [markdown]
 # ## Figures 4 and 5: the filters
 #
-# With 64 to 512 filters: forward in single precision, backward in half precision.
+# With 64 to 512 filters: forward in single precision, backward in half precision. (That intensity and FLOP/s rise with
+# the filters is checked with the forward pass in half precision.)
 
 # %%
 FILTERS = "--at f=64 --at f=128 --at f=256 --at f=512"
