@@ -55,8 +55,8 @@ assert product.work == paths.work and product.rate_per_s == 2 * paths.rate_per_s
 roofline(product, paths, path="course_6_semiring.png")
 
 # %% [markdown]
-# A prediction that assumes the peak of multiply-adds for this semiring is too high by a factor of two. On machines whose
-# minimum has a rate of its own (`peak f64 min ...`) the factor differs; `roofdsl characterize` measures it.
+# A prediction that assumes the peak of multiply-adds for this semiring is too high by a factor of two. On machines
+# whose minimum has a rate of its own (`peak f64 min ...`) the factor differs; `roofdsl characterize` measures it.
 
 # %% [markdown]
 # ## Divisions
