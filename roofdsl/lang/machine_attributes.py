@@ -21,9 +21,7 @@ _INSTRUCTION: tuple[Place, ...] = ("instruction",)
 _SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
-    Attribute(
-        "launch", _MACHINE, "time", "launch_s", "the time of one launch of a kernel", source_field="launch_source",
-    ),
+    Attribute("launch", _MACHINE, "time", "launch_s", "the time of one kernel launch", source_field="launch_source"),
     Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time added by each array"),
     Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar that is only read"),
     Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each parameter"),
@@ -46,9 +44,7 @@ ATTRIBUTES = (
         "the energy of one operation, in addition to the constant power; a fused pair is two operations",
         example="20 pJ/FLOP",
     ),
-    Attribute(
-        "copies", _CACHE, "count", "copies", "the number of caches of this size", shown=" x {number}", joins=True,
-    ),
+    Attribute("copies", _CACHE, "count", "copies", "the number of such caches", shown=" x {number}", joins=True),
     Attribute(
         "holds", _CACHE, "size", "holds_bytes", "the part of it that remains for the code, if others use the cache too",
         example="64 MiB", shown="holds {text}",
@@ -159,6 +155,10 @@ ATTRIBUTES = (
         "the number of lines in which loads hit although they are still on their way into the cache, in addition to "
         "those in its sets",
         shown="{number} buffers",
+    ),
+    Attribute(
+        "stored_lines", _CACHE, "count", "stored_lines", "the lines of one set in which stores hit when it overflows",
+        shown="stores in {number} lines of a set",
     ),
     Attribute(
         "strided_odd", _CACHE, "bandwidth", "strided_odd_bytes_per_s",

@@ -65,9 +65,9 @@ class Cache(Record):
     `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines apart, so that they use all sets
     and banks; `crowded_stores_bytes_per_s`: what stores add if all lines fall into one set of the nearer cache.
     `buffers`: the number of lines on their way into it in which loads hit, in addition to those in its sets.
+    `stored_lines`: the number of lines of one set in which stores hit, if more lines fall into it than it has ways.
     `random_bytes_per_s`, `random_stores_bytes_per_s`: like the strided ones, for randomly accessed lines. `restart_s`:
-    the time that a stream from it loses at each page of 4 KiB while the core computes, since lines are fetched ahead
-    only within a page.
+    the time that a stream from it loses at each page of 4 KiB, where prefetching ends, while the core computes.
     """
 
     name: str
@@ -98,6 +98,7 @@ class Cache(Record):
     strided_odd_stores_bytes_per_s: Fraction | None = None
     crowded_stores_bytes_per_s: Fraction | None = None
     buffers: int = 0
+    stored_lines: int | None = None
     random_bytes_per_s: Fraction | None = None
     random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
@@ -188,8 +189,7 @@ class Core(Record):
     end of a loop even if that was predicted; blocked: cycles that a load waits for stores of parts of its bytes; pages:
     how many pages of 4 KiB its TLB holds the addresses of; walk: cycles that an access to another page takes; learned:
     the most calls, or iterations of a loop over data, per launch whose branches the core remembers from the previous
-    launch; remembered: the most branches that a launch avoids to mispredict because the core remembers the previous
-    launch.
+    launch; remembered: the most branches of a launch that are predicted because of the previous launch.
     """
 
     dispatch: int

@@ -28,8 +28,8 @@ from roofdsl.store.atomic import write_whole
 _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the language has
 
 _ONE_BY_ONE = (
-    "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `random`,",
-    "# `random_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times.",
+    "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded_stores`, `buffers`,",
+    "# `stored_lines`, `random`, `random_stores`, `restart`, `pages`, `walk`: lines one by one, for expected times.",
 )
 _PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time."
 
@@ -299,7 +299,8 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
         return {}
     if first:
         fill = None if walks.fill_per_s is None else found.cores * walks.fill_per_s
-        return {"fill_bytes_per_s": fill, **({"buffers": walks.buffers} if walks.buffers else {})}
+        lines = {"buffers": walks.buffers, "stored_lines": walks.stored_lines}
+        return {"fill_bytes_per_s": fill, **{name: number for name, number in lines.items() if number}}
     walked = walks.levels.get(level.name)
     if walked is None:
         return {}

@@ -35,7 +35,10 @@ ODD = 3 * LINE
 """
 
 MANY, SOME = 4, 3
-"""If all lines of a walk fall into one set, there are this many times the set's ways: for stores, and for loads."""
+"""If all lines of a walk fall into one set, there are this many times the set's ways: for stores, and for loads.
+
+Another walk of stores has only a few more lines than the set has ways, as loops with many streams do.
+"""
 
 UPDATED_BYTES = 2 * 2 * LINE
 """The bytes of updates in the first cache for each line of a stream: two lines that are loaded and stored."""
@@ -169,11 +172,16 @@ def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) 
     }
 
 
-def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apart: int) -> dict[str, Loop]:
-    """Walks through all sets, a stream with updates, and walks over `stored` and `loaded` lines of one set, `apart`
-    bytes apart.
-    """
-    of_set = {"crowded": (_STORE, stored), "crowded_loads": (_LOAD, loaded), "crowded_hits": (_LOAD, UNROLLED)}
+def _more_texts(plan: Plan) -> dict[str, Loop]:
+    """Walks through all sets, a stream with updates, and walks over lines of one set."""
+    odd, behind, apart = plan.odd, plan.behind, plan.apart
+    of_set = {
+        "crowded": (_STORE, plan.stored),
+        "crowded_few": (_STORE, plan.few),
+        "crowded_stored": (_STORE, UNROLLED),
+        "crowded_loads": (_LOAD, plan.loaded),
+        "crowded_hits": (_LOAD, UNROLLED),
+    }
     return {
         **{
             f"odd_{kind}_{k}": _loop(line, ODD, w.bytes)
@@ -181,7 +189,7 @@ def _more_texts(odd: Sequence[Span], behind: int, stored: int, loaded: int, apar
             for k, w in enumerate(odd)
         },
         "filled_updated": Loop(_updated(behind), behind // LINE),
-        **{name: _loop(line, apart, lines * apart) for name, (line, lines) in of_set.items() if stored},
+        **{name: _loop(line, apart, lines * apart) for name, (line, lines) in of_set.items() if plan.stored},
     }
 
 
@@ -202,6 +210,11 @@ class Plan(Record):
     loaded: int
     past: Span | None
 
+    @property
+    def few(self) -> int:
+        """A whole number of rounds, a few more lines than a set has ways."""
+        return (self.ways // UNROLLED + 1) * UNROLLED
+
     def compared(self) -> dict[str, str]:
         """The loops of which only the difference from another loop counts, by name, and that other loop.
 
@@ -212,7 +225,8 @@ class Plan(Record):
         found |= {f"odd_store_{k}": f"odd_load_{k}" for k in odd}
         found |= dict.fromkeys(("filled_behind", "filled_alone", "filled_updated"), "filled_near")
         if self.walks:
-            found |= dict.fromkeys(("crowded", "crowded_loads", "crowded_hits"), "load_0")
+            of_set = "crowded", "crowded_few", "crowded_stored", "crowded_loads", "crowded_hits"
+            found |= dict.fromkeys(of_set, "load_0")
         return found
 
     def of_core(self, second: str) -> frozenset[str]:
@@ -227,7 +241,7 @@ class Plan(Record):
     def loops(self) -> dict[str, Loop]:
         """The loops to be timed, by name."""
         found = _texts(self.walks, self.near, self.behind, self.pages)
-        found |= _more_texts(self.odd, self.behind, self.stored, self.loaded, self.apart)
+        found |= _more_texts(self)
         if self.past is not None:
             found["past_caches"] = _loop(_PAST, LINE, self.past.bytes)
         return found

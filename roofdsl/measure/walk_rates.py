@@ -60,7 +60,8 @@ class WalkRates(Record):
     the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second
     one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and stored. crowded_per_s:
     the rate at which stores to lines of the second cache add to their loads if all fall into one set of the first one;
-    buffers: the lines of one set that loads find in addition to those in its ways.
+    buffers: the lines of one set that loads find in addition to those in its ways; stored_lines: the lines of one set
+    that stores find.
 
     past_per_s: the bytes per second of stores that bypass the caches, None if no walk is in memory. levels: by name,
     without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of a walk to a page
@@ -75,6 +76,7 @@ class WalkRates(Record):
     updates_per_s: float | None = None
     crowded_per_s: float | None = None
     buffers: int | None = None
+    stored_lines: int | None = None
     past_per_s: float | None = None
 
 
@@ -124,12 +126,15 @@ def _rates(plan: Plan, cycles: Mapping[str, float], hertz: float, second: str) -
     known, walk = knee({n: cycles[f"pages_{n}"] for n in plan.pages})
     of_hits = HIT_BYTES * hertz / hits if filled > BESIDE * served else None
     of_updates = UPDATED_BYTES * hertz / updates if of_hits is not None and updates > 0.1 else None
-    crowded, buffers = None, None
+    crowded, buffers, stored_lines = None, None, None
     if plan.stored and plan.walks and plan.walks[0].level == second:
         load, store = cycles["load_0"], cycles["store_0"]
         more = cycles["crowded"] - load
         crowded = LINE * hertz / more if more > 1.1 * (store - load) else None
-        buffers = _buffers(cycles["crowded_loads"], cycles["crowded_hits"], load, plan.loaded, plan.ways)
+        found = _lines_found(cycles["crowded_loads"], cycles["crowded_hits"], load, plan.loaded)
+        buffers = None if found is None else max(0, found - plan.ways)
+        if crowded is not None:
+            stored_lines = _lines_found(cycles["crowded_few"], cycles["crowded_stored"], cycles["crowded"], plan.few)
     return WalkRates(
         fill_per_s=LINE * hertz / fill if fill > 0.1 else None,
         levels=_levels(plan, cycles, hertz),
@@ -139,6 +144,7 @@ def _rates(plan: Plan, cycles: Mapping[str, float], hertz: float, second: str) -
         updates_per_s=None if of_hits is None or of_updates is None else max(of_hits, of_updates),
         crowded_per_s=crowded,
         buffers=buffers,
+        stored_lines=stored_lines,
         past_per_s=None if plan.past is None else LINE * hertz / cycles["past_caches"],
     )
 
@@ -165,15 +171,14 @@ def _levels(plan: Plan, cycles: Mapping[str, float], hertz: float) -> dict[str, 
     return found
 
 
-def _buffers(each: float, hit: float, load: float, lines: int, ways: int) -> int | None:
-    """The lines that loads find in addition to those in the ways of a set. A walk over `lines` lines takes `each`
-    cycles per line, one whose lines are all found takes `hit`, and one from the second cache takes `load`. None if
-    `each` is not between the other two.
+def _lines_found(each: float, hit: float, missed: float, lines: int) -> int | None:
+    """How many lines of a set are found again if `lines` fall into it, under random replacement. A walk over these
+    takes `each` cycles per line, one whose lines are all found takes `hit`, and one whose lines all come from the
+    second cache takes `missed`. None if `each` is not between the other two.
     """
-    if not hit < each < load:
+    if not hit < each < missed:
         return None
-    found = (load - each) / (load - hit)
-    return max(0, round(capacity_of(lines, found)) - ways)
+    return max(1, round(capacity_of(lines, (missed - each) / (missed - hit))))
 
 
 def _odd_rates(even: float, odd: tuple[float, float] | None, per_cycle: float) -> tuple[float | None, float | None]:

@@ -21,8 +21,8 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Count, Element, For, Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import within_caches
-from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Cache, Machine, Memory
+from roofdsl.predict.few_sets import Tight, tight_of
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
@@ -31,9 +31,6 @@ if TYPE_CHECKING:
 MOST_ACCESSES = 100_000_000
 """Sets are simulated up to this many accesses (two seconds); beyond that, a column fits as a whole or not at all."""
 
-FEW_SETS = 8
-"""Stores to lines in fewer sets than this wait for each other, as measured with strided walks through this many."""
-
 
 class Lines(Record):
     """The bytes of lines that strided accesses load and store across one level's boundary."""
@@ -41,34 +38,6 @@ class Lines(Record):
     level: str
     loaded: int
     stored: int
-
-
-class Tight(Record):
-    """Arrays whose lines some loop loses because `lines` of them fall into `sets` sets of a cache, each with `ways`
-    ways.
-
-    buffers: the lines that loads find on their way into this cache. sets is 0 if their number is not known.
-    """
-
-    arrays: tuple[str, ...] = ()
-    lines: int = 0
-    sets: int = 0
-    ways: int = 0
-    buffers: int = 0
-
-    @property
-    def in_few_sets(self) -> bool:
-        return 0 < self.sets < FEW_SETS
-
-    def lost(self) -> Fraction:
-        """The share of the loads of such lines that miss.
-
-        LRU loses all of them, and so do caches if many sets overflow. In few sets, caches replace lines less strictly
-        (`machine.kept`), and loads find up to `buffers` lines on their way in.
-        """
-        if not self.in_few_sets:
-            return Fraction(1)
-        return 1 - Fraction(found_again(self.lines, self.sets * self.ways + self.buffers)).limit_denominator(10_000)
 
 
 class Walks(Record):
@@ -125,7 +94,7 @@ def walks_of(
     try:
         found = list(_references(at))
         few = access_count(at) <= MOST_ACCESSES
-        tight = _tight(at, machine)
+        tight = tight_of(at, machine)
     except TooHard:
         return None
     strided = [r for r in found if abs(r.step_bytes) >= line]
@@ -168,25 +137,6 @@ def _even(strided: Sequence[_Reference], line: int) -> Fraction:
     return even / total if total else Fraction(1)
 
 
-def _tight(at: Sized, machine: Machine) -> Tight:
-    """The arrays whose lines fall into too few sets of a cache in some loop. One iteration of each loop is examined."""
-    from roofdsl.counts.conflicts import conflicts
-    from roofdsl.predict.associative import sets_of
-
-    begins = places(at.kernel, at.values)
-    found = []
-    for cache in machine.caches:
-        sets = sets_of(cache)
-        if sets is None:
-            break
-        found += [(w, sets, cache.buffers) for w in conflicts(at.kernel, at.values, sets, begins) if w.lost and w.array]
-    if not found:
-        return Tight()
-    worst, of, buffers = max(found, key=lambda each: each[0].lost * each[0].times)
-    names = tuple(dict.fromkeys(w.array for w, *_ in found))
-    return Tight(names, worst.crowded_lines, worst.crowded_sets, of.ways, buffers)
-
-
 def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:
     """The traffic across each boundary that caches with sets add to that of fully associative ones.
 
@@ -220,14 +170,14 @@ def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
     """The seconds of lines lost only because of sets, at the rates of even strides; stores in few sets have their own
     rate.
     """
-    total, lost = Fraction(0), walks.tight.lost()
+    total, lost, lost_stores = Fraction(0), walks.tight.lost(), walks.tight.lost_stores()
     for part, loaded, stored in from_each(walks.crowded, machine):
         stores = part.strided_stores_bytes_per_s
         if walks.tight.in_few_sets and isinstance(part, Cache):
             stores = part.crowded_stores_bytes_per_s or stores
-        lines = stored + lost * max(Fraction(0), loaded - stored)
+        lines = lost_stores * stored + lost * max(Fraction(0), loaded - stored)
         total += lines / (part.strided_bytes_per_s or part.bandwidth_bytes_per_s)
-        total += stored / stores if stores else 0
+        total += lost_stores * stored / stores if stores else 0
     return total
 
 

@@ -12,7 +12,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE, plan_walks, spans, sweep
-from roofdsl.measure.walk_rates import Walked, WalkRates, _levels, knee, walk_rates
+from roofdsl.measure.walk_rates import Walked, WalkRates, _levels, _rates, knee, walk_rates
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]
@@ -96,6 +96,19 @@ def test_what_a_stream_loses_at_pages_is_more_than_its_lines_cost_the_core() -> 
     assert [found[level].restart_s for level in ("L3", "DRAM")] == [None, pytest.approx(64e-9)]
     slower = _levels(plan, cycles | {"streamed_2": 30.0}, 2e9)
     assert slower["DRAM"].restart_s is None, "the stream alone takes longer"
+
+
+def test_lines_of_one_set_are_found_as_under_random_replacement() -> None:
+    """A set of 12 ways. Stores to 48 lines of it all miss, stores to 16 miss in a quarter of the cases: as in a random
+    cache of 14 lines, which loses 1 - exp(-16 / 14 u) = u of them.
+    """
+    plan = plan_walks(CAPACITIES, 512 << 20, 4096)
+    assert (plan.ways, plan.few, plan.stored) == (12, 16, 48)
+    cycles = dict.fromkeys(plan.loops(), 4.0) | {"store_0": 8.0, "crowded": 34.0, "crowded_stored": 0.5}
+    found = [_rates(plan, cycles | {"crowded_few": each}, 2e9, "L2").stored_lines for each in (8.8, 0.4, 34.0)]
+    assert found == [14, None, None]
+    first = to_machine(replace(characterized(cores=1), walks=WalkRates(None, {}, None, None, stored_lines=14))).caches[0]
+    assert (first.stored_lines, first.buffers) == (14, 0)
 
 
 def test_odd_walks_of_all_cores_are_no_faster_than_the_level() -> None:

@@ -172,6 +172,13 @@ def test_stores_to_few_sets_have_a_rate_of_their_own(row: int) -> None:
     assert (lost > 0) == (row == 128)
     streamed = Fraction(sum(fully) * LINE, 640 * 10**9)
     assert found.expected_s == streamed + Fraction(lost, 64 * 10**9) + Fraction(lost, 16 * 10**9)
+    # As many stores hit as if the set held 5 lines, with random replacement; none is lost if it holds all 6.
+    for lines in (5, 6):
+        kept = made(crowded=", crowded_stores 16 GB/s", first=f", stored_lines {lines}")
+        still = lost * (1 - Fraction(found_again(6, lines)).limit_denominator(10_000))
+        assert (still == 0) == (lines == 6 or row == 136)
+        hit, _ = expected(kept, FILLED, values)
+        assert hit.expected_s == streamed + still / (64 * 10**9) + still / (16 * 10**9)
 
 
 def test_pages_that_are_forgotten_are_looked_up() -> None:
