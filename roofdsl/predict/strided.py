@@ -167,18 +167,27 @@ def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
 
 
 def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of lines lost only because of sets, at the rates of even strides; stores in few sets have their own
-    rate.
+    """The seconds of lines lost only because of sets, at the rates of even strides.
+
+    A store to few sets of the first cache takes at least as long as if its line came from the second one, whose
+    `crowded_stores` are measured: they wait for the set, wherever their lines come from.
     """
     total, lost, lost_stores = Fraction(0), walks.tight.lost(), walks.tight.lost_stores()
+    waiting = _of_crowded_store(machine) if walks.tight.in_few_sets else Fraction(0)
     for part, loaded, stored in from_each(walks.crowded, machine):
-        stores = part.strided_stores_bytes_per_s
-        if walks.tight.in_few_sets and isinstance(part, Cache):
-            stores = part.crowded_stores_bytes_per_s or stores
-        lines = lost_stores * stored + lost * max(Fraction(0), loaded - stored)
-        total += lines / (part.strided_bytes_per_s or part.bandwidth_bytes_per_s)
-        total += lost_stores * stored / stores if stores else 0
+        line = 1 / (part.strided_bytes_per_s or part.bandwidth_bytes_per_s)
+        store = line + 1 / part.strided_stores_bytes_per_s if part.strided_stores_bytes_per_s else line
+        total += lost * max(Fraction(0), loaded - stored) * line + lost_stores * stored * max(store, waiting)
     return total
+
+
+def _of_crowded_store(machine: Machine) -> Fraction:
+    """The seconds of a byte that is loaded and stored in a single set of the first cache; 0 if that is not stated."""
+    for cache in machine.caches:
+        if cache.crowded_stores_bytes_per_s is not None:
+            rate = cache.strided_bytes_per_s or cache.bandwidth_bytes_per_s
+            return 1 / rate + 1 / cache.crowded_stores_bytes_per_s
+    return Fraction(0)
 
 
 def from_each(lines: Sequence[Lines], machine: Machine) -> Iterator[tuple[Cache | Memory, Fraction, Fraction]]:
