@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from roofdsl.lang.record import Record, replace
 from roofdsl.machine.instruction import Instruction
-from roofdsl.machine.model import Core
+from roofdsl.machine.core import Core
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.branch_memory import remembered_branches
 from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from roofdsl.machine.attribute_text import written
 from roofdsl.machine.instruction import Instruction
-from roofdsl.machine.model import Core
+from roofdsl.machine.core import Core
 from roofdsl.machine.quantities import show_time
 from roofdsl.measure.core_facts import CoreFacts
 

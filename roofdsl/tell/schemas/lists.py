@@ -6,7 +6,8 @@ from inspect import get_annotations
 
 from roofdsl.lang.machine_attributes import attributes
 from roofdsl.machine.instruction import Instruction
-from roofdsl.machine.model import Cache, Core, Machine, Memory, Peak, Sustained
+from roofdsl.machine.core import Core
+from roofdsl.machine.model import Cache, Machine, Memory, Peak, Sustained
 from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.tell.schemas.parts import (
     AMOUNT,
