@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from roofdsl.lang.machine_attributes import ATTRIBUTES, attributes
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Cache, Machine, Memory, Peak, Sustained
 from roofdsl.machine.multiprocessor import Multiprocessor
 from tests.copied import ROOT, run_in_copy

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from roofdsl.incore.classes import Kind, Work
 from roofdsl.incore.result import NoInCore
 from roofdsl.lang.record import Record, replace
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Machine
 
 LINE, PAGE = 64, 4096

@@ -1,4 +1,4 @@
-"""The attributes of `core` and `instruction` lines, one row each; they are a part of those in `machine_attributes.py`."""
+"""The attributes of `core` and `instruction` lines, one row each: a part of those in `machine_attributes.py`."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from roofdsl.lang.checked import CheckedMachine, Entry
 from roofdsl.lang.machine_attributes import attributes
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import (
     UNFUSED,
     BandwidthCeiling,

@@ -15,8 +15,8 @@ from typing import Any
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.operation_classes import SPECIAL_FUNCTIONS
 from roofdsl.lang.record import Record, replace
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.assembled import loops, page_from
 from roofdsl.measure.load_store_cycles import waits_for
 from roofdsl.measure.shared_core import undisturbed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.assembled import is_known
 from roofdsl.measure.branch_memory import remembered_branches
 from roofdsl.measure.call_rates import Launches, block_rates, call_rates, launches

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from roofdsl.machine.attribute_text import written
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.quantities import show_time
 from roofdsl.measure.core_facts import CoreFacts
 

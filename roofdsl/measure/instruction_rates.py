@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.adders import adder_loops, with_adders
 from roofdsl.measure.general_register_cycles import general_loops, general_registers
 from roofdsl.measure.instruction_bench import MANTISSAS, ONE, REPEATS, ROTATED, Bench, operands, rounded

@@ -12,8 +12,8 @@ from roofdsl.incore.classes import work_of
 from roofdsl.incore.rates import Rates
 from roofdsl.incore.window import Clock
 from roofdsl.lang.record import replace
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.measure.instruction_bench import Bench, rounded
 
 _FREE = ("rax", "rcx", "rdx", "r8", "r9", "r10", "r11")

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from roofdsl.incore.rates import Rates
 from roofdsl.lang.record import replace
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Machine, Memory, Peak
 
 CORE = Core(4, 64, 32, predicted=1000, varied=1000, taken=Fraction(1), mispredict=Fraction(20))

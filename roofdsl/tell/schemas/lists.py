@@ -5,8 +5,8 @@ from __future__ import annotations
 from inspect import get_annotations
 
 from roofdsl.lang.machine_attributes import attributes
-from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.core import Core
+from roofdsl.machine.instruction import Instruction
 from roofdsl.machine.model import Cache, Machine, Memory, Peak, Sustained
 from roofdsl.machine.multiprocessor import Multiprocessor
 from roofdsl.tell.schemas.parts import (
