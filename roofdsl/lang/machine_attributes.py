@@ -145,6 +145,12 @@ ATTRIBUTES = (
         example="40 GB/s", shown="strided stores {text}",
     ),
     Attribute(
+        "crowded", _LEVELS, "bandwidth", "crowded_bytes_per_s",
+        "the rate of strided loads whose lines fall into one set of the first cache; in a few sets, they are as many "
+        "times as fast, up to `strided`",
+        example="10 GB/s", shown="crowded {text}",
+    ),
+    Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
         "a store adds the bytes of its line, divided by this bandwidth, to the time of the load, if the lines fall "
         "into fewer than eight sets of the nearer cache (measured with one set)",

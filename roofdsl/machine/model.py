@@ -64,7 +64,8 @@ class Cache(Record):
     the rate of its lines if every load takes another one, too far from the last to be fetched ahead;
     `strided_stores_bytes_per_s`: the rate at which stores to these lines add to the time. `strided_odd_bytes_per_s`,
     `strided_odd_stores_bytes_per_s`: the same if the lines are an odd number of lines apart, so that they use all sets
-    and banks; `crowded_stores_bytes_per_s`: what stores add if all lines fall into one set of the nearer cache.
+    and banks; `crowded_bytes_per_s`: the rate of lines that all fall into one set of the first cache, which has room
+    for few of them at a time; `crowded_stores_bytes_per_s`: the rate at which stores to such lines add to the time.
     `buffers`: the number of lines on their way into it in which loads hit, in addition to those in its sets.
     `stored_lines`: the number of lines of one set in which stores hit, if more lines fall into it than it has ways.
     `random_bytes_per_s`, `random_stores_bytes_per_s`: like the strided ones, for randomly accessed lines. `restart_s`:
@@ -97,6 +98,7 @@ class Cache(Record):
     strided_stores_bytes_per_s: Fraction | None = None
     strided_odd_bytes_per_s: Fraction | None = None
     strided_odd_stores_bytes_per_s: Fraction | None = None
+    crowded_bytes_per_s: Fraction | None = None
     crowded_stores_bytes_per_s: Fraction | None = None
     buffers: int = 0
     stored_lines: int | None = None
@@ -133,6 +135,7 @@ class Memory(Record):
     stores_bytes_per_s: Fraction | None = None
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
+    crowded_bytes_per_s: Fraction | None = None
     random_bytes_per_s: Fraction | None = None
     random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None

@@ -103,6 +103,21 @@ def odd_spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
     return found
 
 
+def crowded_spans(capacities: Sequence[tuple[str, int]], room: int, apart: int) -> list[tuple[str, int]]:
+    """(level, lines) of walks whose lines are `apart` bytes apart, all in one set of the first cache, for the levels
+    behind the second cache: four times as many lines as the nearer level has room for in its sets, which are at most
+    half of those that a cache itself has room for. In memory, twice as many are enough if the buffer is small.
+    """
+    found = []
+    for k, (name, size) in enumerate(capacities[2:], 2):
+        nearer, last = capacities[k - 1][1], k == len(capacities) - 1
+        span = min(4 * nearer, room) if last else 4 * nearer
+        lines = _whole(span, apart) // apart
+        if lines * apart <= min(room, FARTHEST - 1) and (span >= 2 * nearer if last else 2 * span <= size):
+            found.append((name, lines))
+    return found
+
+
 def _whole(span: int, stride: int) -> int:
     return span // (UNROLLED * stride) * UNROLLED * stride
 
@@ -189,6 +204,7 @@ def _more_texts(plan: Plan) -> dict[str, Loop]:
             for k, w in enumerate(odd)
         },
         "filled_updated": Loop(_updated(behind), behind // LINE),
+        **{f"crowded_load_{k}": _loop(_LOAD, apart, lines * apart) for k, (_, lines) in enumerate(plan.crowded)},
         **{name: _loop(line, apart, lines * apart) for name, (line, lines) in of_set.items() if plan.stored},
     }
 
@@ -196,7 +212,8 @@ def _more_texts(plan: Plan) -> dict[str, Loop]:
 class Plan(Record):
     """What is walked: `walks` at a stride, streams of `near` and `behind` bytes, one line in each of `pages`, `odd`
     walks through all sets, and `stored` and `loaded` lines of one set, `apart` bytes apart; no such lines if the first
-    cache's `ways` are unknown (0) or few. `past` is the walk in memory, whose lines are stored past the caches too.
+    cache's `ways` are unknown (0) or few. `crowded`: (level, lines) of such walks behind the second cache. `past` is
+    the walk in memory, whose lines are stored past the caches too.
     """
 
     walks: Sequence[Span]
@@ -208,6 +225,7 @@ class Plan(Record):
     apart: int
     stored: int
     loaded: int
+    crowded: Sequence[tuple[str, int]]
     past: Span | None
 
     @property
@@ -223,6 +241,7 @@ class Plan(Record):
         levels, odd = range(len(self.walks)), range(len(self.odd))
         found = {f"computed_{k}": "computed_near" for k in levels} | {f"store_{k}": f"load_{k}" for k in levels}
         found |= {f"odd_store_{k}": f"odd_load_{k}" for k in odd}
+        found |= {f"crowded_load_{k}": "load_0" for k in range(len(self.crowded))}
         found |= dict.fromkeys(("filled_behind", "filled_alone", "filled_updated"), "filled_near")
         if self.walks:
             of_set = "crowded", "crowded_few", "crowded_stored", "crowded_loads", "crowded_hits"
@@ -265,5 +284,6 @@ def plan_walks(capacities: Sequence[tuple[str, int]], room: int, way_bytes: int)
         apart=way_bytes,
         stored=stored,
         loaded=loaded,
+        crowded=crowded_spans(capacities, room, way_bytes) if stored else (),
         past=walks[-1] if walks and walks[-1].level == capacities[-1][0] else None,
     )

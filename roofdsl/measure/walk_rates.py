@@ -61,7 +61,8 @@ class WalkRates(Record):
     one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and stored. crowded_per_s:
     the rate at which stores to lines of the second cache add to their loads if all fall into one set of the first one;
     buffers: the lines of one set that loads find in addition to those in its ways; stored_lines: the lines of one set
-    that stores find.
+    that stores find. crowded_loads: by level, the rate of loads of lines that all fall into one set of the first cache,
+    if it is lower than that of other strided loads.
 
     past_per_s: the bytes per second of stores that bypass the caches, None if no walk is in memory. levels: by name,
     without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of a walk to a page
@@ -77,6 +78,7 @@ class WalkRates(Record):
     crowded_per_s: float | None = None
     buffers: int | None = None
     stored_lines: int | None = None
+    crowded_loads: Mapping[str, float] = {}
     past_per_s: float | None = None
 
 
@@ -145,6 +147,7 @@ def _rates(plan: Plan, cycles: Mapping[str, float], hertz: float, second: str) -
         crowded_per_s=crowded,
         buffers=buffers,
         stored_lines=stored_lines,
+        crowded_loads=_crowded_loads(plan, cycles, hertz),
         past_per_s=None if plan.past is None else LINE * hertz / cycles["past_caches"],
     )
 
@@ -169,6 +172,12 @@ def _levels(plan: Plan, cycles: Mapping[str, float], hertz: float) -> dict[str, 
             *_odd_rates(load, odd.get(w.level), LINE * hertz),
         )
     return found
+
+
+def _crowded_loads(plan: Plan, cycles: Mapping[str, float], hertz: float) -> dict[str, float]:
+    strided = {w.level: cycles[f"load_{k}"] for k, w in enumerate(plan.walks)}
+    crowded = {level: cycles[f"crowded_load_{k}"] for k, (level, _) in enumerate(plan.crowded)}
+    return {level: LINE * hertz / each for level, each in crowded.items() if each > 1.1 * strided.get(level, inf)}
 
 
 def _lines_found(each: float, hit: float, missed: float, lines: int) -> int | None:

@@ -19,7 +19,8 @@ from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.random_lines import Scattered, scattered_seconds
-from roofdsl.predict.strided import Walks, crowded_seconds, page_walks_seconds, streams_seconds, strided_seconds
+from roofdsl.predict.strided import Walks
+from roofdsl.predict.strided_times import crowded_seconds, page_walks_seconds, streams_seconds, strided_seconds
 
 REORDERED = "data in an order that visits neighbors together"
 NEARER = "a working set that fits into a nearer cache"
@@ -132,7 +133,7 @@ def _walked(
     rest_s = streams_seconds(walks, [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)])
     names, crowded = " and ".join(walks.arrays), " and ".join(walks.tight.arrays)
     lines_s = strided_seconds(walks, machine)
-    crowded_s = lines_s + crowded_seconds(walks, machine)
+    crowded_s = max(lines_s, crowded_seconds(walks, machine))
     pages_s = page_walks_seconds(walks.pages, machine)
     return [
         Delay(

@@ -14,7 +14,8 @@ from roofdsl.lang.record import Record
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.expected_level_times import measured_turns_s
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.strided import Lines, from_each, page_walks_seconds
+from roofdsl.predict.strided import Lines
+from roofdsl.predict.strided_times import from_each, page_walks_seconds
 
 
 class Scattered(Record):

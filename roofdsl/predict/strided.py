@@ -21,8 +21,8 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Array, Count, Element, For, Kernel
 from roofdsl.loops.sized import Sized, sized
 from roofdsl.loops.streams import within_caches
-from roofdsl.machine.model import Cache, Machine, Memory
-from roofdsl.predict.few_sets import Tight, tight_of
+from roofdsl.machine.model import Machine
+from roofdsl.predict.few_sets import FEW_SETS, Tight, tight_of
 from roofdsl.predict.level_time import LevelTime
 
 if TYPE_CHECKING:
@@ -46,7 +46,8 @@ class Walks(Record):
     arrays: those with strided walks. lines: the traffic of these walks, with fully associative caches. even: the share
     of their accesses whose lines are an even number of lines apart; an even number that is no multiple of four counts
     half. crowded: the lines, of all accesses, that are lost only because caches have sets (none if the machine states
-    no sets); tight: the arrays that lose them, and in how many sets. pages: the number of page walks.
+    no sets); tight: the arrays that lose them, and in how many sets. narrow: (share of the accesses of strided walks,
+    number of sets of the first cache that their lines fall into) where these are few. pages: the number of page walks.
     """
 
     arrays: tuple[str, ...]
@@ -56,6 +57,12 @@ class Walks(Record):
     tight: Tight
     pages: int = 0
     assumptions: tuple[str, ...] = ()
+    narrow: tuple[tuple[Fraction, int], ...] = ()
+
+    @property
+    def fewest_sets(self) -> int:
+        """The sets of the first cache that lost lines fall into; 0 if these are not few, or not known."""
+        return min((sets for _, sets in self.narrow), default=self.tight.sets if self.tight.in_few_sets else 0)
 
 
 class _Reference(Record):
@@ -117,7 +124,7 @@ def walks_of(
         tight = Tight(names)
     if any(one.loaded or one.stored for one in crowded):
         notes += (PLACED,)
-    return Walks(names, lines, _even(strided, line), crowded, tight, pages, notes)
+    return Walks(names, lines, _even(strided, line), crowded, tight, pages, notes, _narrow(strided, machine))
 
 
 PLACED = "arrays begin where `measure` puts them: each five lines further into its pages than the one before"
@@ -137,6 +144,22 @@ def _even(strided: Sequence[_Reference], line: int) -> Fraction:
     return even / total if total else Fraction(1)
 
 
+def _narrow(strided: Sequence[_Reference], machine: Machine) -> tuple[tuple[Fraction, int], ...]:
+    """The shares of the accesses whose lines fall into few sets of the first cache, and the numbers of these sets."""
+    from roofdsl.predict.associative import sets_of
+
+    first = sets_of(machine.caches[0])
+    if first is None:
+        return ()
+    total = sum(r.executed for r in strided)
+    by_sets: dict[int, int] = {}
+    for r in strided:
+        sets = _held(r.step_bytes, first) // first.ways
+        if sets < FEW_SETS:
+            by_sets[sets] = by_sets.get(sets, 0) + r.executed
+    return tuple((Fraction(executed, total), sets) for sets, executed in sorted(by_sets.items()))
+
+
 def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:
     """The traffic across each boundary that caches with sets add to that of fully associative ones.
 
@@ -147,74 +170,6 @@ def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, 
         stores = max(0, stored - least_stored)
         found.append(Lines(name, max(loaded - least_loaded, stores), stores))
     return tuple(found)
-
-
-def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of the lines of strided walks.
-
-    A line takes the time of the level that it comes from, and no more on its way through nearer levels.
-    """
-    total = Fraction(0)
-    for part, loaded, stored in from_each(walks.lines, machine):
-        loads = part.strided_bytes_per_s or part.bandwidth_bytes_per_s
-        stores = part.strided_stores_bytes_per_s
-        odd, odd_stores = loads, stores
-        if isinstance(part, Cache) and part.strided_odd_bytes_per_s is not None:
-            odd, odd_stores = part.strided_odd_bytes_per_s, part.strided_odd_stores_bytes_per_s
-        for share, load, store in ((walks.even, loads, stores), (1 - walks.even, odd, odd_stores)):
-            total += share * (loaded / load + (stored / store if store else 0))
-    return total
-
-
-def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of lines lost only because of sets, at the rates of even strides.
-
-    A store to few sets of the first cache takes at least as long as if its line came from the second one, whose
-    `crowded_stores` are measured: they wait for the set, wherever their lines come from.
-    """
-    total, lost, lost_stores = Fraction(0), walks.tight.lost(), walks.tight.lost_stores()
-    waiting = _of_crowded_store(machine) if walks.tight.in_few_sets else Fraction(0)
-    for part, loaded, stored in from_each(walks.crowded, machine):
-        line = 1 / (part.strided_bytes_per_s or part.bandwidth_bytes_per_s)
-        store = line + 1 / part.strided_stores_bytes_per_s if part.strided_stores_bytes_per_s else line
-        total += lost * max(Fraction(0), loaded - stored) * line + lost_stores * stored * max(store, waiting)
-    return total
-
-
-def _of_crowded_store(machine: Machine) -> Fraction:
-    """The seconds of a byte that is loaded and stored in a single set of the first cache; 0 if that is not stated."""
-    for cache in machine.caches:
-        if cache.crowded_stores_bytes_per_s is not None:
-            rate = cache.strided_bytes_per_s or cache.bandwidth_bytes_per_s
-            return 1 / rate + 1 / cache.crowded_stores_bytes_per_s
-    return Fraction(0)
-
-
-def from_each(lines: Sequence[Lines], machine: Machine) -> Iterator[tuple[Cache | Memory, Fraction, Fraction]]:
-    """(level, bytes loaded from it, bytes stored to it), without those that go on to a farther level."""
-    parts = {part.name: part for part in machine.hierarchy}
-    for k, one in enumerate(lines):
-        farther = lines[k + 1] if k + 1 < len(lines) else Lines("", 0, 0)
-        loaded, stored = max(0, one.loaded - farther.loaded), max(0, one.stored - farther.stored)
-        yield parts[one.level], Fraction(loaded), Fraction(stored)
-
-
-def streams_seconds(walks: Walks, levels: Sequence[tuple[LevelTime, Fraction]]) -> Fraction:
-    """The seconds of the streams, which are those of the slowest level, given each level with its time."""
-    rest = Fraction(0)
-    of = {one.level: one.loaded + one.stored for one in walks.lines}
-    for level, time in levels:
-        if level.bytes:
-            rest = max(rest, time * max(0, level.bytes - of.get(level.name, 0)) / level.bytes)
-    return rest
-
-
-def page_walks_seconds(pages: int, machine: Machine) -> Fraction:
-    """The seconds of this many page walks."""
-    core = machine.core
-    if core is None or core.walk is None or not machine.clock_hz:
-        return Fraction(0)
-    return pages * core.walk / machine.clock_hz
 
 
 def _directions(level: LevelTime) -> tuple[int, int]:
