@@ -21,6 +21,7 @@ from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.strided import PLACED, Walks, walks_of
+from roofdsl.predict.strided_times import crowded_seconds
 from tests.predict.machines import kernel_of, machine, moving_of
 
 LINE = 64
@@ -179,6 +180,52 @@ def test_stores_to_few_sets_have_a_rate_of_their_own(row: int) -> None:
         assert (still == 0) == (lines == 6 or row == 136)
         hit, _ = expected(kept, FILLED, values)
         assert hit.expected_s == streamed + still / (64 * 10**9) + still / (16 * 10**9)
+
+
+@pytest.mark.parametrize(("row", "sets"), [(128, 1), (64, 2), (16, 8), (136, 16)])
+def test_loads_of_lines_in_few_sets_have_a_rate_of_their_own(row: int, sets: int) -> None:
+    """The columns of rows of 8 `row` bytes, in an L1 of 16 sets: in one set they come from memory at 2 GB/s, in two at
+    4, and in eight at 8 GB/s as all strided loads.
+    """
+    values = {"m": 4096, "n": row}
+    slow = machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, ways 4, write_allocate",
+        "cache L2 64 KiB, 640 GB/s, line 64 B, ways 8, strided 64 GB/s, write_allocate",
+        "memory DRAM 16 GiB, 640 GB/s, strided 8 GB/s, crowded 2 GB/s",
+        "clock 1 GHz",
+    )
+    found = predict(COLUMNS, values, slow)
+    walks = walks_of(COLUMNS, values, slow, found.levels, warm=False)
+    assert walks is not None and walks.narrow == (() if sets >= 8 else ((1, sets),))
+    loaded = LINE * 4096 * row
+    assert all(one.loaded + more.loaded == loaded for one, more in zip(walks.lines, walks.crowded, strict=True))
+    assert crowded_seconds(walks, slow) == Fraction(loaded, min(8, 2 * sets) * 10**9)
+
+
+def test_stores_wait_for_their_set_wherever_their_lines_come_from() -> None:
+    """A transpose whose columns lie in one set. From L2, a store takes 1 ns for its line and 4 ns more. So it takes 5 ns
+    if its line comes from a memory within 2 ns, and 8 or 9 ns if the line alone takes 8, or storing it 1 ns more.
+    """
+    values = {"n": 128}
+    for memory, each_ns in (
+        ("strided 32 GB/s", 5),
+        ("strided 8 GB/s", 8),
+        ("strided 8 GB/s, strided_stores 64 GB/s", 9),
+    ):
+        slow = machine(
+            "peak f64 fma 10 TFLOP/s",
+            "cache L1 4 KiB, 6400 GB/s, line 64 B, ways 4, write_allocate",
+            "cache L2 4 KiB, 640 GB/s, line 64 B, ways 4, strided 64 GB/s, crowded_stores 16 GB/s, write_allocate",
+            f"memory DRAM 16 GiB, 640 GB/s, {memory}",
+            "clock 1 GHz",
+        )
+        found = predict(TRANSPOSE, values, slow)
+        walks = walks_of(TRANSPOSE, values, slow, found.levels, warm=False)
+        assert walks is not None and walks.narrow == ((1, 1),)
+        (near, far), (near_lost, far_lost) = walks.lines, walks.crowded
+        assert near.stored + near_lost.stored == far.stored + far_lost.stored == LINE * 128 * 128
+        assert crowded_seconds(walks, slow) == Fraction(128 * 128 * each_ns, 10**9)
 
 
 def test_pages_that_are_forgotten_are_looked_up() -> None:
