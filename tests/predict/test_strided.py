@@ -204,8 +204,8 @@ def test_loads_of_lines_in_few_sets_have_a_rate_of_their_own(row: int, sets: int
 
 
 def test_stores_wait_for_their_set_wherever_their_lines_come_from() -> None:
-    """A transpose whose columns lie in one set. From L2, a store takes 1 ns for its line and 4 ns more. So it takes 5 ns
-    if its line comes from a memory within 2 ns, and 8 or 9 ns if the line alone takes 8, or storing it 1 ns more.
+    """A transpose whose columns lie in one set. From L2, a store takes 1 ns for its line and 4 ns more. If the line of
+    a store comes from memory within 2 ns, the store takes 5 ns, too; if the line takes 8 ns, it takes 8 or 9 ns.
     """
     values = {"n": 128}
     for memory, each_ns in (
