@@ -105,13 +105,15 @@ def odd_spans(capacities: Sequence[tuple[str, int]], room: int) -> list[Span]:
 
 def crowded_spans(capacities: Sequence[tuple[str, int]], room: int, apart: int) -> list[tuple[str, int]]:
     """(level, lines) of walks whose lines are `apart` bytes apart, all in one set of the first cache, for the levels
-    behind the second cache: four times as many lines as the nearer level has room for in its sets, which are at most
+    behind the second cache: SOME times as many lines as the nearer level has room for in its sets, which are at most
     half of those that a cache itself has room for. In memory, twice as many are enough if the buffer is small.
+
+    More lines would take longer: the L3 of a Zen 5 seems to lose half of 2048 lines, though its sets have room for 8192.
     """
     found = []
     for k, (name, size) in enumerate(capacities[2:], 2):
         nearer, last = capacities[k - 1][1], k == len(capacities) - 1
-        span = min(4 * nearer, room) if last else 4 * nearer
+        span = min(SOME * nearer, room) if last else SOME * nearer
         lines = _whole(span, apart) // apart
         if lines * apart <= min(room, FARTHEST - 1) and (span >= 2 * nearer if last else 2 * span <= size):
             found.append((name, lines))

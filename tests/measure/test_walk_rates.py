@@ -114,16 +114,16 @@ def test_lines_of_one_set_are_found_as_under_random_replacement() -> None:
 
 
 def test_lines_of_one_set_come_slowly_from_farther_levels() -> None:
-    """Four times as many lines as the nearer level's sets hold. A rate that is not lower than that of all strided loads
+    """Three times as many lines as the nearer level's sets hold. A rate that is not lower than that of all strided loads
     is not stated, and two cores together are no faster than the level.
     """
     plan = plan_walks(CAPACITIES, 512 << 20, 4096)
-    assert plan.crowded == [("L3", 2048), ("DRAM", 65536)]
-    assert plan_walks(CAPACITIES, 200 << 20, 4096).crowded[-1] == ("DRAM", 51200), "at least twice as many"
+    assert plan.crowded == [("L3", 1536), ("DRAM", 49152)]
+    assert plan_walks(CAPACITIES, 150 << 20, 4096).crowded[-1] == ("DRAM", 38400), "at least twice as many"
     assert [level for level, _ in plan_walks(CAPACITIES, 100 << 20, 4096).crowded] == ["L3"]
     assert plan_walks(
         [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 8 << 20), ("DRAM", 1 << 30)], 1 << 29, 4096
-    ).crowded == [("DRAM", 8192)], "a walk would fill all of L3's sets"
+    ).crowded == [("DRAM", 6144)], "a walk would fill all of L3's sets"
     assert not plan_walks(CAPACITIES, 512 << 20, 0).crowded, "the ways are unknown"
     cycles = dict.fromkeys(plan.loops(), 4.0) | {"crowded_load_0": 20.0, "crowded_load_1": 4.2}
     assert _rates(plan, cycles, 2e9, "L2").crowded_loads == {"L3": LINE * 2e9 / 20}
