@@ -7,11 +7,11 @@
 # (`models/kernels/conv2d*.roof`, `winograd.roof`, `fft.roof`, `lstm.roof`) and from the paper's own machine
 # (`v100_time_paper`).
 #
-# Each section draws the situation of one of the paper's figures with one command. It then goes through the paper's
-# statements about that figure: which ones the model reproduces, and which ones it cannot know. The paper does not
-# print the values of its points, and this tutorial does not invent any. A model derived from loops cannot predict
-# what the frameworks chose to run (cuDNN's algorithms, conversions, padding), but it gives the cost of each
-# choice.
+# Each section draws the situation of one or two of the paper's figures, with a command for each of their parts. It
+# then goes through the paper's statements about them: which ones the model reproduces, and which ones it cannot know.
+# The paper does not print the values of its points, and this tutorial does not invent any. A model derived from loops
+# cannot predict what the frameworks chose to run (cuDNN's algorithms, conversions, padding), but it gives the cost of
+# each choice.
 
 # %%
 from __future__ import annotations

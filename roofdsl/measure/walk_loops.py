@@ -108,7 +108,7 @@ def crowded_spans(capacities: Sequence[tuple[str, int]], room: int, apart: int) 
     behind the second cache: SOME times as many lines as the nearer level has room for in its sets, which are at most
     half of those that a cache itself has room for. In memory, twice as many are enough if the buffer is small.
 
-    More lines would take longer: the L3 of a Zen 5 seems to lose half of 2048 lines, though its sets have room for 8192.
+    More lines would take longer: a Zen 5's L3 seems to lose half of 2048 lines, although its sets have room for 8192.
     """
     found = []
     for k, (name, size) in enumerate(capacities[2:], 2):

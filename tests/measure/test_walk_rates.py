@@ -114,8 +114,8 @@ def test_lines_of_one_set_are_found_as_under_random_replacement() -> None:
 
 
 def test_lines_of_one_set_come_slowly_from_farther_levels() -> None:
-    """Three times as many lines as the nearer level's sets hold. A rate that is not lower than that of all strided loads
-    is not stated, and two cores together are no faster than the level.
+    """Three times as many lines as the nearer level's sets hold. A rate that is not lower than that of other strided
+    loads is not stated, and two cores together are no faster than the level.
     """
     plan = plan_walks(CAPACITIES, 512 << 20, 4096)
     assert plan.crowded == [("L3", 1536), ("DRAM", 49152)]
