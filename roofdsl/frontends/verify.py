@@ -47,7 +47,7 @@ class Verified(Record):
         at = "; ".join(", ".join(f"{n} = {v}" for n, v in sizes) or "its sizes" for sizes in self.sizes)
         how = "bitwise identical to" if self.exact else "the same up to rounding as"
         what = ", ".join(self.compared)
-        return f"{self.kernel}: verified: {what} {how} your function's by {' and '.join(self.ways)}, at {at}"
+        return f"{self.kernel}: verified: {what} {how} your function's ({' and '.join(self.ways)}), at {at}"
 
 
 Execute = Callable[[Sequence[Case]], Sequence[Outcome]]

@@ -66,8 +66,8 @@ CODES: dict[str, str] = {
     "subscript-count": "Too few or too many subscripts.",
     "subscript-affine": "A subscript that is not affine.",
     "subscript-indirect": (
-        "A subscript, bound or condition that reads a scalar, a `let`, or an array that is not declared with "
-        "`index(...)`."
+        "A subscript or bound that reads a scalar, a `let`, or an array that is not an index array, or a condition "
+        "that reads any of these or an index array."
     ),
     "index-array": "An `index(...)` on something other than an `in` array of integers.",
     "index-fact": "An `assume ... rises`, `takes` or `has alpha` that does not fit its array.",

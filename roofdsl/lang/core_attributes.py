@@ -132,7 +132,8 @@ CORE_ATTRIBUTES = (
     ),
     Attribute(
         "forward", _INSTRUCTION, "cycles", "forward",
-        "cycles from a store to a load of the same bytes; for masked stores and short blocks, how long the load waits",
+        "cycles from a store to a load of the same bytes; for masked stores and for short `memset` and `memcpy`, how "
+        "long the load waits",
         example="5 cycles", shown="forwarded in {text}",
     ),
     Attribute(

@@ -146,8 +146,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "crowded", _LEVELS, "bandwidth", "crowded_bytes_per_s",
-        "the rate of strided loads whose lines fall into one set of the first cache; in a few sets, they are as many "
-        "times as fast, up to `strided`",
+        "the rate of strided loads whose lines fall into one set of the first cache; in N sets, N below 8, it is N "
+        "times as high, up to `strided`",
         example="10 GB/s", shown="crowded {text}",
     ),
     Attribute(

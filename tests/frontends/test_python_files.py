@@ -148,7 +148,7 @@ def test_verify_runs_the_users_function(plain: Path, capsys: pytest.CaptureFixtu
     shapes = ["--shape", "A=n,n; x=n"]
     assert run(["convert", "plain.py:kernel", "--verify", *shapes]) == 0
     assert (
-        "kernel_: verified: x the same up to rounding as your function's by Python, at n = 6" in capsys.readouterr().err
+        "kernel_: verified: x the same up to rounding as your function's (Python), at n = 6" in capsys.readouterr().err
     )
     Path("wrong.py").write_text('def f(a: f64["n"]):\n    a[:] = 2.0\n')
     assert run(["convert", "wrong.py", "--verify"]) == 2

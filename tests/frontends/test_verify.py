@@ -62,7 +62,7 @@ def test_says_what_was_compared(gemv: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(["convert", str(gemv), "--verify"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("kernel gemv(n, m):\n") and "verified" not in out
-    assert err.startswith("gemv: verified: y bitwise identical to your function's by ")
+    assert err.startswith("gemv: verified: y bitwise identical to your function's (")
     assert "-O0 and " in err and "n = 6, m = 4; n = 1, m = 1; n = 9, m = 13" in err
 
 
@@ -177,7 +177,7 @@ def test_any_front_end_can_join() -> None:
         theirs = [dict(c.arrays) | {"b": factor * c.arrays["a"]} for c in cases]
         return [Outcome(o, {"numpy": t}) for o, t in zip(ours, theirs, strict=True)]
 
-    assert str(verify(own, execute)).startswith("f: verified: b bitwise identical to your function's by numpy")
+    assert str(verify(own, execute)).startswith("f: verified: b bitwise identical to your function's (numpy")
     with pytest.raises(CommandError, match="in your function by numpy"):
         verify(own, lambda cases: execute(cases, 3))
     assert {a: v.dtype for a, v in data(own, {"n": 3}, 0).items()} == {"a": np.float64, "b": np.float64}
