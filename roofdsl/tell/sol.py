@@ -64,7 +64,8 @@ def program_blocks(found: ProgramLight) -> list[Block]:
     ]  # fmt: skip
     if found.fused.passed:
         names = ", ".join(f"{p.array} of {p.reader} ({show_bytes(p.bytes)})" for p in found.fused.passed)
-        parts += [Gap(), line(f"Arrays that need not be loaded, since an earlier launch may have written them: {names}.", 0)]
+        text = f"Arrays that need not be loaded, since an earlier launch may have written them: {names}."
+        parts += [Gap(), line(text, 0)]
     for group in found.together:
         names = _listed([found.parts[place].answer.floor.kernel for place in group.places])
         one = len(group.arrays) == 1
