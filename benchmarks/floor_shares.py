@@ -1,10 +1,15 @@
-"""How often does the floor of `roofdsl sol` say more than compute and compulsory traffic, and could it say more at all?
+"""How often does the floor of `roofdsl sol` say more than a plain roofline, or than compute and compulsory traffic, and
+could it say more at all?
 
 The grid: for each kernel in FAMILIES, `SIZES` sizes at which every parameter by itself lies between 32 and 16,384, in
 geometric steps (the logarithms are a Halton sequence, so that parameters vary independently of each other), on every
-shipped machine that states caches and the kernel's types. Three cases:
+shipped machine that states caches and the kernel's types.
 
-- above: an argument about reuse gives the floor.
+A plain roofline takes the larger of W over the highest peak of its types and the compulsory bytes over the memory's
+bandwidth. The floor is above it if the kernel's mix of operations does not run at that peak, or if one launch takes
+longer. Among the floors, three cases:
+
+- by reuse: an argument about reuse gives the floor.
 - reached: it does not, and the best order found takes at most 1 % longer than the floor. No proof can raise it.
 - open: neither.
 """
@@ -19,11 +24,14 @@ from fractions import Fraction
 
 from benchmarks.floors import REUSE, kernels
 from benchmarks.measure import markdown
+from roofdsl.counts.work_record import weighed
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.find import load_machine, shipped_machines
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import UNFUSED, Machine
+from roofdsl.predict.time_model import LAUNCH
+from roofdsl.sol.compute_floor import MATRIX_UNIT, operations_of
 from roofdsl.sol.floor import Floor, Needs, floor_on, needs
 from roofdsl.sol.schedule import best
 
@@ -59,10 +67,14 @@ NEAR = Fraction(101, 100)
 
 @dataclass
 class Share:
-    """Floors of a family. closest: how much of the floor the argument about reuse gives, for each."""
+    """Floors of a family. tighter: those above a plain roofline. by_launch: those given by one launch. closest: how much
+    of the floor the argument about reuse gives, for each.
+    """
 
     floors: int = 0
-    above: int = 0
+    tighter: int = 0
+    by_launch: int = 0
+    by_reuse: int = 0
     reached: int = 0
     closest: tuple[float, ...] = ()
 
@@ -125,12 +137,27 @@ def _add(share: Share, kernel: Kernel, counted: Needs, machine: Machine) -> None
     except CommandError:
         return  # the machine lacks the type
     share.floors += 1
+    share.tighter += least.time_s > plain_roofline(machine, counted)
+    share.by_launch += least.by.name == LAUNCH
     share.closest = (*share.closest, of_the_floor(least))
     if least.by.argument in REUSE:
-        share.above += 1
+        share.by_reuse += 1
         return
     order = best(kernel, machine, least, None)
     share.reached += order is not None and order.time_s <= NEAR * least.time_s
+
+
+def plain_roofline(machine: Machine, counted: Needs) -> Fraction:
+    """Seconds: the longer of all operations at the highest peaks of their types (those of matrix units, if these may do
+    any of them) and the compulsory bytes at the bandwidth of the memory.
+    """
+    operations = operations_of(counted.launch, machine)
+    units = ["fma", UNFUSED, *([MATRIX_UNIT] if operations.unit or operations.matrix else [])]
+    compute = Fraction(0)
+    for name, work in weighed(counted.launch.counts, counted.launch.executions).by_type.items():
+        stated = [peak.rate_per_s for unit in units if (peak := machine.stated(name, unit)) is not None]
+        compute += work / (max(stated) if stated else machine.peak(name).per_s)
+    return max(compute, (counted.loads + counted.stores) / machine.main_memory.bandwidth_bytes_per_s)
 
 
 def of_the_floor(found: Floor) -> float:
@@ -146,18 +173,26 @@ def section(found: Mapping[str, Share]) -> str:
         if own.floors:
             ranked = sorted(own.closest)
             rows.append((
-                family, f"{own.floors:,}", _percent(own.above, own.floors), _percent(own.reached, own.floors),
-                _percent(own.floors - own.above - own.reached, own.floors),
+                family, f"{own.floors:,}", _percent(own.tighter, own.floors), _percent(own.by_launch, own.floors),
+                _percent(own.by_reuse, own.floors), _percent(own.reached, own.floors),
+                _percent(own.floors - own.by_reuse - own.reached, own.floors),
                 f"{100 * ranked[len(ranked) // 2]:.1f} %", f"{100 * ranked[-1]:.0f} %",
             ))  # fmt: skip
-    head = ("kernels", "floors", "above", "reached", "open", "reuse says, of the floor", "at most")
+    head = (
+        "kernels", "floors", "above a plain roofline", "by the launch", "by reuse", "reached", "open",
+        "reuse says, of the floor", "at most",
+    )  # fmt: skip
     return f"## Floors above compute and compulsory traffic\n\n{markdown(head, rows)}"
 
 
 def _together(found: Mapping[str, Share]) -> Share:
     own = found.values()
     closest = tuple(value for share in own for value in share.closest)
-    return Share(sum(s.floors for s in own), sum(s.above for s in own), sum(s.reached for s in own), closest)
+
+    def total(name: str) -> int:
+        return sum(getattr(share, name) for share in own)
+
+    return Share(*(total(name) for name in ("floors", "tighter", "by_launch", "by_reuse", "reached")), closest)
 
 
 def _percent(part: int, whole: int) -> str:
