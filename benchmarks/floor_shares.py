@@ -67,8 +67,10 @@ NEAR = Fraction(101, 100)
 
 @dataclass
 class Share:
-    """Floors of a family. tighter: those above a plain roofline. by_launch: those given by one launch. closest: how much
-    of the floor the argument about reuse gives, for each.
+    """Floors of a family.
+
+    tighter: those above a plain roofline; by_launch: those given by one launch; closest: how much of the floor the
+    argument about reuse gives, for each.
     """
 
     floors: int = 0
@@ -133,11 +135,11 @@ def measure_all(seconds: float, seed: int = 0) -> dict[str, Share]:
 
 def _add(share: Share, kernel: Kernel, counted: Needs, machine: Machine) -> None:
     try:
-        least = floor_on(machine, counted)
+        least, plain = floor_on(machine, counted), plain_roofline(machine, counted)
     except CommandError:
         return  # the machine lacks the type
     share.floors += 1
-    share.tighter += least.time_s > plain_roofline(machine, counted)
+    share.tighter += least.time_s > plain
     share.by_launch += least.by.name == LAUNCH
     share.closest = (*share.closest, of_the_floor(least))
     if least.by.argument in REUSE:
