@@ -43,11 +43,12 @@ class Lines(Record):
 class Walks(Record):
     """The lines of a launch that are taken one by one.
 
-    arrays: those with strided walks. lines: the traffic of these walks, with fully associative caches. even: the share
-    of their accesses whose lines are an even number of lines apart; an even number that is no multiple of four counts
-    half. crowded: the lines, of all accesses, that are lost only because caches have sets (none if the machine states
-    no sets); tight: the arrays that lose them, and in how many sets. narrow: (share of the accesses of strided walks,
-    number of sets of the first cache that their lines fall into) where these are few. pages: the number of page walks.
+    arrays: those with strided walks. lines: the traffic of these walks, with fully associative caches. narrow: (share
+    of their accesses, number of sets of the first cache that the lines of these fall into) where these sets are few.
+    even: the share of their other accesses whose lines are an even number of lines apart; an even number that is no
+    multiple of four counts half. crowded: the lines, of all accesses, that are lost only because caches have sets (none
+    if the machine states no sets); tight: the arrays that lose them, and in how many sets. pages: the number of page
+    walks.
     """
 
     arrays: tuple[str, ...]
@@ -124,7 +125,8 @@ def walks_of(
         tight = Tight(names)
     if any(one.loaded or one.stored for one in crowded):
         notes += (PLACED,)
-    return Walks(names, lines, _even(strided, line), crowded, tight, pages, notes, _narrow(strided, machine))
+    narrow, others = _narrow(strided, machine)
+    return Walks(names, lines, _even(others, line), crowded, tight, pages, notes, narrow)
 
 
 PLACED = "arrays begin where `measure` puts them: each five lines further into its pages than the one before"
@@ -144,20 +146,27 @@ def _even(strided: Sequence[_Reference], line: int) -> Fraction:
     return even / total if total else Fraction(1)
 
 
-def _narrow(strided: Sequence[_Reference], machine: Machine) -> tuple[tuple[Fraction, int], ...]:
-    """The shares of the accesses whose lines fall into few sets of the first cache, and the numbers of these sets."""
+def _narrow(
+    strided: Sequence[_Reference], machine: Machine
+) -> tuple[tuple[tuple[Fraction, int], ...], Sequence[_Reference]]:
+    """The shares of the accesses whose lines fall into few sets of the first cache, with the numbers of these sets, and
+    the references without such accesses.
+    """
     from roofdsl.predict.associative import sets_of
 
     first = sets_of(machine.caches[0])
     if first is None:
-        return ()
+        return (), strided
     total = sum(r.executed for r in strided)
     by_sets: dict[int, int] = {}
+    others = []
     for r in strided:
         sets = _held(r.step_bytes, first) // first.ways
         if sets < FEW_SETS:
             by_sets[sets] = by_sets.get(sets, 0) + r.executed
-    return tuple((Fraction(executed, total), sets) for sets, executed in sorted(by_sets.items()))
+        else:
+            others.append(r)
+    return tuple((Fraction(executed, total), sets) for sets, executed in sorted(by_sets.items())), others
 
 
 def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:

@@ -24,8 +24,8 @@ def _strided(walks: Walks, part: Cache | Memory, loaded: Fraction, stored: Fract
     even = odd = _even_line(part)
     if isinstance(part, Cache) and part.strided_odd_bytes_per_s is not None:
         odd = _line(part.strided_odd_bytes_per_s, part.strided_odd_stores_bytes_per_s)
-    narrow = sum((share for share, _ in walks.narrow), Fraction(0))
-    shares = [(walks.even - narrow, even), (1 - walks.even, odd)]
+    others = 1 - sum((share for share, _ in walks.narrow), Fraction(0))
+    shares = [(others * walks.even, even), (others * (1 - walks.even), odd)]
     shares += [(share, _narrow_line(part, sets, machine)) for share, sets in walks.narrow]
     return sum((share * (loaded * load + stored * store) for share, (load, store) in shares), Fraction(0))
 
