@@ -6,8 +6,8 @@ geometric steps (the logarithms are a Halton sequence, so that parameters vary i
 shipped machine that states caches and the kernel's types.
 
 A plain roofline takes the larger of W over the highest peak of its types and the compulsory bytes over the memory's
-bandwidth. The floor is above it if the kernel's mix of operations does not run at that peak, or if one launch takes
-longer. Among the floors, three cases:
+bandwidth. The floor is above it if the kernel's mix of operations does not run at that peak, if one launch takes
+longer, or by reuse. Among the floors, three cases:
 
 - by reuse: an argument about reuse gives the floor.
 - reached: it does not, and the best order found takes at most 1 % longer than the floor. No proof can raise it.
@@ -24,14 +24,13 @@ from fractions import Fraction
 
 from benchmarks.floors import REUSE, kernels
 from benchmarks.measure import markdown
-from roofdsl.counts.work_record import weighed
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.machine.model import UNFUSED, Machine
 from roofdsl.predict.time_model import LAUNCH
-from roofdsl.sol.compute_floor import MATRIX_UNIT, operations_of
+from roofdsl.sol.compute_floor import operations_of
 from roofdsl.sol.floor import Floor, Needs, floor_on, needs
 from roofdsl.sol.schedule import best
 
@@ -69,8 +68,9 @@ NEAR = Fraction(101, 100)
 class Share:
     """Floors of a family.
 
-    tighter: those above a plain roofline; by_launch: those given by one launch; closest: how much of the floor the
-    argument about reuse gives, for each.
+    tighter: those above a plain roofline; by_launch, by_reuse: those given by one launch, or by an argument about
+    reuse; reached: those of the others that the best order found reaches; closest: how much of the floor the argument
+    about reuse gives, for each.
     """
 
     floors: int = 0
@@ -150,16 +150,17 @@ def _add(share: Share, kernel: Kernel, counted: Needs, machine: Machine) -> None
 
 
 def plain_roofline(machine: Machine, counted: Needs) -> Fraction:
-    """Seconds: the longer of all operations at the highest peaks of their types (those of matrix units, if these may do
-    any of them) and the compulsory bytes at the bandwidth of the memory.
+    """Seconds: the longest of what matrix units may do at their rates, all other operations at the highest peaks of
+    their types, and the compulsory bytes at the bandwidth of the memory.
     """
     operations = operations_of(counted.launch, machine)
-    units = ["fma", UNFUSED, *([MATRIX_UNIT] if operations.unit or operations.matrix else [])]
-    compute = Fraction(0)
-    for name, work in weighed(counted.launch.counts, counted.launch.executions).by_type.items():
-        stated = [peak.rate_per_s for unit in units if (peak := machine.stated(name, unit)) is not None]
-        compute += work / (max(stated) if stated else machine.peak(name).per_s)
-    return max(compute, (counted.loads + counted.stores) / machine.main_memory.bandwidth_bytes_per_s)
+    on_matrix_units = sum((part.operations / part.rate_per_s for part in operations.matrix), Fraction(0))
+    others = Fraction(0)
+    for name, work in operations.ordinary.by_type.items():
+        stated = [peak.rate_per_s for cls in ("fma", UNFUSED) if (peak := machine.stated(name, cls)) is not None]
+        others += work / (max(stated) if stated else machine.peak(name).per_s)
+    bytes_s = (counted.loads + counted.stores) / machine.main_memory.bandwidth_bytes_per_s
+    return max(on_matrix_units, others, bytes_s)
 
 
 def of_the_floor(found: Floor) -> float:
@@ -184,7 +185,7 @@ def section(found: Mapping[str, Share]) -> str:
         "kernels", "floors", "above a plain roofline", "by the launch", "by reuse", "reached", "open",
         "reuse says, of the floor", "at most",
     )  # fmt: skip
-    return f"## Floors above compute and compulsory traffic\n\n{markdown(head, rows)}"
+    return f"## Floors, and what they are above\n\n{markdown(head, rows)}"
 
 
 def _together(found: Mapping[str, Share]) -> Share:

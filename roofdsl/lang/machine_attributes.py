@@ -153,7 +153,8 @@ ATTRIBUTES = (
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
         "a store adds the bytes of its line, divided by this bandwidth, to the time of the load, if the lines fall "
-        "into fewer than eight sets of the nearer cache (measured with one set)",
+        "into fewer than eight sets of the first cache; if they come from farther away, it takes at least as long as "
+        "from here",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
@@ -163,7 +164,8 @@ ATTRIBUTES = (
         shown="{number} buffers",
     ),
     Attribute(
-        "stored_lines", _CACHE, "count", "stored_lines", "the lines of one set in which stores hit when it overflows",
+        "stored_lines", _CACHE, "count", "stored_lines",
+        "if more lines than a set has ways are stored, as many are kept as by random replacement among so many ways",
         shown="stores in {number} lines of a set",
     ),
     Attribute(

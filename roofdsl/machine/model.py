@@ -67,7 +67,8 @@ class Cache(Record):
     and banks; `crowded_bytes_per_s`: the rate of lines that all fall into one set of the first cache, which has room
     for few of them at a time; `crowded_stores_bytes_per_s`: the rate at which stores to such lines add to the time.
     `buffers`: the number of lines on their way into it in which loads hit, in addition to those in its sets.
-    `stored_lines`: the number of lines of one set in which stores hit, if more lines fall into it than it has ways.
+    `stored_lines`: if more lines than a set has ways are stored, as many are kept as by random replacement among so
+    many ways.
     `random_bytes_per_s`, `random_stores_bytes_per_s`: like the strided ones, for randomly accessed lines. `restart_s`:
     the time that a stream from it loses at each page of 4 KiB, where prefetching ends, while the core computes.
     """

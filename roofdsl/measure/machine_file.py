@@ -310,7 +310,7 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
     stores = {
         "strided_stores_bytes_per_s": walked.stores_per_s,
         "strided_odd_stores_bytes_per_s": walked.odd_stores_per_s,
-        "crowded_stores_bytes_per_s": walks.crowded_per_s if level is found.levels[1] else None,
+        "crowded_stores_bytes_per_s": walks.crowded_stores_per_s if level is found.levels[1] else None,
     }
     return {
         "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),

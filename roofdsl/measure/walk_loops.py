@@ -35,9 +35,8 @@ ODD = 3 * LINE
 """
 
 MANY, SOME = 4, 3
-"""If all lines of a walk fall into one set, there are this many times the set's ways: for stores, and for loads.
-
-Another walk of stores has only a few more lines than the set has ways, as loops with many streams do.
+"""If all lines of a walk fall into one set, there are this many times the set's ways: for stores, and for loads. Behind
+the second cache, there are SOME times the lines that the nearer level has room for.
 """
 
 UPDATED_BYTES = 2 * 2 * LINE
@@ -232,7 +231,9 @@ class Plan(Record):
 
     @property
     def few(self) -> int:
-        """A whole number of rounds, a few more lines than a set has ways."""
+        """The lines of another walk of stores: the first whole number of rounds that exceeds the ways of a set. Loops
+        with many streams store to about so many lines of one set.
+        """
         return (self.ways // UNROLLED + 1) * UNROLLED
 
     def compared(self) -> dict[str, str]:
@@ -243,11 +244,10 @@ class Plan(Record):
         levels, odd = range(len(self.walks)), range(len(self.odd))
         found = {f"computed_{k}": "computed_near" for k in levels} | {f"store_{k}": f"load_{k}" for k in levels}
         found |= {f"odd_store_{k}": f"odd_load_{k}" for k in odd}
-        found |= {f"crowded_load_{k}": "load_0" for k in range(len(self.crowded))}
         found |= dict.fromkeys(("filled_behind", "filled_alone", "filled_updated"), "filled_near")
         if self.walks:
             of_set = "crowded", "crowded_few", "crowded_stored", "crowded_loads", "crowded_hits"
-            found |= dict.fromkeys(of_set, "load_0")
+            found |= dict.fromkeys((*of_set, *(f"crowded_load_{k}" for k in range(len(self.crowded)))), "load_0")
         return found
 
     def of_core(self, second: str) -> frozenset[str]:

@@ -56,13 +56,14 @@ class Walked(Record):
 
 
 class WalkRates(Record):
-    """fill_per_s: the rate at which bytes come into the first cache while it serves nothing, None if it serves loads at
-    the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second
-    one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and stored. crowded_per_s:
-    the rate at which stores to lines of the second cache add to their loads if all fall into one set of the first one;
-    buffers: the lines of one set that loads find in addition to those in its ways; stored_lines: the lines of one set
-    that stores find. crowded_loads: by level, the rate of loads of lines that all fall into one set of the first cache,
-    if it is lower than that of other strided loads.
+    """fill_per_s: the rate at which bytes come into the first cache while it serves nothing, None if it serves
+    loads at the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream
+    from the second one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and
+    stored. crowded_stores_per_s: the rate at which stores to lines of the second cache add to their loads if all
+    fall into one set of the first one; buffers: the lines of one set that loads find in addition to those in its
+    ways; stored_lines: the ways of a set that would keep as many lines under random replacement as stores find.
+    crowded_loads: by level, the rate of loads of lines that all fall into one set of the first cache, if it is
+    lower than that of other strided loads.
 
     past_per_s: the bytes per second of stores that bypass the caches, None if no walk is in memory. levels: by name,
     without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of a walk to a page
@@ -75,7 +76,7 @@ class WalkRates(Record):
     walk_cycles: Fraction | None
     hits_per_s: float | None = None
     updates_per_s: float | None = None
-    crowded_per_s: float | None = None
+    crowded_stores_per_s: float | None = None
     buffers: int | None = None
     stored_lines: int | None = None
     crowded_loads: Mapping[str, float] = {}
@@ -136,7 +137,8 @@ def _rates(plan: Plan, cycles: Mapping[str, float], hertz: float, second: str) -
         found = _lines_found(cycles["crowded_loads"], cycles["crowded_hits"], load, plan.loaded)
         buffers = None if found is None else max(0, found - plan.ways)
         if crowded is not None:
-            stored_lines = _lines_found(cycles["crowded_few"], cycles["crowded_stored"], cycles["crowded"], plan.few)
+            few, hit = cycles["crowded_few"], cycles["crowded_stored"]
+            stored_lines = plan.few if few <= hit else _lines_found(few, hit, cycles["crowded"], plan.few)
     return WalkRates(
         fill_per_s=LINE * hertz / fill if fill > 0.1 else None,
         levels=_levels(plan, cycles, hertz),
@@ -144,7 +146,7 @@ def _rates(plan: Plan, cycles: Mapping[str, float], hertz: float, second: str) -
         walk_cycles=walk,
         hits_per_s=of_hits,
         updates_per_s=None if of_hits is None or of_updates is None else max(of_hits, of_updates),
-        crowded_per_s=crowded,
+        crowded_stores_per_s=crowded,
         buffers=buffers,
         stored_lines=stored_lines,
         crowded_loads=_crowded_loads(plan, cycles, hertz),

@@ -16,21 +16,25 @@ from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 
 FEW_SETS = 8
-"""Stores to lines in fewer sets than this wait for each other, as measured with strided walks through this many."""
+"""Accesses to lines in fewer sets than this wait for each other. The rates of other strided walks are measured with as
+many sets.
+"""
 
 
 class Tight(Record):
     """Arrays whose lines some loop loses because `lines` of them fall into `sets` sets of a cache, each with `ways`
     ways.
 
-    buffers: the lines that loads find on their way into this cache. stored_lines: the lines of one set that stores
-    find; None if that is not known. sets is 0 if their number is not known.
+    nearest: whether this is the first cache. buffers: the lines that loads find on their way into it, whatever the
+    number of sets. stored_lines: as many lines of each set are kept for stores as random replacement keeps in a set of
+    so many ways; None if that is not known. sets is 0 if their number is not known.
     """
 
     arrays: tuple[str, ...] = ()
     lines: int = 0
     sets: int = 0
     ways: int = 0
+    nearest: bool = False
     buffers: int = 0
     stored_lines: int | None = None
 
@@ -44,17 +48,17 @@ class Tight(Record):
         LRU loses all of them, and so do caches if many sets overflow. In few sets, caches replace lines less strictly
         (`machine.kept`), and loads find up to `buffers` lines on their way in.
         """
-        return self._lost(self.buffers)
+        return self._lost(self.sets * self.ways + self.buffers)
 
     def lost_stores(self) -> Fraction:
         """The share of the stores to such lines that miss: all of them if it is not known how many lines are found."""
-        return Fraction(1) if self.stored_lines is None else self._lost(self.stored_lines - self.ways)
+        return Fraction(1) if self.stored_lines is None else self._lost(self.sets * self.stored_lines)
 
-    def _lost(self, more: int) -> Fraction:
-        """The share of the lines that is lost if `more` of them are found than the sets have room for."""
+    def _lost(self, room: int) -> Fraction:
+        """The share of the lines that is lost if the sets have room for so many."""
         if not self.in_few_sets:
             return Fraction(1)
-        return 1 - Fraction(found_again(self.lines, self.sets * self.ways + more)).limit_denominator(10_000)
+        return 1 - Fraction(found_again(self.lines, room)).limit_denominator(10_000)
 
 
 def tight_of(at: Sized, machine: Machine) -> Tight:
@@ -73,4 +77,5 @@ def tight_of(at: Sized, machine: Machine) -> Tight:
         return Tight()
     worst, of, cache = max(found, key=lambda each: each[0].lost * each[0].times)
     names = tuple(dict.fromkeys(w.array for w, *_ in found))
-    return Tight(names, worst.crowded_lines, worst.crowded_sets, of.ways, cache.buffers, cache.stored_lines)
+    nearest = cache is machine.caches[0]
+    return Tight(names, worst.crowded_lines, worst.crowded_sets, of.ways, nearest, cache.buffers, cache.stored_lines)

@@ -40,12 +40,22 @@ class Lines(Record):
     stored: int
 
 
+class Narrow(Record):
+    """Accesses of strided walks whose lines fall into `sets` sets of the first cache: their shares of all loads and of
+    all stores of such walks.
+    """
+
+    sets: int
+    loads: Fraction
+    stores: Fraction
+
+
 class Walks(Record):
     """The lines of a launch that are taken one by one.
 
-    arrays: those with strided walks. lines: the traffic of these walks, with fully associative caches. narrow: (share
-    of their accesses, number of sets of the first cache that the lines of these fall into) where these sets are few.
-    even: the share of their other accesses whose lines are an even number of lines apart; an even number that is no
+    arrays: those with strided walks. lines: the traffic of these walks, with fully associative caches. narrow: for each
+    small number of sets of the first cache, the accesses of which more lines than these sets have room for fall into
+    them. even: the share of the other accesses whose lines are an even number of lines apart; an even number that is no
     multiple of four counts half. crowded: the lines, of all accesses, that are lost only because caches have sets (none
     if the machine states no sets); tight: the arrays that lose them, and in how many sets. pages: the number of page
     walks.
@@ -58,12 +68,16 @@ class Walks(Record):
     tight: Tight
     pages: int = 0
     assumptions: tuple[str, ...] = ()
-    narrow: tuple[tuple[Fraction, int], ...] = ()
+    narrow: tuple[Narrow, ...] = ()
 
     @property
     def fewest_sets(self) -> int:
-        """The sets of the first cache that lost lines fall into; 0 if these are not few, or not known."""
-        return min((sets for _, sets in self.narrow), default=self.tight.sets if self.tight.in_few_sets else 0)
+        """The sets of the first cache that lost lines fall into: those in which it loses them, or those of the strided
+        walks whose lines a farther cache loses. 0 if these are not few, or not known.
+        """
+        if self.tight.nearest and self.tight.in_few_sets:
+            return self.tight.sets
+        return min((each.sets for each in self.narrow), default=0)
 
 
 class _Reference(Record):
@@ -146,27 +160,31 @@ def _even(strided: Sequence[_Reference], line: int) -> Fraction:
     return even / total if total else Fraction(1)
 
 
-def _narrow(
-    strided: Sequence[_Reference], machine: Machine
-) -> tuple[tuple[tuple[Fraction, int], ...], Sequence[_Reference]]:
-    """The shares of the accesses whose lines fall into few sets of the first cache, with the numbers of these sets, and
-    the references without such accesses.
+def _narrow(strided: Sequence[_Reference], machine: Machine) -> tuple[tuple[Narrow, ...], Sequence[_Reference]]:
+    """The accesses whose lines fall into few sets of the first cache, more of them than these have room for, and the
+    references without such accesses.
     """
     from roofdsl.predict.associative import sets_of
 
     first = sets_of(machine.caches[0])
     if first is None:
         return (), strided
-    total = sum(r.executed for r in strided)
-    by_sets: dict[int, int] = {}
-    others = []
+    by_sets: dict[int, list[_Reference]] = {}
+    others = list[_Reference]()
     for r in strided:
-        sets = _held(r.step_bytes, first) // first.ways
-        if sets < FEW_SETS:
-            by_sets[sets] = by_sets.get(sets, 0) + r.executed
-        else:
-            others.append(r)
-    return tuple((Fraction(executed, total), sets) for sets, executed in sorted(by_sets.items())), others
+        held = _held(r.step_bytes, first)
+        few = held // first.ways < min(FEW_SETS, first.count) and r.trips > held
+        (by_sets.setdefault(held // first.ways, []) if few else others).append(r)
+
+    def executed(references: Sequence[_Reference], *, stored: bool = False) -> int:
+        return sum(r.executed for r in references if r.stored or not stored)
+
+    every, stores = executed(strided), executed(strided, stored=True)
+    narrow = tuple(
+        Narrow(sets, Fraction(executed(own), every), Fraction(executed(own, stored=True), max(1, stores)))
+        for sets, own in sorted(by_sets.items())
+    )
+    return narrow, others
 
 
 def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, int, int]]) -> tuple[Lines, ...]:

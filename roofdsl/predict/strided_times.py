@@ -11,23 +11,31 @@ from roofdsl.predict.strided import Lines, Walks
 
 
 def strided_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of the lines of strided walks.
+    """The seconds of the lines of strided walks, wherever in the caches they lie.
 
     A line takes the time of the level that it comes from, and no more on its way through nearer levels.
     """
     from_levels = from_each(walks.lines, machine)
-    return sum((_strided(walks, part, loaded, stored, machine) for part, loaded, stored in from_levels), Fraction(0))
+    return sum((_strided(walks, part, loaded, stored) for part, loaded, stored in from_levels), Fraction(0))
 
 
-def _strided(walks: Walks, part: Cache | Memory, loaded: Fraction, stored: Fraction, machine: Machine) -> Fraction:
-    """The seconds of bytes of strided walks from one level."""
+def _strided(
+    walks: Walks, part: Cache | Memory, loaded: Fraction, stored: Fraction, machine: Machine | None = None
+) -> Fraction:
+    """The seconds of bytes of strided walks from one level; machine: one in whose few sets they wait, None if they do
+    not.
+    """
     even = odd = _even_line(part)
     if isinstance(part, Cache) and part.strided_odd_bytes_per_s is not None:
         odd = _line(part.strided_odd_bytes_per_s, part.strided_odd_stores_bytes_per_s)
-    others = 1 - sum((share for share, _ in walks.narrow), Fraction(0))
-    shares = [(others * walks.even, even), (others * (1 - walks.even), odd)]
-    shares += [(share, _narrow_line(part, sets, machine)) for share, sets in walks.narrow]
-    return sum((share * (loaded * load + stored * store) for share, (load, store) in shares), Fraction(0))
+    total, loads, stores = Fraction(0), Fraction(1), Fraction(1)
+    for each in walks.narrow:
+        load, store = even if machine is None else _narrow_line(part, each.sets, machine)
+        total += each.loads * loaded * load + each.stores * stored * store
+        loads, stores = loads - each.loads, stores - each.stores
+    for share, (load, store) in ((walks.even, even), (1 - walks.even, odd)):
+        total += share * (loads * loaded * load + stores * stored * store)
+    return total
 
 
 def _line(loads: Fraction, stores: Fraction | None) -> tuple[Fraction, Fraction]:
@@ -53,13 +61,17 @@ def _narrow_line(part: Cache | Memory, sets: int, machine: Machine) -> tuple[Fra
 
 
 def crowded_seconds(walks: Walks, machine: Machine) -> Fraction:
-    """The seconds of the lines of strided walks and of those that are lost only because of sets: these come from
-    farther levels than they would without sets, at the rates of even strides or of few sets.
+    """The seconds of the lines of strided walks and of those that are lost only because of sets, at the rates of few
+    sets where they fall into such.
+
+    Lines of strided walks that are lost come from farther levels than they would without sets.
     """
     total, sets = Fraction(0), walks.fewest_sets
+    theirs = not set(walks.tight.arrays).isdisjoint(walks.arrays)
     pairs = zip(from_each(walks.lines, machine), _from_each(_with_lost(walks), machine), strict=True)
     for (part, least_loaded, least_stored), (_, loaded, stored) in pairs:
-        total += _strided(walks, part, min(loaded, least_loaded), min(stored, least_stored), machine)
+        kept = (min(loaded, least_loaded), min(stored, least_stored)) if theirs else (least_loaded, least_stored)
+        total += _strided(walks, part, *kept, machine)
         load, store = _narrow_line(part, sets, machine) if sets else _even_line(part)
         total += max(Fraction(0), loaded - least_loaded) * load + max(Fraction(0), stored - least_stored) * store
     return total

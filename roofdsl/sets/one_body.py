@@ -27,7 +27,7 @@ from roofdsl.sets.whole_iterations import Offset, point, touched_boxes, without_
 _OUT, _SET = isl.dim_type.out, isl.dim_type.set
 
 MOST_PLACES = 8
-"""The maximum number of places of the text by which accesses are told apart."""
+"""Accesses are told apart by their places if all of them lie within this many places of the text."""
 
 
 @dataclass
@@ -249,8 +249,10 @@ class _Windows:
 
 
 def _at_each_place(previous: Any) -> list[Any]:
-    """An isl.Map between accesses, cut by the places of both in the text; uncut if these are many."""
+    """An isl.Map between accesses, cut by the places of both in the text; uncut if these lie far apart."""
     parts = [previous]
+    if previous.is_empty():
+        return parts
     for kind, accesses in ((isl.dim_type.in_, previous.domain()), (_OUT, previous.range())):
         last = accesses.dim(_SET) - 1
         low, high = (each.to_python() for each in (accesses.dim_min_val(last), accesses.dim_max_val(last)))

@@ -188,14 +188,19 @@ def on_cores(jobs: int) -> Runner:
     return run
 
 
+THREAD_ENDS_S = 1
+"""The threads of a pool of processes end in much less time than this once the processes have ended."""
+
+
 def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
     """The outcomes of one round; those of processes that die are missing."""
     import multiprocessing
+    import threading
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from concurrent.futures.process import BrokenProcessPool
 
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    before = set(multiprocessing.active_children())
+    before, threads = set(multiprocessing.active_children()), set(threading.enumerate())
     context, workers = multiprocessing.get_context(kind), min(jobs, len(tasks))
     shared = _InVain(context.Value("d", _in_vain.seconds.value), workers)
     pool = ProcessPoolExecutor(workers, context, _begin_worker, (shared,))
@@ -211,6 +216,9 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
         pool.shutdown(wait=False, cancel_futures=True)
         for child in set(multiprocessing.active_children()) - before:
             child.terminate()
+        # Python writes to the pool's pipe as it exits. After an interrupt, the pool's thread may be closing it by then.
+        for thread in set(threading.enumerate()) - threads:
+            thread.join(THREAD_ENDS_S)
 
 
 def _begin_worker(in_vain: _InVain) -> None:

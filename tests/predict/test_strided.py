@@ -17,11 +17,12 @@ from roofdsl.loops.array_placement import places
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.predict.expected import Expected
+from roofdsl.predict.few_sets import Tight
 from roofdsl.predict.hardware_traffic import Moving
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.strided import PLACED, Walks, walks_of
-from roofdsl.predict.strided_times import crowded_seconds
+from roofdsl.predict.strided import PLACED, Narrow, Walks, walks_of
+from roofdsl.predict.strided_times import crowded_seconds, strided_seconds
 from tests.predict.machines import kernel_of, machine, moving_of
 
 LINE = 64
@@ -197,7 +198,7 @@ def test_loads_of_lines_in_few_sets_have_a_rate_of_their_own(row: int, sets: int
     )
     found = predict(COLUMNS, values, slow)
     walks = walks_of(COLUMNS, values, slow, found.levels, warm=False)
-    assert walks is not None and walks.narrow == (() if sets >= 8 else ((1, sets),))
+    assert walks is not None and walks.narrow == (() if sets >= 8 else (Narrow(sets, Fraction(1), Fraction(0)),))
     loaded = LINE * 4096 * row
     assert all(one.loaded + more.loaded == loaded for one, more in zip(walks.lines, walks.crowded, strict=True))
     assert crowded_seconds(walks, slow) == Fraction(loaded, min(8, 2 * sets) * 10**9)
@@ -222,10 +223,60 @@ def test_stores_wait_for_their_set_wherever_their_lines_come_from() -> None:
         )
         found = predict(TRANSPOSE, values, slow)
         walks = walks_of(TRANSPOSE, values, slow, found.levels, warm=False)
-        assert walks is not None and walks.narrow == ((1, 1),)
+        assert walks is not None and walks.narrow == (Narrow(1, Fraction(1), Fraction(1)),)
         (near, far), (near_lost, far_lost) = walks.lines, walks.crowded
         assert near.stored + near_lost.stored == far.stored + far_lost.stored == LINE * 128 * 128
         assert crowded_seconds(walks, slow) == Fraction(128 * 128 * each_ns, 10**9)
+
+
+PLANES = kernel_of(
+    "kernel planes(n):\n    in x: f64[3, n]\n    out s: f64[n]\n    for i in range(n):\n        s[i] = 0\n"
+    "        for c in range(3):\n            s[i] += x[c, i]\n"
+)
+
+
+def test_a_few_lines_of_one_set_do_not_wait_for_each_other() -> None:
+    """Three lines of one set, which has 4 ways: the walk has a large step, but its lines find room."""
+    slow = made(crowded=", crowded_stores 16 GB/s")
+    found = predict(PLANES, {"n": 2048}, slow)
+    walks = walks_of(PLANES, {"n": 2048}, slow, found.levels, warm=False)
+    assert walks is not None and walks.arrays == ("x",) and walks.narrow == ()
+
+
+MIXED = kernel_of(
+    "kernel mixed(m):\n    in A: f64[m, 136]\n    out B: f64[m, 128]\n"
+    "    for j in range(8), i in range(m):\n        B[i, j] = A[i, j]\n"
+)
+
+
+def test_loads_and_stores_in_few_sets_are_told_apart() -> None:
+    """A column of A goes through all sets, one of B falls into one of 16. From L2, a line takes 1 ns, and a store of B
+    takes 5 ns together with its line.
+    """
+    slow = machine(
+        "peak f64 fma 10 TFLOP/s",
+        "cache L1 4 KiB, 6400 GB/s, line 64 B, ways 4, write_allocate",
+        "cache L2 64 MiB, 640 GB/s, line 64 B, ways 1024, strided 64 GB/s, crowded_stores 16 GB/s, write_allocate",
+        "memory DRAM 16 GiB, 640 GB/s, strided 64 GB/s",
+        "clock 1 GHz",
+    )
+    values = {"m": 1024}
+    found = predict(MIXED, values, slow, Options(warm=True))
+    walks = walks_of(MIXED, values, slow, found.levels, warm=True)
+    assert walks is not None and walks.narrow == (Narrow(1, Fraction(1, 2), Fraction(1)),)
+    lines = 1024 * 8
+    assert crowded_seconds(walks, slow) == Fraction(lines * (1 + 5), 10**9)
+    assert strided_seconds(walks, slow) == Fraction(2 * lines, 10**9), "without what few sets add"
+
+
+def test_each_set_keeps_as_many_stored_lines() -> None:
+    """Five lines in each of one, two or four sets of 4 ways, which keep as many as sets of 5 or of 3 ways would."""
+    for sets in (1, 2, 4):
+        tight = Tight(("A",), 5 * sets, sets, 4, True, buffers=0, stored_lines=5)
+        assert tight.lost_stores() == 0 < tight.lost()
+        fewer = Tight(("A",), 5 * sets, sets, 4, True, buffers=0, stored_lines=3)
+        assert fewer.lost_stores() == 1 - Fraction(found_again(5, 3)).limit_denominator(10_000)
+    assert Tight(("A",), 5, 1, 4).lost_stores() == 1, "it is not known how many are kept"
 
 
 def test_pages_that_are_forgotten_are_looked_up() -> None:
