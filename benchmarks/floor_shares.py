@@ -19,7 +19,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 
 from benchmarks.floors import REUSE, kernels
@@ -28,7 +28,7 @@ from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.find import load_machine, shipped_machines
-from roofdsl.machine.model import UNFUSED, Machine
+from roofdsl.machine.model import Machine
 from roofdsl.predict.time_model import LAUNCH
 from roofdsl.sol.compute_floor import operations_of
 from roofdsl.sol.floor import Floor, Needs, floor_on, needs
@@ -79,6 +79,9 @@ class Share:
     by_reuse: int = 0
     reached: int = 0
     closest: tuple[float, ...] = ()
+
+    def __add__(self, other: Share) -> Share:
+        return Share(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
 def family_of(name: str) -> str | None:
@@ -155,10 +158,8 @@ def plain_roofline(machine: Machine, counted: Needs) -> Fraction:
     """
     operations = operations_of(counted.launch, machine)
     on_matrix_units = sum((part.operations / part.rate_per_s for part in operations.matrix), Fraction(0))
-    others = Fraction(0)
-    for name, work in operations.ordinary.by_type.items():
-        stated = [peak.rate_per_s for cls in ("fma", UNFUSED) if (peak := machine.stated(name, cls)) is not None]
-        others += work / (max(stated) if stated else machine.peak(name).per_s)
+    by_type = operations.ordinary.by_type.items()
+    others = sum((work / machine.peak(name).per_s for name, work in by_type), Fraction(0))
     bytes_s = (counted.loads + counted.stores) / machine.main_memory.bandwidth_bytes_per_s
     return max(on_matrix_units, others, bytes_s)
 
@@ -189,13 +190,7 @@ def section(found: Mapping[str, Share]) -> str:
 
 
 def _together(found: Mapping[str, Share]) -> Share:
-    own = found.values()
-    closest = tuple(value for share in own for value in share.closest)
-
-    def total(name: str) -> int:
-        return sum(getattr(share, name) for share in own)
-
-    return Share(*(total(name) for name in ("floors", "tighter", "by_launch", "by_reuse", "reached")), closest)
+    return sum(found.values(), Share())
 
 
 def _percent(part: int, whole: int) -> str:

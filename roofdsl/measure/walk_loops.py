@@ -190,14 +190,7 @@ def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) 
 
 def _more_texts(plan: Plan) -> dict[str, Loop]:
     """Walks through all sets, a stream with updates, and walks over lines of one set."""
-    odd, behind, apart = plan.odd, plan.behind, plan.apart
-    of_set = {
-        "crowded": (_STORE, plan.stored),
-        "crowded_few": (_STORE, plan.few),
-        "crowded_stored": (_STORE, UNROLLED),
-        "crowded_loads": (_LOAD, plan.loaded),
-        "crowded_hits": (_LOAD, UNROLLED),
-    }
+    odd, behind = plan.odd, plan.behind
     return {
         **{
             f"odd_{kind}_{k}": _loop(line, ODD, w.bytes)
@@ -205,8 +198,7 @@ def _more_texts(plan: Plan) -> dict[str, Loop]:
             for k, w in enumerate(odd)
         },
         "filled_updated": Loop(_updated(behind), behind // LINE),
-        **{f"crowded_load_{k}": _loop(_LOAD, apart, lines * apart) for k, (_, lines) in enumerate(plan.crowded)},
-        **{name: _loop(line, apart, lines * apart) for name, (line, lines) in of_set.items() if plan.stored},
+        **{name: _loop(line, plan.apart, lines * plan.apart) for name, (line, lines) in plan.of_one_set.items()},
     }
 
 
@@ -236,6 +228,20 @@ class Plan(Record):
         """
         return (self.ways // UNROLLED + 1) * UNROLLED
 
+    @property
+    def of_one_set(self) -> dict[str, tuple[Sequence[str], int]]:
+        """The walks over lines of one set, by name: what is done with a line, and the number of lines."""
+        if not self.stored:
+            return {}
+        return {
+            "crowded": (_STORE, self.stored),
+            "crowded_few": (_STORE, self.few),
+            "crowded_stored": (_STORE, UNROLLED),
+            "crowded_loads": (_LOAD, self.loaded),
+            "crowded_hits": (_LOAD, UNROLLED),
+            **{f"crowded_load_{k}": (_LOAD, lines) for k, (_, lines) in enumerate(self.crowded)},
+        }
+
     def compared(self) -> dict[str, str]:
         """The loops of which only the difference from another loop counts, by name, and that other loop.
 
@@ -246,8 +252,7 @@ class Plan(Record):
         found |= {f"odd_store_{k}": f"odd_load_{k}" for k in odd}
         found |= dict.fromkeys(("filled_behind", "filled_alone", "filled_updated"), "filled_near")
         if self.walks:
-            of_set = "crowded", "crowded_few", "crowded_stored", "crowded_loads", "crowded_hits"
-            found |= dict.fromkeys((*of_set, *(f"crowded_load_{k}" for k in range(len(self.crowded)))), "load_0")
+            found |= dict.fromkeys(self.of_one_set, "load_0")
         return found
 
     def of_core(self, second: str) -> frozenset[str]:

@@ -56,14 +56,14 @@ class Walked(Record):
 
 
 class WalkRates(Record):
-    """fill_per_s: the rate at which bytes come into the first cache while it serves nothing, None if it serves
-    loads at the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream
-    from the second one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and
-    stored. crowded_stores_per_s: the rate at which stores to lines of the second cache add to their loads if all
-    fall into one set of the first one; buffers: the lines of one set that loads find in addition to those in its
-    ways; stored_lines: the ways of a set that would keep as many lines under random replacement as stores find.
-    crowded_loads: by level, the rate of loads of lines that all fall into one set of the first cache, if it is
-    lower than that of other strided loads.
+    """fill_per_s: the rate at which bytes come into the first cache while it serves nothing, None if it serves loads at
+    the same time. hits_per_s: the rate at which loads from the first cache add to the time of a stream from the second
+    one, None if the two overlap; updates_per_s: the same for bytes that are loaded, changed and stored.
+    crowded_stores_per_s: the rate at which stores to lines of the second cache add to their loads if all fall into one
+    set of the first one; buffers: the lines of one set that loads find in addition to those in its ways; stored_lines:
+    the ways of a set that would keep as many lines under random replacement as stores find. crowded_loads: by level,
+    the rate of loads of lines that all fall into one set of the first cache, if it is lower than that of other strided
+    loads.
 
     past_per_s: the bytes per second of stores that bypass the caches, None if no walk is in memory. levels: by name,
     without the first cache. pages, walk_cycles: the number of 4 KiB pages in the TLB, and the time of a walk to a page

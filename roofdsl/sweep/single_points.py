@@ -189,7 +189,7 @@ def on_cores(jobs: int) -> Runner:
 
 
 THREAD_ENDS_S = 1
-"""The threads of a pool of processes end in much less time than this once the processes have ended."""
+"""The thread of a pool of processes ends in much less time than this once the processes have ended."""
 
 
 def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
@@ -218,7 +218,8 @@ def _pool(tasks: Sequence[Task], jobs: int) -> Iterator[Outcome]:
             child.terminate()
         # Python writes to the pool's pipe as it exits. After an interrupt, the pool's thread may be closing it by then.
         for thread in set(threading.enumerate()) - threads:
-            thread.join(THREAD_ENDS_S)
+            if not thread.daemon:  # daemons, such as that of a progress bar, go on
+                thread.join(THREAD_ENDS_S)
 
 
 def _begin_worker(in_vain: _InVain) -> None:

@@ -107,9 +107,8 @@ def test_lines_of_one_set_are_found_as_under_random_replacement() -> None:
     cycles = dict.fromkeys(plan.loops(), 4.0) | {"store_0": 8.0, "crowded": 34.0, "crowded_stored": 0.5}
     found = [_rates(plan, cycles | {"crowded_few": each}, 2e9, "L2").stored_lines for each in (8.8, 0.4, 34.0)]
     assert found == [14, 16, None], "a quarter is lost, nothing, and everything"
-    first = to_machine(replace(characterized(cores=1), walks=WalkRates(None, {}, None, None, stored_lines=14))).caches[
-        0
-    ]
+    walks = WalkRates(None, {}, None, None, stored_lines=14)
+    first = to_machine(replace(characterized(cores=1), walks=walks)).caches[0]
     assert (first.stored_lines, first.buffers) == (14, 0)
 
 
