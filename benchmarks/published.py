@@ -4,8 +4,9 @@ Files have the columns of the published data:
 
 - operators: op, device, batch, m, n, k, width, time_ms. The launches that the authors recorded show that a product's
   result has m x k elements and that n is summed over, so that is how the columns are read here.
-- streams: device, loop, threads_per_multiprocessor, gb_per_s. Two blocks of that many threads are resident on a
-  multiprocessor, and each thread handles one f64 element.
+- streams: device, loop, threads_per_multiprocessor, gb_per_s, and, if the file has it, threads: the threads of all
+  multiprocessors (an RX 6900 XT pairs its units, and has half as many multiprocessors as units). Two blocks of
+  threads_per_multiprocessor threads are resident on a multiprocessor, and each thread handles one f64 element.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from benchmarks.measure import markdown
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
-from roofdsl.operators.bandwidth import stream_rate
+from roofdsl.operators.bandwidth import STREAMING, Round, stream_rate
 from roofdsl.operators.operator import Operator
 from roofdsl.operators.time import operator_time
 
@@ -48,7 +49,7 @@ STREAMS = {
 }  # fmt: skip
 """Bytes that an element of each loop loads from and stores to the memory; stencils find their neighbors in a cache."""
 
-NEIGHBORS = {"3pt": 2, "5pt": 4}
+STENCILS = {"3pt": Round(neighbors=2, multiply_adds=3), "5pt": Round(neighbors=4, multiply_adds=5)}
 MISLABELED = {"1pt": "3pt", "3pt": "5pt"}
 """The loops of a device whose table has the headings `1pt` and `3pt`. The program that printed them (gpu-benches,
 `cuda-stream/main.cu` until 2022) runs `stencil1d3pt` and `stencil1d5pt`; later versions print `3pt` and `5pt`."""
@@ -157,10 +158,11 @@ def stream_points(path: Path) -> list[StreamPoint]:
             raise CommandError(f"there is no model of the loop `{row['loop']}`", f"there are {', '.join(STREAMS)}")
         loads, stores = STREAMS[row["loop"]]
         loop = MISLABELED.get(row["loop"], row["loop"]) if row["device"] in early else row["loop"]
-        resident = RESIDENT * int(row["threads_per_multiprocessor"])
-        in_flight = resident * (machine.units or 1) * (loads + stores)
-        expected = stream_rate(machine, loads, stores, in_flight, NEIGHBORS.get(loop, 0))
-        points.append(StreamPoint(row["device"], loop, resident, float(row["gb_per_s"]) * 1e9, expected))
+        threads = int(row["threads_per_multiprocessor"])
+        everywhere = int(row["threads"]) if row.get("threads") else threads * (machine.units or 1)
+        in_flight = RESIDENT * everywhere * (loads + stores)
+        expected = stream_rate(machine, loads, stores, in_flight, STENCILS.get(loop, STREAMING))
+        points.append(StreamPoint(row["device"], loop, RESIDENT * threads, float(row["gb_per_s"]) * 1e9, expected))
     return points
 
 

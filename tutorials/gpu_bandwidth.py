@@ -122,7 +122,8 @@ save_figure(Path("gpu_bandwidth.png"), figure)
 # - **A sustained bandwidth below the data sheet's.** A triad levels off at 87 to 88 % of it. The law states that, and
 #   does not explain it.
 # - **Stencils on other GPUs.** On an MI210, a stencil of five points streams at a lower rate than a copy, although four
-#   of its five loads hit a cache. The model counts what comes from memory, and is off by 21 % there.
+#   of its five loads hit a cache. That cache answers in order, so hits wait for misses. The model takes this into
+#   account, and is still off by 11 %.
 # - **Clocks.** A card lowers its clock to stay within its power limit. On a T4, batches of products shorter than 10 ms
 #   run either at 3.7 or at 6.8 TFLOP/s. The machine file states one clock.
 # - **Normalization on a V100.** With rows of 768 to 1280 elements, layer normalization takes a third longer there than

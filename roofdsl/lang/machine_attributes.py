@@ -194,6 +194,11 @@ ATTRIBUTES = (
         example="100 ns", shown="{text} at each page",
     ),
     Attribute(
+        "in_order", _CACHE, None, "in_order",
+        "it answers loads in the order in which they were issued, so a hit waits for the misses before it",
+        value=True, shown="loads in order",
+    ),
+    Attribute(
         "energy", _LEVELS, "byte_energy", "energy_j_per_byte",
         "the energy of one byte across its boundary, in addition to the constant power",
         example="100 pJ/B",

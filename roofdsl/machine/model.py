@@ -68,7 +68,7 @@ class Cache(Record):
     for few of them at a time; `crowded_stores_bytes_per_s`: the rate at which stores to such lines add to the time.
     `buffers`: the number of lines on their way into it in which loads hit, in addition to those in its sets.
     `stored_lines`: if more lines than a set has ways are stored, as many are kept as by random replacement among so
-    many ways.
+    many ways. `in_order`: it answers loads in the order in which they were issued, so hits wait for misses before them.
     `random_bytes_per_s`, `random_stores_bytes_per_s`: like the strided ones, for randomly accessed lines. `restart_s`:
     the time that a stream from it loses at each page of 4 KiB, where prefetching ends, while the core computes.
     """
@@ -106,6 +106,7 @@ class Cache(Record):
     random_bytes_per_s: Fraction | None = None
     random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
+    in_order: bool = False
     energy_j_per_byte: Fraction | None = None
     source: str = ""
 

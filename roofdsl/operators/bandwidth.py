@@ -3,11 +3,16 @@
 By Little's law, L bytes in flight over the latency give the rate F = L / latency. The level sustains B. If F and B are
 close to each other, queues form long before the smaller one is reached: the rate is (F^-p + B^-p)^(-1/p). The machine
 states the exponent p. Ernst's gpu-benches publishes the curves from which latency, bandwidth and exponent are read.
+
+All resident threads advance in rounds: each loads its element, computes and stores. What else they do in a round makes
+it longer, and the flow F smaller; see `stream_rate`.
 """
 
 from __future__ import annotations
 
-from roofdsl.machine.model import Machine, Sustained
+from dataclasses import dataclass
+
+from roofdsl.machine.model import Cache, Machine, Sustained
 
 LATENCY_S = 700e-9
 """The latency of a round of requests if the machine states none: between those measured on a V100 and an A100."""
@@ -22,20 +27,59 @@ the load passes through the cache's port, and adds one operation to the chain. F
 V100."""
 
 
+@dataclass(frozen=True)
+class Round:
+    """What a thread does in a round besides streaming its element of f64.
+
+    neighbors: the number of further loads that find their elements in the first cache, as in a stencil.
+    multiply_adds: the number of multiplications, additions, and fused pairs of these.
+    """
+
+    neighbors: int = 0
+    multiply_adds: int = 0
+
+
+STREAMING = Round()
+ELEMENT_BYTES = 8
+
+
 def clock_hz(machine: Machine) -> float:
     return float(machine.clock_hz or CLOCK_HZ)
 
 
 def stream_rate(
-    machine: Machine, loads_bytes: float, stores_bytes: float, in_flight_bytes: float, neighbors: int = 0
+    machine: Machine, loads_bytes: float, stores_bytes: float, in_flight_bytes: float, each: Round = STREAMING
 ) -> float:
     """Bytes per second of a stream from and to the memory.
 
-    in_flight_bytes: what all resident threads together load and store in one round. neighbors: the number of further
-    loads of a thread that find their elements in the first cache, as in a stencil.
+    loads_bytes, stores_bytes: of one element, or of all of them. in_flight_bytes: what all resident threads together
+    load and store in one round, in which each of them also does what `each` says.
+
+    Neighbors add to the latency of a round, and in a cache that answers loads in order, so do their transfers (gpu-
+    benches: the stencils of MI100 and MI210; those of NVIDIA's GPUs show no such time). Threads that start together
+    also compute together, after their data have arrived. So a round is no shorter than its latency and the operations
+    of all resident threads, which matters where f64 is slow (gpu-benches: the stencils of an A40).
     """
-    round_s = latency_s(machine, loads_bytes, stores_bytes) + neighbors * NEIGHBOR_CYCLES / clock_hz(machine)
-    return rate_of_flow(machine, loads_bytes, stores_bytes, in_flight_bytes / round_s)
+    elements = in_flight_bytes / (loads_bytes + stores_bytes)
+    waiting_s = latency_s(machine, loads_bytes, stores_bytes) + _neighbors_s(machine, elements, each.neighbors)
+    rate = rate_of_flow(machine, loads_bytes, stores_bytes, in_flight_bytes / waiting_s)
+    return min(rate, in_flight_bytes / (waiting_s + _computing_s(machine, elements * each.multiply_adds)))
+
+
+def _neighbors_s(machine: Machine, elements: float, neighbors: int) -> float:
+    """What loading `neighbors` further elements for each of `elements` resident ones adds to a round."""
+    first = machine.hierarchy[0]
+    alone_s = neighbors * NEIGHBOR_CYCLES / clock_hz(machine)
+    if not (isinstance(first, Cache) and first.in_order):
+        return alone_s
+    return alone_s + elements * neighbors * ELEMENT_BYTES / float(first.bandwidth_bytes_per_s)
+
+
+def _computing_s(machine: Machine, multiply_adds: float) -> float:
+    """Seconds of so many operations on f64, each as long as a fused pair; 0 if the machine states no rate of f64."""
+    if "f64" not in machine.types:
+        return 0.0
+    return multiply_adds * 2 / float(machine.rate("f64", "fma").per_s)
 
 
 def latency_s(machine: Machine, loads_bytes: float = 1, stores_bytes: float = 1) -> float:
