@@ -1,9 +1,9 @@
 """How often does the floor of `roofdsl sol` say more than a plain roofline, or than compute and compulsory traffic, and
 could it say more at all?
 
-The grid: for each kernel in FAMILIES, `SIZES` sizes at which every parameter by itself lies between 32 and 16,384, in
-geometric steps (the logarithms are a Halton sequence, so that parameters vary independently of each other), on every
-shipped machine that states caches and the kernel's types.
+The grid: for each kernel in FAMILIES, `SIZES` sizes at which every parameter by itself lies between 32 and 16,384
+(the logarithms are a Halton sequence, so that parameters vary independently of each other), on every shipped machine
+that states caches and the kernel's types.
 
 A plain roofline takes the larger of W over the highest peak of its types and the compulsory bytes over the memory's
 bandwidth. The floor is above it if the kernel's mix of operations does not run at that peak, if one launch takes

@@ -49,8 +49,8 @@ print("gemv: W =", gemv.work.total.expr)
 print("trsv: W =", trsv.work.total.expr)
 
 # %% [markdown]
-# The triangular solve takes n**2 operations, half of what the full matrix takes. n of them are divisions, as the
-# counts by class show:
+# The triangular solve takes n**2 operations, half of what the full matrix takes. Of its operations, n are divisions, as
+# the counts by class show:
 
 # %%
 for name, count in trsv.work.by_class.items():

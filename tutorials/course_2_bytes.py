@@ -19,8 +19,8 @@ from roofdsl.api import derive
 #
 #     8 n**2  +  8 n  +  8 n + 8 n
 #
-# Some textbooks count y once. Others count it twice, because a result must be loaded before something is added to
-# it. Both are conventions, and they differ by 8 n bytes:
+# Some textbooks count y once (`once`). Others count it twice (`load_store`), because a result must be loaded before
+# something is added to it. Both are conventions, and they differ by 8 n bytes. (The third line is explained below.)
 
 # %%
 for convention in ("once", "load_store", "write_allocate"):

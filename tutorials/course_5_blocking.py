@@ -2,8 +2,8 @@
 # # 5. Blocking
 #
 # The staircase of notebook 4 has a long plateau: between a cache that holds about two rows and one that holds all
-# of B, a larger cache saves nothing. Blocking moves the next step down to the size of our cache. This notebook
-# takes about 20 minutes.
+# of B, a larger cache saves nothing. Blocking moves the next step down to the size of a small cache, here of 8 KiB.
+# This notebook takes about 20 minutes.
 
 # %%
 from matplotlib.figure import Figure

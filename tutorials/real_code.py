@@ -79,6 +79,8 @@ assert run(["convert", "search.c"]) == 1
 Path("softmax.py").write_text("""\
 import numpy as np
 
+from roofdsl import f64
+
 
 def softmax(x: f64["rows", "columns"], y: f64["rows", "columns"]):
     largest = np.max(x, axis=1, keepdims=True)

@@ -238,11 +238,11 @@ figure.savefig("prefill.png", dpi=120, bbox_inches="tight")
 tpu = load_machine("tpu_v5e")
 down = shard(linear, "inputs")
 sizes = {"rows": 512, "inputs": 28672, "outputs": 8192}
-print("devices  T_math (us)  T_comms (us)   lower   upper  bound by")
+print("devices  compute (us)  links (us)  all overlapped  no overlap  bound by")
 for p in (2, 4, 8, 16, 32):
     found = predict_sharded(down, sizes, tpu, network_of(tpu, p, topology="two-way-ring"), TENSOR, over="inputs")
     us = [float(t) * 1e6 for t in (found.compute_s, found.communication_s, found.bound_s, found.no_overlap_s)]
-    print(f"{p:7}  {us[0]:11.0f}  {us[1]:12.0f}  {us[2]:6.0f}  {us[3]:6.0f}  {found.bounds[0]}")
+    print(f"{p:7}  {us[0]:12.0f}  {us[1]:10.0f}  {us[2]:14.0f}  {us[3]:10.0f}  {found.bounds[0]}")
     if p == 8:
         links = found.break_evens[1]
 
@@ -253,7 +253,7 @@ assert links.form is not None and links.form.constant() == Fraction(links.limit)
 # **Question.** The break-even with the links does not depend on the number of tokens, because the product and the
 # sums both grow with it. What does it depend on? (`roofdsl shard linear --split inputs --devices 8 --topology
 # two-way-ring --machine tpu_v5e --unit tensor --set rows=512,inputs=28672,outputs=8192 --over inputs` prints all
-# break-evens.) If communication and computation overlap perfectly (the column `lower`), from how many devices on do
-# further ones no longer pay off?
+# break-evens.) If communication and computation overlap perfectly (the column `all overlapped`), from how many devices
+# on do further ones no longer pay off?
 #
-# More: `docs/transformer.md` covers the whole models, `docs/links.md` collectives and shared products.
+# More: `docs/transformer.md` covers the whole models, `docs/links.md` collectives and sharded products.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from roofdsl.incore.assumed_code_cycles import VECTOR_FUNCTIONS, Effects, PlannedLoop, Timer
-from roofdsl.incore.chains import Chain, chain, no_fusing, overwritten_in, reductions
+from roofdsl.incore.chains import CHAINED, Chain, chain, no_fusing, overwritten_in, reductions
 from roofdsl.incore.classes import Kind
 from roofdsl.incore.innermost_loops import Loop, loops_of, varies
 from roofdsl.incore.rates import rates_of
@@ -171,10 +171,9 @@ def _stages(planned: Sequence[PlannedLoop], relaxed: bool) -> Iterator[tuple[str
 
 def chain_words(found: Chain) -> str:
     """`chain of 4-cycle adds`, or the operations of a longer chain."""
-    names = {"add": "adds", "mul": "products", "fma": "fused adds", "div": "divisions", "min": "minima"}
     if len(found.operations) == found.iterations == 1:
         only = found.operations[0]
-        return f"chain of {found.cycles:.3g}-cycle {names.get(only, f'calls of {only}')}"
+        return f"chain of {found.cycles:.3g}-cycle {CHAINED.get(only, f'calls of {only}')}"
     return f"chain of {found.cycles:.3g} cycles an iteration ({', '.join(found.operations)})"
 
 

@@ -45,6 +45,9 @@ Start = tuple[Place, int]
 
 CLASSES = {"+": "add", "-": "add", "*": "mul", "/": "div", "min": "min", "max": "min"}
 
+CHAINED = {"add": "adds", "mul": "products", "fma": "fused adds", "div": "divisions", "min": "minima", "max": "maxima"}
+"""What the operations of a chain are called, by class."""
+
 
 class Step(Record):
     """`end` is computed from the value that `start` had `distance` iterations before. It is ready `latency` cycles

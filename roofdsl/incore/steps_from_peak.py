@@ -21,6 +21,7 @@ from roofdsl.incore.ceilings import (
     shared_cycles,
     unfused_cycles,
 )
+from roofdsl.incore.chains import CHAINED
 from roofdsl.incore.rates import Rates
 from roofdsl.incore.result import Step
 from roofdsl.incore.walk import Walked
@@ -35,7 +36,7 @@ def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
     """The steps of one launch; each takes one more cause into account, and those that add nothing are left out."""
     done = executed(walked)
     found = operations(done)
-    chain = _chain(walked, rates)
+    chain, remedy = _chain(walked, rates)
     length = _hot_length(walked)
     entered = f"short inner loop of {length:g}" if length < _SHORT else "entering and leaving loops"
     ideal = fastest_loads_cycles(done, rates)
@@ -56,7 +57,7 @@ def steps_of(walked: Walked, rates: Rates, clock_hz: float) -> tuple[Step, ...]:
         ("vectors split lines", "", 0.0, split),
         ("arithmetic beside loads and stores", "", shared_cycles(done, rates), split),
         ("instructions beside the arithmetic", "", dispatch_cycles(done, rates), split),
-        (chain, RELAXED if chain.endswith(("add", "fma")) else "", _unhurried(walked, rates), split),
+        (chain, remedy, _unhurried(walked, rates), split),
         (entered, "", walked.cycles, split),
     ]
     return _accumulated(rows, clock_hz)
@@ -137,11 +138,11 @@ def _hot_length(walked: Walked) -> float:
     return round(walked.totals.iterations[hot] / max(1, walked.totals.entries[hot]), 1)
 
 
-def _chain(walked: Walked, rates: Rates) -> str:
-    """In words: the slowest class of instructions in the hot loop that update a vector register."""
+def _chain(walked: Walked, rates: Rates) -> tuple[str, str]:
+    """In words: the slowest class of instructions in the hot loop that update a vector register; and what helps."""
     hot = _hot_loop(walked)
     if hot is None:
-        return "latency"
+        return "latency", ""
     loop = walked.flow.loops[hot]
     works = [
         walked.works[k]
@@ -150,9 +151,11 @@ def _chain(walked: Walked, rates: Rates) -> str:
     ]
     carried = [w for w in works if w.kind.cls and w.writes in w.reads and w.writes[:1] == "v"]
     if not carried:
-        return "latency of dependent instructions"
+        return "latency of dependent instructions", ""
     slowest = max(carried, key=lambda w: rates.cost(w.kind).latency)
-    return f"chain of {rates.cost(slowest.kind).latency:g}-cycle {slowest.kind.cls}"
+    cls = slowest.kind.cls
+    of = CHAINED.get(cls, f"{cls} instructions")
+    return f"chain of {rates.cost(slowest.kind).latency:g}-cycle {of}", RELAXED if cls in ("add", "fma") else ""
 
 
 def _unhurried(walked: Walked, rates: Rates) -> float:

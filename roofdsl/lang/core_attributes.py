@@ -147,7 +147,7 @@ CORE_ATTRIBUTES = (
     ),
     Attribute(
         "slots", _INSTRUCTION, "count", "slots",
-        "how many instructions a gather counts as when it is dispatched and in the window; for a call, the most places "
+        "how many instructions a gather counts as, both at dispatch and in the window; for a call, the most places "
         "that it takes in the window",
         example="44", shown="counts as {number} instructions",
     ),

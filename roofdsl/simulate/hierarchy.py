@@ -59,7 +59,8 @@ class Simulated:
     """One execution through a hierarchy, with a cold start, and a flush at the end.
 
     Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level include them, its traffic
-    in lines does not. register_bytes: every access at its element's size (rule 10). streamed_bytes: those of stores
+    in lines does not. register_bytes: every access at its element's size (rule 10); None if arrays have elements of
+    several sizes and repetitions were counted, not simulated. streamed_bytes: those of stores
     that bypass the caches; only the bytes of the last level include them.
     """
 
@@ -67,7 +68,7 @@ class Simulated:
     levels: tuple[LevelTraffic, ...]
     scalar_load_bytes: int
     scalar_store_bytes: int
-    register_bytes: int
+    register_bytes: int | None
     streamed_bytes: int = 0
 
     def load_bytes(self, level: int) -> int:
@@ -175,9 +176,7 @@ MOST_LIST_BYTES = 1 << 30
 
 
 def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) -> bool:
-    """Whether `_by_list` can simulate these levels, and its tables are small enough; only for arrays of one element
-    size, since it counts accesses, not bytes.
-    """
+    """Whether `_by_list` can simulate these levels, and its tables are small enough."""
     level = levels[0]
     return (
         len(levels) == 1
@@ -186,7 +185,6 @@ def _is_list(levels: Sequence[CacheLevel], program: Program, memory_bytes: int) 
         and level.write == "back"
         and level.write_miss != "around"
         and level.sector == level.line_bytes
-        and len({a.array.type.bytes for a in program.layouts}) == 1
         and program.lines * BYTES_PER_LINE <= min(memory_bytes, MOST_LIST_BYTES)
     )
 
@@ -219,7 +217,8 @@ def _by_list(kernel: Kernel, params: Mapping[str, int], level: CacheLevel, progr
     stored = sum(a.stored for a in found.arrays)
     hits = found.accesses - begun
     traffic = LevelTraffic(level.name, level.line_bytes, hits, begun, loaded, stored, 0, 0)
-    register_bytes = found.accesses * found.arrays[0].array.type.bytes
+    sizes = {a.array.type.bytes for a in found.arrays}
+    register_bytes = found.accesses * sizes.pop() if len(sizes) == 1 else None
     scalars = found.scalar_load_bytes, found.scalar_store_bytes
     return Simulated(found.accesses, (traffic,), *scalars, register_bytes, found.streamed_bytes)
 

@@ -72,6 +72,9 @@ class Run:
         from roofdsl.simulate.hierarchy import simulate
 
         found = simulate(kernel, values, levels, progress=progress, skip=skip)
+        through_registers = found.register_bytes
+        if through_registers is None:
+            through_registers = _register_bytes(kernel, values)
         rows = tuple(
             LevelRow(
                 t.name,
@@ -90,7 +93,7 @@ class Run:
         return replace(
             self,
             accesses=found.accesses,
-            register_bytes=found.register_bytes,
+            register_bytes=through_registers,
             scalar_load_bytes=found.scalar_load_bytes,
             scalar_store_bytes=found.scalar_store_bytes,
             streamed_bytes=found.streamed_bytes,
@@ -130,6 +133,18 @@ class Run:
     def beside_best(self, best: MissCurve, *, bypass: bool) -> Run:
         """With the curve of the best replacement beside that of LRU."""
         return replace(self, best=best, bypass=bypass)
+
+
+def _register_bytes(kernel: Kernel, values: Mapping[str, int]) -> int | None:
+    """The bytes of all accesses of arrays, each at its element's size; None if they are too hard to count."""
+    from roofdsl.counts.sector_traffic import register_bytes_at
+    from roofdsl.loops.accesses import scalar_bytes
+    from roofdsl.sets.library import TooHard
+
+    try:
+        return sum(register_bytes_at(kernel, values)) - sum(scalar_bytes(kernel))
+    except TooHard:
+        return None
 
 
 def to_json(run: Run) -> dict[str, Any]:

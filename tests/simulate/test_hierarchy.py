@@ -10,6 +10,8 @@ from random import Random
 import pytest
 
 from benchmarks.kernels import fresh, shipped
+from roofdsl.api import kernel
+from roofdsl.counts.sector_traffic import register_bytes_at
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
@@ -190,6 +192,16 @@ def test_plain_hierarchies_at_size(name: str, n: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(plain, "is_plain", lambda *_: False)
     assert simulate(kernel, {"n": n}, levels) == found
     assert found.levels[0].stores > 0
+
+
+@pytest.mark.parametrize("cache_bytes", [512, 4096])
+def test_elements_of_several_sizes_in_one_list(cache_bytes: int) -> None:
+    """Repetitions are counted there, too, but not the bytes through the registers."""
+    nussinov, at, level = kernel("polybench/nussinov"), {"n": 60}, CacheLevel("cache", cache_bytes, 64)
+    skipped, each = simulate(nussinov, at, [level]), simulate(nussinov, at, [level], skip=False)
+    assert (skipped.accesses, skipped.levels) == (each.accesses, each.levels)
+    assert skipped.register_bytes is None
+    assert each.register_bytes == sum(register_bytes_at(nussinov, at))  # it has no scalars
 
 
 def test_levels_ask_only_for_what_the_one_above_misses() -> None:
