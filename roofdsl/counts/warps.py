@@ -84,6 +84,8 @@ def _together(at: Sized, loops: Sequence[For], block: Mapping[int, int], warp: i
         step, first = loop.step.evaluate(at.values), texts.expression(loop.start, known)
         counts = step != 1 and len(loop.starts) == 1
         number = f"d{k}" if counts else f"(d{k} - ({first}))"
+        # Threads with different starts are together in the k-th iteration of each, not at the same value of the
+        # variable.
         apart = bool(loop.start.symbols() & differing)
         found.append(number if apart else f"d{k}")
         if k in block:

@@ -58,6 +58,7 @@ class DataBranches:
             wrong = int(seen[total] <= going_on)
         elif seen:
             wrong = 1  # it never was so long
+        # Earlier, the loop is expected to end wherever it ended more often than it went on.
         rest = sum(seen.values())
         for length in sorted(length for length in seen if length < total):
             rest -= seen[length]

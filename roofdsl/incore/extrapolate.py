@@ -110,6 +110,7 @@ def _until_equal(now: Exit, da: int, db: int, limit: int) -> int:
     they are equal now and move apart.
     """
     kind, a, b, bits = now.flags
+    # apart: what the zero flag compares with 0: a - b, a + b, or the result itself
     signs = {"sub": 1, "dec": 1, "add": -1, "inc": -1}
     if kind in signs:
         apart, speed = signed((a - signs[kind] * b) & MASKS[bits], bits), da - signs[kind] * db

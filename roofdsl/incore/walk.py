@@ -333,7 +333,7 @@ class _Walk:
         length = loop.parts.pop(0)
         rest = length - SAMPLE
         self._stand_for(loop, rest, SAMPLE - 1)
-        behind = rest - loop.into
+        behind = rest - loop.into  # still to be skipped, after `into` skipped and SAMPLE walked ones
         loop.sampled += 1
         each = (self.clock.instructions - loop.begun) / loop.sampled
         while len(self.active) == 1 < len(loop.parts) and each * len(loop.parts) > AIM - self.clock.instructions:

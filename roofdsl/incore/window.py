@@ -189,6 +189,8 @@ class Clock:
             start = max(start, at)
         crosses = address is not None and (address % LINE) + step.bytes > LINE
         served = begun
+        # Units work one after the other: `free` is when a unit is done with all that it has, free - busy when it begins
+        # the last. `served`: when the units that loads and stores share have let this one through.
         if step.integers:
             free[INTEGERS] = max(free[INTEGERS], begun) + step.integers
             served = free[INTEGERS] - step.integers

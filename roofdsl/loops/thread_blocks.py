@@ -247,7 +247,8 @@ def in_waves(launch: Launch, resident: int) -> Kernel:
     while outer and _trips(outer[-1]) <= room:
         inner.insert(0, outer.pop())
         room //= max(1, _trips(inner[0]))
-    if outer and (inner or room > 1) and room > 1:
+    if outer and room > 1:
+        # `pop` comes first: len(outer) is then the place of the loop taken out.
         over, within = _chunks(outer.pop(), room * launch.blocks[len(outer)].step.evaluate({}))
         outer.append(over)
         inner.insert(0, within)

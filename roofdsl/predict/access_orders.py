@@ -108,6 +108,7 @@ def orders_of(
         return in_loop_order(kernel, error.message, how)
     units = machine.units or max((c.copies for c in machine.caches), default=1)
     in_grid = max(1, prod(launch.grid))
+    # A small grid spreads over all multiprocessors, with fewer blocks on each.
     blocks = min(found.blocks, -(-in_grid // units))
     at_a_time = min(blocks * units, in_grid)
     note = (

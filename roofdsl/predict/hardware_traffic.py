@@ -85,6 +85,7 @@ def lost_by_sharing(
         return None
     smaller = replace(cache, size_bytes=cache.kept_bytes, ways=None)
     other = memory_behind(replace(machine, caches=(*machine.caches[:-1], smaller)))
+    # The mean of both, weighted by `again`: levels multiply by whole numbers only.
     least, most = memory * again.numerator, other * (again.denominator - again.numerator)
     mixed = (least + most).divided(again.denominator)
     cause = f"other users leave {show_size(cache.kept_bytes)} of {cache.name}"

@@ -185,6 +185,8 @@ class _Builder:
             elif _is_digit(s.low):
                 out += [str(s.high), str(s.low)]
             else:
+                # The low part may lie outside 0..b - 1, by as many tiles as `reach` says; these are carried into the
+                # high part.
                 out += [f"h{d}", f"l{d}"]
                 below, above = self.sizes.reach(s.low, s.tile)
                 b = f"P_{s.tile}"

@@ -139,6 +139,7 @@ def _moved(touch: Any, dims: int) -> Any:
         if not constraint.is_equality() or len(used) != 1 or constraint.involves_dims(isl.dim_type.div, 0, floors):
             continue
         of = constraint.get_coefficient_val(_OUT, used[0])
+        # of * o + terms + number = 0 with of = 1 or -1: o + of * terms is a constant.
         if abs(of.to_python()) == 1:
             names = [*zip(loops, [_IN] * len(loops), range(len(loops)), strict=True)]
             names += [(n, _PARAM, k) for k, n in enumerate(params)]

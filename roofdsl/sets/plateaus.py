@@ -101,9 +101,9 @@ def far_sizes(sizes: Sizes, order: Growth, residues: Class = (), *, falling: boo
     values.
     """
     found: dict[str, int] = {}
-    # 2**40 for extents, 2**16 for tile sizes and 2**24 for the number of tiles, so that a tile times this number is an
-    # extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small periods do
-    # not.
+    # 2**40 for extents, 2**16 for tile sizes and 2**24 for the number of tiles, so that a tile times this number is
+    # about an extent. 720720 is the least common multiple of 1 to 16: sizes differ, and their remainders by small
+    # periods do not.
     for k, name in enumerate(reversed(sizes.symbols) if falling else sizes.symbols):
         found[sizes.symbol_text(name)] = (1 << 16) + 16 * k if name in order.tiles else (1 << 40) + BETWEEN_SIZES * k
     found |= {quotient(n, b): (1 << 24) + 16 * k for k, (n, b) in enumerate(sorted(sizes.tiled))}

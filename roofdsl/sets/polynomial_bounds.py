@@ -162,7 +162,7 @@ def _straight(value: Quasi) -> Quasi:
         if c >= 0 or not monomial:
             continue
         for other, d in total:
-            if d >= -c and other != monomial and dict(monomial).items() and _divides(monomial, other):
+            if d >= -c and other != monomial and _divides(monomial, other):
                 total = total - Quasi.of({monomial: c}) - Quasi.of({other: -c})
                 break
     return total

@@ -65,6 +65,8 @@ def _shifts(basic: Any, value: Quasi) -> Iterator[Quasi]:
         if low is not None:
             least[name] = Quasi.symbol(name) + low
     relations = [(name, rest) for name, rest in bounds if rest.names()]
+    # Up to MOST_SLACKS names, in any choice, become a lower bound plus a slack of at least 0. The names left are
+    # counted from their least value.
     work: list[tuple[Quasi, dict[str, Quasi], int]] = [(value, {}, 0)]
     while work:
         here, gone, first = work.pop(0)

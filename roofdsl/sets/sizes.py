@@ -94,6 +94,7 @@ class Sizes:
     def reach(self, low: Linear, tile: str) -> tuple[int, int]:
         """(m, M) such that -m*b <= low < M*b for b >= `least_tile`, which this may increase. Raises NotAffine."""
         require_digits(low, tile)
+        # Digits are at most b - 1: they add up to -down * (b - 1) at least, and to up * (b - 1) at most.
         down = sum(-c for _, c in low.terms if c < 0)
         up = sum(c for _, c in low.terms if c > 0)
         least = 1
@@ -209,6 +210,8 @@ class Sizes:
         if value.tile is None:
             return f"{value.low} >= 0"
         below, above = self.reach(value.low, value.tile)
+        # From high = below on, it is at least 0; up to high = -above, it is negative. For each high in between, the low
+        # part decides.
         cases = [f"{value.high} >= {below}"]
         for h in range(1 - above, below):
             cases.append(f"({value.high} = {h} and {value.low} + {h}*P_{value.tile} >= 0)")

@@ -97,7 +97,8 @@ def _quotient(limit: Ints, a: Affine, b: Affine) -> Affine:
     value, change = a[0] // by, a[1] // by
     rest, more = a[0] - value * by, a[1] - change * by
     if by < 0:
-        limit[0] = min(limit[0], limit[0] if more == 0 else 0)
+        if more:
+            limit[0] = 0
     elif 2 * more > by:  # of the two nearest evenly changing numbers, the one that the quotient follows for longer
         change += 1
         limit[0] = min(limit[0], rest // (by - more))

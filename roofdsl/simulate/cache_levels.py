@@ -10,7 +10,6 @@ levels below answer a request first. Then the line replaces another one, and the
 - `inclusion`: "free" promises nothing; an "inclusive" level removes a line that it evicts from the levels above; an
   "exclusive" level is a victim cache, the last of the hierarchy: it holds what the level above evicted, clean or dirty,
   and gives a line up when it is requested.
-
 - `policy` "opt" is the best replacement (`best_replacement.py`): of the lines of a set, the one whose next use is
   latest leaves. It needs the whole sequence of accesses, so it is for a single cache. With `bypass`, an access may
   bypass the cache, which then keeps what it has.

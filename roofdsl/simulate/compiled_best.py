@@ -291,6 +291,8 @@ def _run_stack(  # noqa: PLR0917
             place_of[line] = 1
             put(tree, size, 1, later)
             place = 2
+        # The line on its way down takes the first place whose line is used later than it. That line goes on down
+        # instead.
         while place < old:
             place = first_above(tree, size, place, due)
             if place >= old:

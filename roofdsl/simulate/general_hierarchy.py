@@ -160,6 +160,8 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
             if not present:
                 tallies[k, LOADS] += 1
                 if not exclusive:
+                    # The popped row, with its level and block, becomes the insertion. The read from below goes on top
+                    # of it, and is answered first.
                     stack[waiting, 0], stack[waiting, 3] = INSERT, 0
                     stack[waiting, 4], stack[waiting, 5] = slot >= 0, where
                     waiting += 1
@@ -167,6 +169,7 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
                     stack[waiting, 0], stack[waiting, 1], stack[waiting, 2] = READ, k + 1, at
                     waiting += 1
             elif exclusive:
+                # for the insertion into the level above, which is next on the stack
                 carried = 1 if words[slot] >> DIRTY & 255 else 0
                 remove(level, slot, where, sets)
             else:

@@ -254,6 +254,7 @@ def _until_one_returns(  # noqa: PLR0917
         names.place[names.now[q]] = q
     for q in range(deepest + new):
         x = names.now[q]
+        # a line of the old top: the next block finds its copy in the present top
         if names.old[x] == attempt:
             continue
         for b in range(1, min(most, (capacity - deepest) // new + 1) + 1):
@@ -261,6 +262,7 @@ def _until_one_returns(  # noqa: PLR0917
             if y < 0 or y >= names.listed.shape[0]:
                 break
             place = names.place[y]
+            # before block b, b - 1 blocks have pushed the line at `place` down
             if names.listed[y] == attempt and place >= deepest and place + (b - 1) * new < capacity:
                 most = b - 1
                 break

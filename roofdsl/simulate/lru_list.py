@@ -29,7 +29,7 @@ from roofdsl.simulate.walk import (
     stays,
 )
 
-HELD, WRITE_FIRST, WRITTEN = 1, 2, 4  # bits of a line's state
+HELD, WRITTEN = 1, 2  # bits of a line's state
 MISSES, WRITE_MISSES, STORED = 0, 1, 2  # columns of the tallies
 ACCESSES, STEPS, HELD_BYTES, TOUCHES, EPOCH, TOTALS = range(6)  # of the totals; TOUCHES: simulated accesses
 
@@ -66,7 +66,7 @@ def _touch(  # noqa: PLR0917
         a = owner[line]
         tallies[a, MISSES] += 1
         tallies[a, WRITE_MISSES] += write
-        state[line] = HELD + WRITE_FIRST * write
+        state[line] = HELD
         held += line_bytes[a]
         # A long line may need the room of several short ones.
         while bounded and held > cache_bytes:
@@ -158,7 +158,8 @@ def _run_lru(  # noqa: PLR0917
             if 0 < hurried < count and room > 0:
                 # For some iterations, only references that move by a line or more each time are simulated. The lines of
                 # the others cannot be evicted meanwhile, since there is room for all new lines. The next iteration,
-                # which is simulated completely, puts them into the right places.
+                # which is simulated completely, puts them into the right places: so one iteration less than possible,
+                # for it has new lines of its own, and the slow references must still be in their lines.
                 between = min(slowest - 1, n - done - 1, room // hurried - 1)
                 if between > 0:
                     for _ in range(between):

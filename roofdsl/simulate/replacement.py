@@ -174,7 +174,7 @@ def _remove(level: Ints, slot: int, where: int, sets: Sets) -> None:
         elif slot == newest[at]:
             newest[at] = older[slot + shift]
         else:
-            head = newest[at]
+            head = newest[at]  # the place before it is that of the oldest: slots form a ring
             to_front(level, slot, where, sets)
             newest[at] = head
 

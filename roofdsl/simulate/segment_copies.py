@@ -230,6 +230,7 @@ def _jump(loop: int, residue: int, outer: int, totals: Ints, cache: List, copies
     for a in range(tallies.shape[0]):
         tallies[a, MISSES] = base[a, MISSES] + counts[a, MISSES]
         tallies[a, WRITE_MISSES] = base[a, WRITE_MISSES] + counts[a, WRITE_MISSES]
+        # Only the sum of STORED and LEFT counts, so LEFT gets all of the difference.
         tallies[a, LEFT] = base[a, ENDED] + counts[a, ENDED] - tallies[a, STORED]
     later, lines = notes[NOW] - record[THEN], 0
     for k in range(length):

@@ -132,6 +132,8 @@ def _decide_all(sweep: Sweep, n: int, found: int, cache: List) -> int:
     ranges = most = 0
     lines = cache.notes[LINES]
     for p in range(found):
+        # The most lines that a distance in this frame may have: newer frames, the whole frame, and what the sweep
+        # touches in neither.
         if pieces[p, SAME] == p:
             frame = segments[FRAME, pieces[p, SEGMENT_OF]]
             h, q, most = pieces[p, NEWEST], p, pieces[p, ABOVE]

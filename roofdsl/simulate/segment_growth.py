@@ -215,6 +215,7 @@ def _is_next(length: int, growth: Growth) -> int:
             return -1
         if segments[COUNT, g, 0] == 0 and segments[COUNT, g, 1] == 0:
             continue
+        # After block t, each number must be that of the top before block t + 1.
         for row in range(SEGMENT):
             value, change = segments[row, g, 0], segments[row, g, 1]
             if row in (TIME, CAP, FRAME):
@@ -298,6 +299,7 @@ def _look_at_growth(  # noqa: PLR0917
     place = (cursor[0][v] - own[FIRST_SEEN]) // (own[PERIOD] * cursor[8][v, STRIDE])
     place = min(place, blocks.vain.shape[1] - 1)
     if own[EXECUTIONS] - blocks.vain[loop, place] < RECENT:
+        # `at_boundary` adds 1, as for a failure: this place costs no wait.
         own[PATIENCE] = -1
         # Nothing is kept for the next places if looks there would be in vain, too.
         more = 0

@@ -120,6 +120,8 @@ def _most_growth(sweep: Sweep, n: int, segments: Ints, p: int, found: int, time:
         if q < pieces[p, SAME]:
             growth -= more
         elif pieces[q, WAY] > 0:
+            # Of the `more` visits that begin meanwhile, those from visit `first` on come to members later than the
+            # line: counted already, with the frame.
             first = max(0, min(length, segments[COUNT, h] - later(segments, h, time) - pieces[q, MEMBER]))
             growth -= max(0, more - max(0, first - now))
     return int(growth)
@@ -151,6 +153,8 @@ def _most_shrinking(sweep: Sweep, segments: Ints, p: int, found: int, w: int, ti
         if pieces[q, WAY] < 0:
             continue
         y, visit, member, length = pieces[q, VISITOR], pieces[q, VISIT], pieces[q, MEMBER], pieces[q, LENGTH]
+        # Visits before `now` count for the sweep, members from `first` on for the frame: all of the piece but max(0,
+        # first - now) lines. The distance shrinks only as this gap grows, to `apart` at most.
         now = max(0, min(length, sweep.started[0, y] - visit))
         first = max(0, min(length, segments[COUNT, h] - later(segments, h, time) - member))
         last = max(0, min(length, segments[COUNT, h] - later(segments, h, end) - member))
@@ -198,6 +202,8 @@ def _alike(sweep: Sweep, n: int, segments: Ints, p: int, found: int, w: int, dis
             change = most_shrinking(sweep, segments, p, found, w, time)
         if change <= gap:
             return int(length)
+    # A hit may end by lines that the sweep touches, and backwards also by members that become later; a miss, by members
+    # that are passed.
     touched, touched_beside, members, members_beside = rates(sweep, n, segments, p)
     if hit:
         rate, gap = touched, gap - touched_beside

@@ -136,6 +136,8 @@ def _stay_apart(k: int, o: int, most: int, growth: Growth) -> bool:
     new, segments = growth.new[k], growth.cache.segments
     step, other = new[NEW_STEP, 0], segments[STEP, o, 0]
     ahead = behind = True
+    # In the block numbers, smallest lines are concave and largest ones convex, so the corners decide: b from 1 to most
+    # - 1, the earlier block from 0 to b - 1.
     for end in range(2):
         b = 1 if end == 0 else most - 1
         low, high = bounds(new[NEW_LINE], step, new[NEW_COUNT], b)
@@ -161,7 +163,9 @@ def _until_one_returns(fresh: int, oldest: int, most: int, size: Ints, pushed: I
                 continue
             its_count = segments[COUNT, o, 0] if segments[COUNT, o, 1] == 0 else 2
             every = place_step(step, count, segments[STEP, o, 0], its_count)
-            # Block t may meet the lines that block t - u pushed out.
+            # Block t may meet the lines that block t - u pushed out. These rows are (line[0] - LINE[0]) +
+            # (line[1] - LINE[1]) t + LINE[1] u apart. If t drops out modulo `every`, the least u follows; if not, it
+            # may be 1.
             u = 1
             if (line[1] - segments[LINE, o, 1]) % every == 0:
                 u = first_in_place(line[0] - segments[LINE, o, 0], segments[LINE, o, 1], every, 1)

@@ -42,6 +42,7 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
     per_block, more = growth.cache.notes[NOW, 0] - START, growth.cache.notes[NOW, 1]
     n = lines = 0
     now = notes[NOW] + sum_of(per_block, more, most)
+    # From the newest line on: first the top, as it is after the last block ...
     for k in range(length):
         for row in range(SEGMENT):
             rebuilt[row, n] = growth.start[row, k, 0] + growth.start[row, k, 1] * most
@@ -50,6 +51,8 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
         lines += rebuilt[COUNT, n]
         n += 1
     newest_of_rest, frame, dropped = n, NO_FRAME, NO_FRAME
+    # ... then what each block pushed out of it, from the last block back, up to the first frame that begins below all
+    # lines that the cache holds ...
     b, room = most - 1, rebuilt.shape[1] // 2
     while b >= 0 and dropped == NO_FRAME:
         then = notes[NOW] + sum_of(per_block, more, b) - START
@@ -70,6 +73,7 @@ def _rebuild(length: int, top: int, oldest: int, most: int, cache: List, blocks:
             lines += rebuilt[COUNT, n]
             n += 1
         b -= 1
+    # ... then what was below the top before.
     for g in range(top - 1, notes[BEGIN] - 1, -1):
         if segments[COUNT, g] == 0 or dropped != NO_FRAME:
             continue

@@ -152,12 +152,16 @@ def _compare(loop: int, top: int, most: int, cache: List, blocks: Blocks) -> int
             continue
         move = blocks.moves[loop, segments[ARRAY, s]]
         found, _ = state_of(kept, 0, own[KEPT], segments, s, 0)
+        # Each block touches the lines of the one before, plus `move`. So the one before touched s, too, if this one
+        # touches s + move; the next will if this one touches s - move.
         before, _ = state_of(segments, top, end, segments, s, move)
         after, _ = state_of(segments, top, end, segments, s, -move)
         if found == ABSENT:
             if not own[WHOLE]:
                 return -2
             entered += segments[COUNT, s]
+        # Lines that two blocks in a row touch are found as the first one left them, so it must leave them as it found
+        # them.
         if MIXED in (found, after) or before not in (ABSENT, found):
             return 0
         touched[FOUND, s - top], touched[BEFORE, s - top], touched[AFTER, s - top] = found, before, after
@@ -188,6 +192,7 @@ def _until_one_differs(loop: int, top: int, most: int, entered: int, cache: List
             state, least = state_of(segments, notes[BEGIN], top, segments, s, moved)
             if state != touched[FOUND, s - top]:
                 return t - 1
+            # `above`: the lines down to the oldest one found, with all of its frame.
             while oldest > notes[BEGIN] and (oldest > least or segments[FRAME, oldest - 1] == segments[FRAME, oldest]):
                 oldest -= 1
                 above += segments[COUNT, oldest]

@@ -130,6 +130,7 @@ def _top(loop: int, cache: List, blocks: Blocks) -> int:
     own, kept = blocks.notes[loop], blocks.kept[loop]
     later = notes[NOW] - own[BEGAN]
     length = 0
+    # Something no older than what the block reached into has left the list: the top is then the whole list.
     if own[GONE] >= own[CUT]:
         length = own[KEPT]
         if not own[WHOLE]:
@@ -271,6 +272,8 @@ def _look(loop: int, remaining: int, totals: Ints, cache: List, blocks: Blocks) 
     top = top_of(loop, cache, blocks)
     if top < 0:
         return int(top)
+    # Below the top is what the block pushed out of it, in frames from CUT on. Older frames are as they were before the
+    # block.
     outside, pushed = top, 0
     while outside > notes[BEGIN] and segments[FRAME, outside - 1] >= own[CUT]:
         outside -= 1

@@ -186,6 +186,7 @@ def _apart(visitors: Ints, n: int, iterations: int) -> int:
                 and visitors[x, ARRAY] == visitors[y, ARRAY]
                 and visitors[x, VISITS] > 0
                 and visitors[y, VISITS] > 0
+                # phases of one reference, and parts of one visitor, share no line
                 and visitors[x, OF] != visitors[y, OF]
                 and (visitors[x, LOW] - visitors[y, LOW]) % gcd(abs(visitors[x, STEP]), abs(visitors[y, STEP])) == 0
             ):

@@ -109,6 +109,7 @@ def _put(sweep: Sweep, x: int, begin: int, end: int, dirty: int, iterations: int
         last = first + every * (end - 1)
         first += every * begin
     dt = every * count if every != FOR_EVER else FOR_EVER
+    # Reference r makes its access of iteration i at time now + i * count + r. A line has the time of its last access.
     time = now + first * count + visitors[x, LAST]
     cap = now + min(last, iterations - 1) * count + visitors[x, LAST]
     line = visitors[x, LINE] + visitors[x, STEP] * begin

@@ -25,8 +25,9 @@ from roofdsl.simulate.walk import FOR_EVER, NEVER, Ints, compiled, inlined, inte
 LOW, HIGH, COUNT, FRAME, LINE, STEP, TIME, DT, CAP, DIRTY, ARRAY, RATE, SEGMENT = range(13)
 # The list's notes: the time now, the lines in the list, the lines that the cache can hold; the columns BEGIN to END - 1
 # of the segments, of which EMPTY have no members; how many segments the last compaction left; whether tables were too
-# small; the work done so far, in units of about 10 ns; the oldest frame that was cut and the newest that was dropped
-# since these were last reset; how many lines have entered the list; segments of frames from STABLE on are not merged.
+# small; the work done so far, in units of about one simulated access; the oldest frame that was cut and the newest that
+# was dropped since these were last reset; how many lines have entered the list; segments of frames from STABLE on are
+# not merged.
 NOW, LISTED, LINES, BEGIN, END, EMPTY, TIDIED, TOO_SMALL, WORK = range(9)
 OLDEST_CUT, NEWEST_DROPPED, ENTERED, STABLE, NOTES = range(9, 14)
 # A column of the tallies: dirty lines that have left the list at its end.
@@ -50,6 +51,7 @@ class List(NamedTuple):
 def empty_list(lines: int, tallies: Ints) -> List:
     """The list of a cache of that many lines, before the first access."""
     segments = np.zeros((SEGMENT, MOST_SEGMENTS), dtype=np.int64)
+    # Walks back through the columns of a frame end at another FRAME, without looking at BEGIN; column 0 has none.
     segments[FRAME] = NO_FRAME
     notes = np.zeros(NOTES, dtype=np.int64)
     notes[LINES], notes[BEGIN], notes[END] = lines, 1, 1
@@ -72,6 +74,7 @@ def _joins(segments: Ints, g: int, h: int) -> bool:
     if segments[ARRAY, g] != segments[ARRAY, h] or segments[DIRTY, g] != segments[DIRTY, h]:
         return False
     ahead = segments[LINE, h] - segments[LINE, g] - segments[STEP, g] * (segments[COUNT, g] - 1)
+    # A single line has no step of its own yet: the way to the next line becomes it.
     if segments[COUNT, g] == 1 and ahead != 0:
         return bool(segments[COUNT, h] == 1 or segments[STEP, h] == ahead)
     return bool(ahead == segments[STEP, g] and (segments[COUNT, h] == 1 or segments[STEP, h] == ahead))
@@ -295,7 +298,8 @@ def _take_line(segments: Ints, notes: Ints, line: int) -> tuple[int, int, int]:
                     i = (line - segments[LINE, g]) // segments[STEP, g]
                     time = min(segments[TIME, g] + segments[DT, g] * i, segments[CAP, g])
                     frame = segments[FRAME, g]
-                    # Lines of newer frames, and later ones of its own.
+                    # Lines of newer frames, and later ones of its own. `passed` has all members of newer columns; of
+                    # those of the same frame, only the ones touched later are above the line.
                     above, h = passed, g + 1
                     while h < notes[END] and segments[FRAME, h] == frame:
                         above += later(segments, h, time) - segments[COUNT, h]

@@ -99,6 +99,7 @@ def _run_caches(  # noqa: PLR0917
         if links[end, OLDER] != line:
             nearest = marks[line, NEAREST]
             if nearest < caches:
+                # Larger caches have another oldest line, or none while they are not full.
                 if oldest[nearest] == line:
                     oldest[nearest] = links[line, NEWER]
                 older, newer = links[line, OLDER], links[line, NEWER]
@@ -134,6 +135,7 @@ def _run_caches(  # noqa: PLR0917
                         links[end, NEWER] = oldest[c]
                         links[oldest[c], OLDER] = end
                         held -= 1
+                # full for the first time: the oldest line is the last of the list
                 elif held == capacities[c]:
                     oldest[c] = links[end, NEWER]
         if write:

@@ -305,6 +305,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
     remaining = (stops[v] - env[v] + step - 1) // step
     if alarms[v, FRESH]:
         alarms[v, FRESH], own[VALID] = 0, 0
+        # the length from earlier executions, or a fourth of this one if that is less
         own[BLOCK] = max(1, min(own[BLOCK], remaining // 4) // own[PERIOD]) * own[PERIOD]
     if own[VALID]:
         own[VALID] = 0
@@ -325,6 +326,7 @@ def _at_boundary(tables: Tables, cursor: Cursor, second: Cursor, cache: Cache, l
         alarms[v, ALARM] = NEVER
         return
     alarms[v, ALARM] = env[v] + own[BLOCK] * step
+    # Looks may cost what they saved, an eighth of all simulated touches, and FREE.
     if own[SPENT] <= own[SAVED] + touches // 8 + FREE:
         begin_block(loop, cursor, cache, loops)
 

@@ -45,6 +45,7 @@ def _skip(most: int, deepest: int, new: int, held: int, whole: bool, epoch: int,
     for q in range(held):
         x = now[q]
         marks[q] = flags[x] | (TOUCHED if q < top and (names.moves[q] or cache.stamp[x] >= epoch) else 0)
+        # Each skipped block pushes out the lines of places deepest to top - 1, too, under later names.
         if not whole and q >= deepest and flags[x] & WRITTEN:  # stored, unless it is still in the cache at the end
             stored[cache.owner[x]] += 1 + most if q < top else 1
     for q in range(held):

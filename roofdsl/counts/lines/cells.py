@@ -180,14 +180,14 @@ class Cell:
     def _implied(self, form: Growing) -> bool:
         """Whether a constraint, or a multiple of it, shows together with the ranges that a form is at least 0."""
         for constraint in self.constraints:
-            for (u,), have in constraint.terms.items():
-                want = form.terms.get((u,), 0)
-                if want * have > 0:
-                    scale = abs(have)
-                    low, _ = self.range(scale * form - abs(want) * constraint)
-                    if low > -scale:
-                        return True
-                break
+            of = next((m for m in constraint.terms if len(m) == 1 and m[0] >= self.sizes.count), None)
+            have, want = (0, 0) if of is None else (constraint.terms[of], form.terms.get(of, 0))
+            if want * have > 0:
+                # Coordinate `of` cancels. As constraint >= 0, the bound shows that scale * form > -scale: form > -1.
+                scale = abs(have)
+                low, _ = self.range(scale * form - abs(want) * constraint)
+                if low > -scale:
+                    return True
         return False
 
     # ---- arithmetic that depends on the part ----
@@ -235,6 +235,7 @@ class Cell:
             if self.known_negative(form) is None and any(len(m) > 1 and m[-1] >= self.sizes.count for m in form.terms):
                 return self._cut(form)
         base, linear = self._linear(form)
+        # coordinates of a loop, modulo 3: 0 its variable, 1 its block, 2 its remainder
         roles = {(u - self.sizes.count) % 3 > 0: u for u in linear}
         if len(roles) == 2:  # a loop variable and blocks of others: written in blocks, the two can be compared
             return self._blocked(roles[False])

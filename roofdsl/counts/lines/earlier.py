@@ -125,6 +125,7 @@ class Earlier:
         else:
             box[d] = (line.number * size - offset, line.number * size + (size - 1 - offset))
         for d, ((low, high), (first, last)) in enumerate(zip(box, leaf.box, strict=True)):
+            # no subscript has set this loop: it still has the ends of its own box
             if low is first and high is last:
                 continue
             if d < loop:

@@ -31,6 +31,7 @@ def _total(cell: Cell) -> Any:
     lows: list[Any] = [low]
     highs: list[Any] = [high]
     others = []
+    # u + rest >= 0 means u >= -rest = x - constraint; rest - u >= 0 means u <= rest.
     for constraint in cell.constraints:
         factor = constraint.terms.get((u,), 0)
         if not factor:

@@ -185,10 +185,12 @@ class DistanceForms:
         starts = sorted(groups, key=order.key)
         rows: list[PlateauBytes] = []
         start, missing = Quasi.constant(self.found.least_bytes), [p for each in groups.values() for p in each]
+        # On plateau k, the first k classes of distances fit, and all others miss.
         for k in range(len(starts) + 1):
             last = k == len(starts)
             keys = order.key(starts[k - 1]) if k else None, None if last else order.key(starts[k])
             surely = missing + [p for low, _, p in spread if keys[1] is not None and low >= keys[1]]
+            # Some of their distances fit before the plateau ends, but not all of them where it begins.
             maybe = [
                 p
                 for low, high, p in spread

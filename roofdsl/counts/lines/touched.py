@@ -99,7 +99,8 @@ def data_boxes(found: Sequence[Stretch], array: int) -> Touched:
             seen = each.unsure is None or any(d == each.unsure for d, _ in operand.subscripts)
             if seen or out.get(box) == ():
                 out[box] = ()  # touched without a condition, or a box that is itself empty if the stretch is
-            elif each.unsure is not None:
+            else:
+                assert each.unsure is not None  # it is seen otherwise
                 out[box] = (*out.get(box, ()), each.box[each.unsure])
     return out
 
@@ -107,6 +108,7 @@ def data_boxes(found: Sequence[Stretch], array: int) -> Touched:
 def lines(boxes: Touched, per_line: int, cell: Cell) -> Any:
     """The number of lines that hold the elements in these boxes, if rows begin on lines. Raises Split, NeedsBlocks."""
     left = merged([box for box, unsure in boxes.items() if not unsure], cell)
+    # Whether the other boxes are touched matters only if no known box contains them.
     for box, unsure in boxes.items():
         if not unsure or any(_united(known, box, cell) is known for known in left):
             continue

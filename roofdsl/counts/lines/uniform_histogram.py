@@ -253,6 +253,7 @@ class _Counting:
         free = min(p.window.free for p in pieces)
         beside = self.phases(box[:free])
         for cell, own in self.cells(pieces, box, free):
+            # Phases add up: the outer loops add what the loops from `free` on do not.
             others = tuple((p - o) % n for p, o, n in zip(phases, own, self.sizes, strict=True))
             weight = beside.get(others, 0) * times
             if weight:

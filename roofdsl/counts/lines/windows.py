@@ -154,6 +154,8 @@ class Windows:
         if self.aligned[array]:
             return run.rows * self._one(array, run, 0)[0], 0, 0
         stride = self.strides[array][run.depth]
+        # After `period` rows, they begin at the same place in a line again. A line that ends one row and begins the
+        # next counts once.
         period = per_line // gcd(stride, per_line)
         parts = [self._one(array, run, phase + t * stride) for t in range(min(run.rows, period + 1))]
         shared = [before[2] == after[1] for before, after in pairwise(parts)]
