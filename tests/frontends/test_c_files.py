@@ -130,7 +130,7 @@ def test_the_example_of_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = re.search(
-        r"\$ cat gemv\.c\n(.*?)\$ roofdsl convert gemv\.c\n(.*?)\$ roofdsl (predict .*?)\n```", PAGE, re.S
+        r"\$ cat gemv\.c\n(.*?)\$ roofdsl convert gemv\.c\n(.*?)\$ roofdsl (predict .*?)\n\.\.\.\n```", PAGE, re.S
     )
     assert found is not None
     monkeypatch.chdir(tmp_path)
