@@ -182,7 +182,13 @@ def _until_one_returns(loop: int, outside: int, top: int, pushed: int, most: int
             break
         move = blocks.moves[loop, segments[ARRAY, o]]
         passed += segments[COUNT, o]
-        if segments[COUNT, o] == 0 or move == 0:
+        if segments[COUNT, o] == 0:
+            continue
+        if move == 0:
+            # The next blocks touch the same lines of this array. Those that the list held before the block are no
+            # missed lines. But the block itself brought in what it pushed out, so the next one would find it.
+            if o >= outside:
+                return 0
             continue
         for s in range(outside, notes[END]):
             if segments[ARRAY, s] == segments[ARRAY, o] and segments[COUNT, s] > 0:

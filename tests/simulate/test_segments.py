@@ -103,6 +103,47 @@ def test_random_triangular_kernels_that_grow_for_long(seed: int, growing: bool) 
 
 
 @GROWING
+def test_lines_that_a_block_brings_in_are_found_by_the_next_one(growing: bool) -> None:
+    """In the iteration j = 0, x[1..3] are missed and pushed out of the top. The following iterations find them."""
+    text = """kernel k(n):
+    in x: f64[4]
+    inout s: f64[n]
+    for i in range(n), j in range(n):
+        s[i] += x[j % 4]
+"""
+    assert agree(kernel_of(text), {"n": 12}, 8 * 32, 8, growing)
+
+
+def kernel_with_remainders(seed: int) -> str:
+    """Three loops over arrays of which one or two have a remainder as a subscript, so that they do not move."""
+    rng = Random(seed)
+    width = rng.choice((2, 4, 8, 16))
+    inner = rng.choice(("range(n)", "range(i + 1)", "range(i, n)", "range(1, n, 3)", "range(1, n - 1)"))
+    last = rng.choice(("range(n)", "range(j + 1)", "range(j, n)"))
+    second = rng.choice((f"{rng.choice('ijk')} % {width}", rng.choice("ijk")))
+    beside = rng.choice("ijk") + rng.choice(("", " + j", " % 4"))
+    return f"""kernel k(n):
+    in x: f64[n + 16, n + 16], y: f64[2 * n + 4]
+    inout s: f64[2 * n + 4]
+    for i in range(n):
+        for j in {inner}:
+            for k in {last}:
+                s[{rng.choice(("i", "j", "n - 1 - i"))}] += x[{rng.choice("ijk")} % {width}, {second}] + y[{beside}]
+"""
+
+
+@pytest.mark.spread(10, 40)
+@pytest.mark.parametrize("seed", range(40))
+@GROWING
+def test_random_kernels_with_remainders(seed: int, growing: bool) -> None:
+    rng, kernel = Random(seed), kernel_of(kernel_with_remainders(seed))
+    for _ in range(3):
+        line = rng.choice((8, 64))
+        cache = line * rng.choice((5, 8, 13, 20, 32, 64, 96, 256))
+        agree(kernel, {"n": rng.choice((12, 17, 24, 40))}, cache, line, growing, rng.choice((100, 1 << 20)))
+
+
+@GROWING
 def test_a_short_list_does_not_run_out_of_columns(growing: bool) -> None:
     """Accesses one by one move the list through its table, and segments may be split just before its end."""
     assert agree(kernel_of(triangular_kernel(5359)), {"n": 33}, 8 * 32, 32, growing)
