@@ -14,6 +14,7 @@ from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Product, Sum, Sym
 from roofdsl.loops.model import Kernel
 from roofdsl.sets.cases import Case, Cases, Constraint
+from roofdsl.sets.facts import Fact
 from roofdsl.sets.plateaus import Growth
 from roofdsl.sets.quasi import Floor, Quasi, floor
 from roofdsl.sets.residues import resolved
@@ -89,8 +90,10 @@ def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
     """Whether the closed form has the given value at the sizes `at`, so that the two may be shown as equal.
 
     True if there is no form, or if sizes are missing. A form that holds under a condition (rows aligned, n >= 4, one
-    case of several) may differ at the given sizes.
+    case of several) may differ at the given sizes. If the condition does not hold there, an equal value is chance.
     """
+    if any(_fails(fact, at) for fact in q.assumes):
+        return False
     try:
         if isinstance(q, Quantity):
             case = None if q.form is None else next((c for c in q.form.cases if c.holds(at)), None)
@@ -100,6 +103,14 @@ def gives(q: Quantity | Ratio, at: Mapping[str, int]) -> bool:
         return row is not None and row.top.evaluate(at) == (q.value or 0) * row.bottom.evaluate(at)
     except KeyError:
         return True
+
+
+def _fails(fact: Fact, at: Mapping[str, int]) -> bool:
+    """Whether an assumption is known not to hold at these sizes."""
+    try:
+        return fact.holds(at) is False
+    except KeyError:  # a size, or that of the cache, is a symbol
+        return False
 
 
 def limit_of(r: Ratio, order: Growth, at: Mapping[str, int] | None = None) -> Quotient | None:

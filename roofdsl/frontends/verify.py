@@ -101,7 +101,8 @@ def _difference(array: Array, ours: Arrays, theirs: Arrays, exact: bool) -> _Dif
     mine, other = decode(ours[array.name], type_), decode(theirs[array.name], type_)
     same = (mine == other) | (np.isnan(mine) & np.isnan(other))
     if not exact and type_ in UNIT:
-        same |= np.abs(mine - other) <= _TOLERANCE * UNIT[type_] * (np.nanmax(np.abs(other)) + 1)
+        largest = np.max(np.abs(other), where=~np.isnan(other), initial=0)
+        same |= np.abs(mine - other) <= _TOLERANCE * UNIT[type_] * (largest + 1)
     if same.all():
         return None
     place = tuple(int(k) for k in np.argwhere(~same)[0])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import INDENT, format_source
 from roofdsl.lang.format_text import expression, for_header, parameters, simple
 from roofdsl.lang.source import Source
@@ -15,14 +16,21 @@ NAME = "<changed>"
 
 
 def written(given: CheckedKernel, changed: tree.Kernel | None = None) -> str:
-    """The kernel (or `changed` instead of it) as a file of its own, with what its file states for all kernels."""
+    """The kernel (or `changed` instead of it) as a file of its own, with what its file states for all kernels.
+
+    Raises CommandError if an expression is nested too deep for a text.
+    """
     own = changed or given.tree
     lines = [f"cost {cls} {str(value).removesuffix('.0')}" for cls, value in given.costs]
     lines.append(f"kernel {own.name.text}({parameters(own.parameters)}):")
     if given.traffic is not None and not any(isinstance(item, tree.Traffic) for item in own.body):
         lines.append(f"{INDENT}traffic {given.traffic}")
     lines += _block(own.body, 1)
-    return format_source(Source(NAME, "\n".join(lines) + "\n"))
+    try:
+        return format_source(Source(NAME, "\n".join(lines) + "\n"))
+    except InputError as error:  # made from C or Python, whose expressions may be deeper than those of a text
+        first = error.diagnostics[0]
+        raise CommandError(f"kernel {own.name.text} cannot be written out: {first.message}", first.help) from None
 
 
 def _block(items: Sequence[tree.Item], depth: int) -> list[str]:

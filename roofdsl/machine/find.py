@@ -101,6 +101,8 @@ def find_model(text: str) -> Target:
     model = shipped_model(text)
     if model is not None:
         return model
+    if not path:
+        raise CommandError("the name of the file is empty", "`roofdsl models` lists the shipped kernels")
     if Path(path).is_dir():
         raise CommandError(f"`{path}` is a folder", f"give its files: {path.rstrip('/')}/*{SUFFIX}")
     help = _own_file(path) or did_you_mean(path, shipped_models(), "`roofdsl models` lists the shipped ones")

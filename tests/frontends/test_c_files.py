@@ -140,6 +140,36 @@ def test_the_example_of_the_page(
     assert run(found[3].split()) == 0
 
 
+def summing(terms: int) -> str:
+    total = "a[i] + " * (terms - 1) + "a[i]"
+    return f"void f(int n, double *a) {{ for (int i = 0; i < n; i++) a[i] = {total}; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("terms", "command", "said"),
+    [
+        (250, "convert", "kernel f cannot be written out: an expression is nested deeper than the limit of 200"),
+        (1500, "convert", "sum.c:1:1: error[limit-nesting]"),
+        (1500, "derive", "sum.c:1:1: error[limit-nesting]"),
+    ],
+)
+def test_sums_of_many_terms(
+    terms: int, command: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sum.c"
+    path.write_text(summing(terms))
+    assert run([command, str(path)]) in {1, 2}
+    told = capsys.readouterr().err
+    assert said in told and "RecursionError" not in told and "<changed>" not in told
+
+
+def test_a_sum_too_long_to_be_written_out_is_still_derived(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "sum.c"
+    path.write_text(summing(250))
+    assert run(["derive", str(path)]) == 0
+    assert "249*n" in capsys.readouterr().out
+
+
 def test_tiles_are_written_into_roof_files_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -138,6 +138,23 @@ def test_without_a_compiler(gemv: Path, capsys: pytest.CaptureFixture[str], monk
     assert "no C compiler was found" in err and "`--verify` compiles your function" in err
 
 
+@pytest.mark.filterwarnings("error")
+def test_results_that_are_all_nan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With one element, the spread is 0 and every result NaN: nothing is said about numpy's reductions."""
+    path = tmp_path / "scaled.py"
+    path.write_text("""\
+import numpy as np
+
+from roofdsl import f32
+
+
+def scaled(x: f32["n"], y: f32["n"]):
+    y[:] = (x - np.max(x)) / (np.max(x) - np.min(x))
+""")
+    assert run(["convert", str(path), "--verify"]) == 0
+    assert "n = 1" in capsys.readouterr().err
+
+
 def test_of_a_roof_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["convert", "matmul", "--verify"]) == 2
     assert "this is a .roof file" in capsys.readouterr().err

@@ -93,6 +93,9 @@ class Pointers:
                 return Pointer(found.array, (*found.subscripts, Poly.number(0)))
             case c_ast.Cast():
                 return self._cast(node)
+            case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--" as op):
+                message = f"`{op[-2:]}` inside an expression is a side effect"
+                raise Refused("c-effect", message, node, "write it as a statement of its own, before or after")
             case _:
                 help = "point at an array's element, such as `p = a + k`"
                 raise Refused("c-pointer", "what this points at is not known", node, help)

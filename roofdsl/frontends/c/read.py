@@ -26,6 +26,7 @@ from roofdsl.reading_options import current
 _PLACE = re.compile(r"^(?:.*?):(\d+)(?::(\d+))?: (.*)$", re.DOTALL)
 _BUILT_IN = "typedef int _Float16; typedef int __bf16; typedef int __fp16; typedef int _Float32; typedef int _Float64;"
 _TOO_DEEP = "an expression or a block is nested too deep"
+_SHORTER = "split it into several statements"
 
 
 def read(path: str, name: str | None = None) -> CheckedFile:
@@ -86,7 +87,8 @@ class _Reader:
         try:
             parsed = parser.parse(text, "")
         except RecursionError:
-            raise InputError(self.source, [Diagnostic("limit-nesting", _TOO_DEEP, Span(1, 1, 1, 2))]) from None
+            first = Span(1, 1, 1, 2)
+            raise InputError(self.source, [Diagnostic("limit-nesting", _TOO_DEEP, first, _SHORTER)]) from None
         except c_parser.ParseError as error:
             raise self._syntax(str(error), parser.clex.reached) from None
         functions: dict[str, Any] = {}
@@ -141,6 +143,8 @@ class _Reader:
             return region_of(function)
         except Refused as refused:
             raise self._refused(refused) from None
+        except RecursionError:
+            raise self._too_deep(function) from None
 
     # ---- kernels ----
 
@@ -157,12 +161,16 @@ class _Reader:
         except Refused as refused:
             raise self._refused(refused) from None
         except RecursionError:
-            raise InputError(own, [Diagnostic("limit-nesting", _TOO_DEEP, spans(region.function.decl))]) from None
+            raise self._too_deep(region.function) from None
         report = Report()
         check_kernel(found.kernel, report)
         if report.errors:
             raise InputError(own, report.errors)
         return found, CheckedKernel(found.kernel, own, None, ()), list(report.diagnostics)
+
+    def _too_deep(self, function: Any) -> InputError:
+        source, span = self.places.of(function.decl)
+        return InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, span, _SHORTER)])
 
     def _refused(self, refused: Refused) -> InputError:
         source, span = self.places.of(refused.node)

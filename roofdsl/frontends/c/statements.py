@@ -27,7 +27,7 @@ _NO = {
     c_ast.Goto: ("`goto` is not followed", "write `if` and `else`"),
     c_ast.Label: ("a label is not followed", "write `if` and `else`"),
     c_ast.Switch: ("`switch` is not supported", "write `if` and `else`"),
-    c_ast.Break: ("`break` ends the loop early: how often it runs depends on data", "run the loop to its end"),
+    c_ast.Break: ("`break` ends the loop early, and how often it runs is then not known", "run the loop to its end"),
     c_ast.Continue: ("`continue` is not supported", "put the rest of the body into an `if`"),
     c_ast.Return: ("a `return` before the end of the function is not supported", "put the rest into an `if`"),
 }
@@ -240,6 +240,8 @@ class Statements:
                 raise Refused("c-integer", f"the value of `{target.name}` is not known here", node, "assign it first")
         elif isinstance(target, c_ast.ArrayRef) or (isinstance(target, c_ast.UnaryOp) and target.op == "*"):
             place = self.values.pointers.element(target)[1]
+        elif isinstance(target, c_ast.StructRef):
+            raise Refused("c-pointer", "members of structures are not supported", target, "use arrays and scalars")
         else:
             raise Refused("c-pointer", "this cannot be assigned", target, "assign variables and elements of arrays")
         self._assign_value(node, place, is_update)

@@ -265,7 +265,9 @@ class Values:
 
     def _mixed(self, op: str, type_: str, own: str, node: Any) -> Refused:
         message = f"C computes this `{op}` in {word(type_)}, although its operands are {word(own)}"
-        help = "write numbers as `0.5f`, and functions as `sqrtf`" if own == "f32" else "use one type for all operands"
+        help = "use one type for all operands"
+        if own == "f32":
+            help = "write numbers as `0.5f` and functions as `sqrtf`, or assign operands to variables of type `double`"
         return Refused("c-type", message, node, help)
 
     def _checked(self, value: Value, node: Any) -> Value:

@@ -112,7 +112,8 @@ class Loops:
                     return Header((ZERO,), (over.shape[0],), one, False, over)
             if isinstance(function, Named) and function.name in ("enumerate", "zip", "reversed", "numpy.ndenumerate"):
                 message = f"a loop over `{function.name}` is not supported"
-                context.refuse("py-loop", message, call, "write `for i in range(n):`")
+                instead = "range(n - 1, -1, -1)" if function.name == "reversed" else "range(n)"
+                context.refuse("py-loop", message, call, f"write `for i in {instead}:`")
         found = self.expressions.read(call)
         if isinstance(found, Items):
             context.refuse(

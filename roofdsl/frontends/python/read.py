@@ -80,7 +80,8 @@ def read_function(
         raise InputError(source, [Diagnostic(refused.code, refused.message, span, refused.help)]) from None
     except RecursionError:
         span = span_of(function, source)
-        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, span)]) from None
+        help = "split it into several statements"
+        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, span, help)]) from None
     report = Report()
     check_kernel(reading.tree, report)
     if report.errors:
