@@ -17,7 +17,6 @@ from roofdsl.machine.model import Cache, Machine, Sustained
 LATENCY_S = 700e-9
 """The latency of a round of requests if the machine states none: between those measured on a V100 and an A100."""
 
-
 CLOCK_HZ = 1.4e9
 """The clock of a machine that states none: between those of a V100 and an A100."""
 
@@ -52,8 +51,9 @@ def stream_rate(
 ) -> float:
     """Bytes per second of a stream from and to the memory.
 
-    loads_bytes, stores_bytes: of one element, or of all of them. in_flight_bytes: what all resident threads together
-    load and store in one round, in which each of them also does what `each` says.
+    loads_bytes, stores_bytes: of one element; those of all elements do as well if threads only stream (`each`).
+    in_flight_bytes: what all resident threads together load and store in one round, in which each of them also does
+    what `each` says.
 
     Neighbors add to the latency of a round, and in a cache that answers loads in order, so do their transfers (gpu-
     benches: the stencils of MI100 and MI210; those of NVIDIA's GPUs show no such time). Threads that start together
