@@ -27,9 +27,7 @@ class FormulaError(ValueError):
 
 
 class Number(Record):
-    """An exact number. `unit`: empty, a unit of `answer_units` or a quotient of such; `written`: the number as it was
-    typed.
-    """
+    """An exact number. unit: empty, a unit of `answer_units` or a quotient of such; written: the number as typed."""
 
     value: Fraction
     unit: str = ""
@@ -191,7 +189,8 @@ def show(node: Node, above: int = 0) -> str:
             text = f"{inner} {unit}" if isinstance(left, Number | Name | Call) else f"({inner}) {unit}"
             return f"({text})" if above > 20 else text
         case Binary("**", left, right):
-            return f"{show(left, 31)}**{show(right, 31)}"
+            text = f"{show(left, 31)}**{show(right, 31)}"
+            return f"({text})" if above > 30 else text
         case Binary(op, left, right):
             power = _POWERS[op]
             spaced = f" {op} " if power == 10 else op

@@ -2,8 +2,8 @@
 
 Different rational formulas agree at POINTS random points with a probability below (degree / 192)**POINTS (the lemma
 of Schwartz and Zippel; sizes in tiles take 192 values for each size of the tile, others 4000), so nothing is left to
-prove. If floors occur, only whole sizes are compared. A right formula with floors, minima or maxima is also compared at
-sizes from 1 on; one without them may be meant for large sizes only.
+prove. If floors occur, only whole sizes are compared. With floors, minima or maxima, formulas are also compared at
+sizes up to FAR, and a right formula with them at sizes from 1 on; one without them may be meant for large sizes only.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ from roofdsl.lang.record import Record
 
 POINTS = 16
 SMALL_POINTS = 32
+LARGE, FAR = 4040, 10**12
+"""Sizes up to which all formulas are compared, and those with steps that may be as large."""
+
 SECONDS = 2.0
 """The processor time in seconds that the symbolic comparison may take."""
 
@@ -58,7 +61,7 @@ def equal(answer: Node, right: Node, symbols: Mapping[str, Symbol], *, seconds: 
     """
     whole = bool(_STEPPED & (functions_in(answer) | functions_in(right)))
     small = _small_points(symbols) if _BY_SIZE & functions_in(right) else ()
-    for env in chain(points(symbols, whole=whole), small):
+    for env in chain(points(symbols, whole=whole), small, _far_points(answer, right, symbols)):
         try:
             expected = evaluate(right, env)
         except FormulaError:
@@ -79,7 +82,7 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
     if not names_in(right):
         return "different"
     ratios = []
-    for env in points(symbols, whole=True):
+    for env in chain(points(symbols, whole=True), _far_points(answer, right, symbols)):
         expected = evaluate(right, env)
         if not expected:
             return "different"
@@ -118,7 +121,7 @@ def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, 
         env: dict[str, Any] = {}
         for name, symbol in symbols.items():
             if not symbol.multiple_of:
-                env[name] = Fraction(rng.randrange(40, 4040))
+                env[name] = Fraction(rng.randrange(40, LARGE))
         for name, symbol in symbols.items():
             if symbol.multiple_of:
                 env[name] = env[symbol.multiple_of] * rng.randrange(8, 200)
@@ -133,6 +136,20 @@ def _small_points(symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
         for name, symbol in symbols.items():
             if symbol.multiple_of:
                 env[name] = env[symbol.multiple_of] * rng.randrange(1, 9)
+        yield env
+
+
+def _far_points(a: Node, b: Node, symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
+    """Whole sizes of all magnitudes from LARGE/2 to FAR that respect the multiples; none without floors, minima or maxima."""
+    if not _BY_SIZE & (functions_in(a) | functions_in(b)):
+        return
+    rng = random.Random(_SEED)
+    for k in range(POINTS if symbols else 0):
+        most = LARGE * (FAR / LARGE) ** ((k + 1) / POINTS)
+        env: dict[str, Any] = {n: Fraction(int(most * rng.uniform(0.5, 1)) + 1) for n in symbols}
+        for name, symbol in symbols.items():
+            if symbol.multiple_of:
+                env[name] = env[symbol.multiple_of] * rng.randrange(8, 200)
         yield env
 
 

@@ -91,7 +91,10 @@ def judge(version: StudentVersion, answers: Mapping[str, Any]) -> Result:
     known: dict[str, Node] = {}
     results = []
     for part in version.parts:
-        verdict = _judged(version, part, answers.get(part.part.id), known)
+        try:
+            verdict = _judged(version, part, answers.get(part.part.id), known)
+        except RecursionError:  # the other answers are judged all the same
+            verdict = Verdict(False, "The answer is nested too deep, or has too many parts, to be judged.")
         known |= verdict.known
         points = part.part.points
         score = float(points if verdict.correct else 0)

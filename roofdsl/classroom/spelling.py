@@ -35,14 +35,21 @@ _SIGNS = {
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ⁽⁾", "0123456789+-n()", strict=True))
 _SUPERSCRIPTS = re.compile(f"[{''.join(_RAISED)}]+")
 _VULGAR = re.compile(r"(\d*) ?([¼-¾⅐-⅞])")
+_GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"  # with up to three more braces inside
 _LATEX = (
-    (re.compile(r"\\(?:d|t)?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r"((\1)/(\2))"),
+    (re.compile(rf"\\(?:d|t)?frac\s*{_GROUP}\s*{_GROUP}"), r"((\1)/(\2))"),
+    (re.compile(r"\\[()\[\]]"), " "),
+    (re.compile(r"\\lfloor(?![A-Za-z])"), " floor("),
+    (re.compile(r"\\lceil(?![A-Za-z])"), " ceil("),
+    (re.compile(r"\\r(?:floor|ceil)(?![A-Za-z])"), ")"),
+    (re.compile(r"log_\{2\}"), "log_2"),
     (re.compile(r"\\(?:text|mathrm|mathit|operatorname)\s*\{([^{}]*)\}"), r" \1 "),
     (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])"), "*"),
     (re.compile(r"\\div(?![A-Za-z])"), "/"),
     (re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]"), " "),
     (re.compile(r"\\(?=(?:sqrt|min|max|log)(?![A-Za-z]))"), " "),
 )
+_ROOT = re.compile(r"\\sqrt\s*\[")
 _MODULE = re.compile(r"\b(?:math|np|numpy|sympy|sp)\.(?=[A-Za-z])")
 _NAMED = re.compile(r"\s*(?:[A-Za-z]\w*\s*(?:\([^()=]*\)\s*)?)?(?::?=|≈|≅|~)\s*")
 
@@ -89,7 +96,9 @@ def plain_text(text: str) -> str:
     """The text in plain characters. Raises FormulaError for one that is too long."""
     if len(text) > MAX_LENGTH:
         raise FormulaError(f"the formula has {len(text):,} characters; the limit is {MAX_LENGTH}")
-    text = text.strip().strip("$").replace("\\%", "%")
+    text = text.strip().replace("$", "").replace("\\%", "%")
+    if _ROOT.search(text):
+        raise FormulaError("write roots other than square roots as powers, such as n**(1/3)")
     for _ in range(8):  # once more for each level of nested fractions
         before = text
         for pattern, meant in _LATEX:

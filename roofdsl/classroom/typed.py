@@ -13,6 +13,7 @@ from itertools import product
 
 from roofdsl.classroom.answer_language import (
     FUNCTIONS,
+    MAX_LENGTH,
     Binary,
     Call,
     FormulaError,
@@ -115,7 +116,10 @@ class _Typed(Parser):
         rate: bool = False,
         tight: bool = False,
     ) -> None:
-        super().__init__(list(_split(words, names, units=units)), names, units=units, conditions=False)
+        split = list(_split(words, names, units=units))
+        if sum(kind != "op" for kind, _ in split) > MAX_LENGTH // 2:  # without operators between them, or as fractions
+            raise FormulaError(f"the formula has more than {MAX_LENGTH // 2} names and numbers")
+        super().__init__(split, names, units=units, conditions=False)
         self.rate, self.tight = rate, tight
         self.bare = False
 

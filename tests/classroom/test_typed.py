@@ -76,7 +76,8 @@ def test_every_answer_is_told_how_it_was_read() -> None:
 
 def test_what_is_shown_is_what_was_read() -> None:
     """A formula as it is shown is read again as the same."""
-    for _, text in _rows({p: RIGHT[p] for p in ("cube", "triangle", "root", "product", "log")}):
+    nested = [("", "(n^2)^3"), ("", "(n^(1/3))^3*2n"), ("", "2^(3^n)")]
+    for _, text in [*_rows({p: RIGHT[p] for p in ("cube", "triangle", "root", "product", "log")}), *nested]:
         for node in readings(text, ("n", "m", "b")):
             assert readings(show(node), ("n", "m", "b"))[0] == node, text
 
@@ -108,6 +109,9 @@ REFUSED = [
     ("2\u202en", "U+202E"),
     ("1" * 60, "more digits"),
     ("nmnmnmnmnmnm", "is not known here"),
+    ("nnnnnnnn " * 50, "more than 250 names and numbers"),
+    ("½" * 400, "more than 250 names and numbers"),
+    (r"\sqrt[3]{n}", "write roots other than square roots as powers"),
 ]
 
 
@@ -127,6 +131,8 @@ BOMBS = [
     "n^64" * 100,
     "√" * 160 + "n",
     "½" * 160,
+    "½" * 400,
+    "nnnnnnnn " * 50,
     "2^(2^(2^(2^9)))",
 ]
 
