@@ -140,7 +140,7 @@ def _small_points(symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
 
 
 def _far_points(a: Node, b: Node, symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
-    """Whole sizes of all magnitudes from LARGE/2 to FAR that respect the multiples; none without floors, minima or maxima."""
+    """Whole sizes of all magnitudes up to FAR that respect the multiples; none without floors, minima or maxima."""
     if not _BY_SIZE & (functions_in(a) | functions_in(b)):
         return
     rng = random.Random(_SEED)

@@ -71,6 +71,8 @@ def characterize(
     if backend == "gpu" and energy:
         help = "`measure --backend gpu --energy` reads those of kernels"
         raise CommandError("the energies of a GPU's operations and bytes are not characterized", help)
+    if backend == "gpu" and (cores is not None or one_core is not None):
+        raise click.UsageError("--cores and --one-core are for CPUs")
     if backend == "gpu":
         figure = Path(plot) if plot is not None else None
         _of_gpu(Path(output), figure, quick, name, keep_noisy=keep_noisy, look=look)

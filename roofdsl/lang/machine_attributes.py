@@ -22,9 +22,9 @@ _SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
     Attribute("launch", _MACHINE, "time", "launch_s", "the time of one kernel launch", source_field="launch_source"),
-    Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time added by each array"),
-    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time added by each scalar that is only read"),
-    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time added by each parameter"),
+    Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time of each array of a call beyond three, in expected times of compiled Python code"),
+    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time of each scalar that is only read, there"),
+    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time of each parameter beyond one, there"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
     Attribute(
         "throttled", _MACHINE, "frequency", "throttled_clock_hz",
@@ -152,20 +152,21 @@ ATTRIBUTES = (
     ),
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
-        "a store adds the bytes of its line, divided by this bandwidth, to the time of the load, if the lines fall "
-        "into fewer than eight sets of the first cache; if they come from farther away, it takes at least as long as "
-        "from here",
+        "if the lines fall into fewer than eight sets of the first cache, a store adds its line's bytes, divided by "
+        "this bandwidth, to the time of the line's load; a store to a line from a farther level takes at least as long "
+        "as one to a line of this cache",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
         "buffers", _CACHE, "count", "buffers",
-        "the number of lines in which loads hit although they are still on their way into the cache, in addition to "
-        "those in its sets",
+        "how many lines that are still on their way into the cache count as hits for loads, in addition to those in "
+        "its sets",
         shown="{number} buffers",
     ),
     Attribute(
         "stored_lines", _CACHE, "count", "stored_lines",
-        "if more lines than a set has ways are stored, as many are kept as by random replacement among so many ways",
+        "when stores go to more lines of a set than it has ways, the set keeps as many of them as random replacement "
+        "would with so many ways",
         shown="stores in {number} lines of a set",
     ),
     Attribute(

@@ -51,6 +51,7 @@ FAILS = {
     "characterize_name": "characterize -o m.roof --name 3x",
     "characterize_cores": "characterize -o m.roof --cores 0",
     "no_gpu": "measure gemv --backend gpu --set n=8",
+    "cores_of_gpu": "characterize --backend gpu --cores 2 -o m.roof",
 }
 
 
