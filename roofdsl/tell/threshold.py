@@ -32,6 +32,7 @@ def blocks(
         found += [figures([["bound", bound], *([["W", work], ["Q", moved]] if work else [])])]
     if whole.searched_to is not None:
         found += [Gap(), line(f"found by search up to {over} = {whole.searched_to:,}, not derived ({whole.why})")]
+        found += [line("a bound that holds only between two powers of two may be missing")]
     return found
 
 
