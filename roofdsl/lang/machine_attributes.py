@@ -22,7 +22,10 @@ _SUSTAINED: tuple[Place, ...] = ("sustained",)
 
 ATTRIBUTES = (
     Attribute("launch", _MACHINE, "time", "launch_s", "the time of one kernel launch", source_field="launch_source"),
-    Attribute("launch_array", _MACHINE, "time", "launch_array_s", "the time of each array of a call beyond three, in expected times of compiled Python code"),
+    Attribute(
+        "launch_array", _MACHINE, "time", "launch_array_s",
+        "the time of each array of a call beyond three, in expected times of compiled Python code",
+    ),
     Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time of each scalar that is only read, there"),
     Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time of each parameter beyond one, there"),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),

@@ -24,7 +24,8 @@ class Point:
     attributed to its authors). error: the lowest and highest rate of a measurement. bytes_per_s: the rate at the
     memory, which places a point without work. beside: the text at a measured point that is also predicted, since the
     predicted point of the same label and machine already has the name. work: operations, if known. uses: their (type,
-    class). ceiling: the effective peak of their mix. bounds: what limits the point according to the model.
+    class). ceiling: the effective peak of their mix. bounds: what limits the point according to the model. below: the
+    same in words if the point is clearly below the roof; it is part of the text, not of the label.
     """
 
     label: str
@@ -39,6 +40,12 @@ class Point:
     uses: frozenset[tuple[str, str]] = frozenset()
     ceiling: float | None = None
     bounds: tuple[str, ...] = ()
+    below: str = ""
+
+    @property
+    def text(self) -> str:
+        """The label, and what keeps the point below the roof."""
+        return f"{self.label} ({self.below})" if self.below else self.label
 
     @property
     def intensity(self) -> float | None:
@@ -90,13 +97,13 @@ BELOW = Fraction(9, 10)
 
 
 def explained_point(prediction: Prediction, label: str | None = None) -> Point:
-    """The predicted point; if it is clearly below the roof of memory and peak, the label ends in what bounds it."""
+    """The predicted point; if it is clearly below the roof of memory and peak, with what bounds it."""
     point, peak, memory = point_of(prediction, label), prediction.machine_peak_per_s, prediction.memory
     intensity = prediction.intensity
     if intensity is None or peak is None:
         return point
     is_below = prediction.rate_per_s < BELOW * min(intensity * memory.rate_bytes_per_s, peak)
-    return replace(point, label=f"{point.label} ({prediction.bound})") if is_below else point
+    return replace(point, below=prediction.bound) if is_below else point
 
 
 def sizes_text(parameters: Sequence[tuple[str, int]]) -> str:

@@ -56,7 +56,7 @@ def test_collectives_are_no_points(drawn: list[Point], tmp_path: Path) -> None:
     file.write_text(f"{kernel}program two(n):\n    run add(n)\n    collective all_reduce y: f32[n] among 4\n")
     line = f"{file} --machine h100_sxm --set n=1000 --by-kernel -o {tmp_path}/out.svg"
     assert run(["plot", "roofline", *line.split()]) == 0
-    assert [point.label.partition(",")[0] for point in drawn] == ["two (NVLink)", "add"]
+    assert [point.text.partition(",")[0] for point in drawn] == ["two (NVLink)", "add"]
 
 
 def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point], tmp_path: Path) -> None:

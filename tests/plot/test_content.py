@@ -94,8 +94,9 @@ def test_labels_say_what_keeps_a_point_below_the_roof() -> None:
     on_the_roof = predict_counts("k", {"n": 4}, work(pairs=10**9), 8 * 10**9, DECK)
     short = predict_counts("k", {"n": 4}, work(pairs=1000), 8000, DECK)
     unfused = predict_counts("k", {"n": 4}, work(add=10**9), 1000, DECK)
-    labels = [explained_point(p).label for p in (on_the_roof, short, unfused)]
-    assert labels == ["k n=4", "k n=4 (launch)", "k n=4 (compute)"]
+    points = [explained_point(p) for p in (on_the_roof, short, unfused)]
+    assert [p.text for p in points] == ["k n=4", "k n=4 (launch)", "k n=4 (compute)"]
+    assert {p.label for p in points} == {"k n=4"}, "one color and sign for one kernel"
 
 
 def test_the_window_shows_everything() -> None:

@@ -18,7 +18,7 @@ from roofdsl.plot.labels import hidden_under, joined
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.roofline_plane import origin_symbols, place_of, ridge_names, roofs_board
-from roofdsl.plot.roofline_points import Point, expected_point, explained_point, intensity_of, labels_of
+from roofdsl.plot.roofline_points import Point, common_sizes, expected_point, explained_point, intensity_of, labels_of
 from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.program import ProgramPrediction
@@ -100,10 +100,10 @@ def _text(point: Point) -> str:
     if point.beside:
         return point.beside
     if point.intensity is None and point.rate_per_s:
-        return f"{point.label}: nothing from memory"
+        return f"{point.text}: nothing from memory"
     if point.intensity is None:
-        return f"{point.label}: {show_bandwidth(point.bytes_per_s or 0)}, no operations"
-    return point.label
+        return f"{point.text}: {show_bandwidth(point.bytes_per_s or 0)}, no operations"
+    return point.text
 
 
 def _key_text(point: Point, points: Sequence[Point]) -> str:
@@ -217,7 +217,8 @@ def _figure(
                 asked.warn(f"{label} on {machine.name} has no mark at an expected rate: {p.no_expected}")
     points += [*parts, *measured]
     points += [p for name in measured_file for p in _profiled(asked, name, level or asked.machine.main_memory.name)]
-    title = asked.title(predictions) if len(roofs) == 1 and not parts else None
+    one = len(roofs) == 1 and not parts
+    title = asked.title(predictions) if one else common_sizes(predictions) or None
     return draw_roofline(roofs, points, title, look=asked.look, ceilings=asked.ceilings)
 
 

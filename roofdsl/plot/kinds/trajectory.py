@@ -138,7 +138,7 @@ def _name_steps(board: Board, tracks: Sequence[_Track]) -> None:
         for k, (step, x) in enumerate(track.points if track.named else ()):
             if board.shows(x, step.rate_per_s):
                 between = 0 < k < len(track.points) - 1
-                may_go = board.key or (between and (len(tracks) > 3 or len(track.points) > 6))
+                may_go = between and (board.key or len(tracks) > 3 or len(track.points) > 6)
                 names.append(Name(board.pixel(x, step.rate_per_s), step.label, track.color, board.look.small, may_go))
     name_points(board, names)
 
