@@ -252,6 +252,8 @@ class _Collector:
             counts = {(type_name, cls): form for (_, cls), form in counts.items()}
             size = next(a.type.bytes for a in other.arrays) if other.arrays else own.bytes
             traffic = {c: f.scaled(Fraction(size, own.bytes)) for c, f in traffic.items()}
+        # a kernel without operations is drawn below the roofs of the numbers that it moves
+        moved = [a.type.component.name for a in other.arrays]
         keys = frozenset(counts)
         lines: dict[tuple[int, int, Traffic], Json] = {}
         by_machine = {}
@@ -272,7 +274,7 @@ class _Collector:
                 "rates": {u: self.rates(other, machine, keys, u, at.convention) for u in UNITS},
             }
         return {
-            "types": list(dict.fromkeys(t for t, _ in counts)),
+            "types": list(dict.fromkeys([t for t, _ in counts] or moved)),
             "operation": "OP" if counts and all(operation(t) == "OP" for t, _ in counts) else "FLOP",
             "work": self.held(work.total),
             "counts": {f"{t} {cls}": self.held(form) for (t, cls), form in counts.items()},

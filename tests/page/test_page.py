@@ -21,6 +21,7 @@ from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.source import Source
 from roofdsl.lang.visible import visible
 from roofdsl.loops.load import kernels, load_file
+from roofdsl.machine.find import load_machine
 from roofdsl.machine.lower import lower
 from roofdsl.measure.measurement import Measurement
 from roofdsl.page.article import derivation_html
@@ -277,3 +278,14 @@ def test_contrast_is_enough_to_read() -> None:
             for ground in ("paper", "panel") if text.startswith("k") else ("paper",):
                 light, dark = sorted((luminance(found[text]), luminance(found[ground])), reverse=True)
                 assert (light + 0.05) / (dark + 0.05) >= 4.5, (name, text, ground)
+
+
+def test_a_kernel_without_operations_has_the_roofs_of_what_it_moves() -> None:
+    text = "kernel copy(n):\n    in x: c64[n]\n    out y: c64[n]\n    for i in range(n):\n        y[i] = x[i]\n"
+    (copy,) = kernels(load_file(Source("copy.roof", text))).values()
+    document = content_of(Asked("", ((copy, {"n": 8}),), (load_machine("a100_80"),))).document
+    (variant,) = document["kernels"][0]["variants"].values()
+    assert variant["types"] == ["f32"], "the parts of a complex number"
+    roofs = document["machines"][0]["roofs"]["f32"][""]
+    assert roofs["slopes"]
+    assert roofs["roofs"][0]["rate"] == 19.5e12

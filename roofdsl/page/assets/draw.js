@@ -102,7 +102,13 @@ class Labels {
     return this.taken.every((o) => c < o[0] || a > o[2] || d < o[1] || b > o[3]);
   }
 
-  /** A text element at the distance `apart` from (x, y). */
+  /** The area of a box that is already taken. */
+  overlap([a, b, c, d]) {
+    const common = (o) => Math.max(0, Math.min(c, o[2]) - Math.max(a, o[0])) * Math.max(0, Math.min(d, o[3]) - Math.max(b, o[1]));
+    return this.taken.reduce((sum, o) => sum + common(o), 0);
+  }
+
+  /** A text element at the distance `apart` from (x, y): the first free place, else the one that covers least. */
   place(text, x, y, attributes = {}, apart = 13) {
     const width = text.length * LETTER;
     const around = [];
@@ -116,7 +122,8 @@ class Labels {
     const inside = ([a, b, c, d]) =>
       a > this.size.left && c < this.size.right && b > this.size.top && d < this.size.bottom;
     const within = around.filter((p) => inside(boxOf(p)));
-    const chosen = within.find((p) => this.isFree(boxOf(p))) ?? within[0] ?? around[0];
+    const areas = within.map((p) => this.overlap(boxOf(p)));
+    const chosen = within[areas.indexOf(Math.min(...areas))] ?? around[0];
     this.taken.push(boxOf(chosen));
     return shape("text", { x: chosen[0], y: chosen[1] + 4, "text-anchor": chosen[2], ...attributes }, text);
   }
