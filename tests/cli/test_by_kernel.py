@@ -18,6 +18,8 @@ from roofdsl.predict.kernel import Options
 from roofdsl.predict.program import predict_launches
 from tests.cli.conftest import Run
 
+ADD = "kernel add(n):\n    in x: f32[n]\n    inout y: f32[n]\n    for i in range(n):\n        y[i] += x[i]\n"
+
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
@@ -52,8 +54,7 @@ def test_points_are_the_kernels_totals(drawn: list[Point], tmp_path: Path) -> No
 
 def test_collectives_are_no_points(drawn: list[Point], tmp_path: Path) -> None:
     file = tmp_path / "two.roof"
-    kernel = "kernel add(n):\n    in x: f32[n]\n    inout y: f32[n]\n    for i in range(n):\n        y[i] += x[i]\n"
-    file.write_text(f"{kernel}program two(n):\n    run add(n)\n    collective all_reduce y: f32[n] among 4\n")
+    file.write_text(f"{ADD}program two(n):\n    run add(n)\n    collective all_reduce y: f32[n] among 4\n")
     line = f"{file} --machine h100_sxm --set n=1000 --by-kernel -o {tmp_path}/out.svg"
     assert run(["plot", "roofline", *line.split()]) == 0
     assert [point.text.partition(",")[0] for point in drawn] == ["two (NVLink)", "add"]
@@ -64,6 +65,31 @@ def test_without_it_programs_are_one_point_with_their_sizes(drawn: list[Point], 
     assert run(["plot", "roofline", *line.split()]) == 0
     assert [p.label.split(" ")[0] for p in drawn] == ["attention_flash"]
     assert "new=2,048" in drawn[0].label
+
+
+@pytest.mark.parametrize(
+    ("more", "title"),
+    [
+        ("--machine v100", "NVIDIA V100, 16 GB\nn=64"),
+        ("--machine v100 --machine h100_sxm", "n=64"),
+        ("--machine v100 --by-kernel", "NVIDIA V100, 16 GB\nn=64"),
+    ],
+)
+def test_the_title_has_the_sizes_that_labels_leave_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, more: str, title: str
+) -> None:
+    titles: list[str] = []
+
+    def keep(roofs: list[Roofs], shown: list[Point], title: str, **style: Any) -> Any:
+        titles.append(title)
+        return draw_roofline(roofs, shown, title, **style)
+
+    monkeypatch.setattr(roofline, "draw_roofline", keep)
+    file = tmp_path / "two.roof"
+    file.write_text(f"{ADD}program once(n):\n    run add(n)\nprogram twice(n):\n    run add(n)\n    run add(n)\n")
+    line = f"{file}:once {file}:twice --set n=64 {more} -o {tmp_path}/out.svg"
+    assert run(["plot", "roofline", *line.split()]) == 0
+    assert titles == [title]
 
 
 @pytest.mark.thorough
