@@ -122,10 +122,7 @@ def points(symbols: Mapping[str, Symbol], *, whole: bool) -> Iterator[dict[str, 
         for name, symbol in symbols.items():
             if not symbol.multiple_of:
                 env[name] = Fraction(rng.randrange(40, LARGE))
-        for name, symbol in symbols.items():
-            if symbol.multiple_of:
-                env[name] = env[symbol.multiple_of] * rng.randrange(8, 200)
-        yield env
+        yield _in_tiles(env, symbols, rng, range(8, 200))
 
 
 def _small_points(symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
@@ -133,10 +130,15 @@ def _small_points(symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
     rng = random.Random(_SEED)
     for _ in range(SMALL_POINTS if symbols else 0):
         env: dict[str, Any] = {n: Fraction(int(2 ** rng.uniform(0, 12))) for n in symbols}
-        for name, symbol in symbols.items():
-            if symbol.multiple_of:
-                env[name] = env[symbol.multiple_of] * rng.randrange(1, 9)
-        yield env
+        yield _in_tiles(env, symbols, rng, range(1, 9))
+
+
+def _in_tiles(env: dict[str, Any], symbols: Mapping[str, Symbol], rng: random.Random, tiles: range) -> dict[str, Any]:
+    """`env`, with a random number of tiles, one of `tiles`, for each size that is a multiple of a tile."""
+    for name, symbol in symbols.items():
+        if symbol.multiple_of:
+            env[name] = env[symbol.multiple_of] * rng.randrange(tiles.start, tiles.stop)
+    return env
 
 
 def _far_points(a: Node, b: Node, symbols: Mapping[str, Symbol]) -> Iterator[dict[str, Any]]:
@@ -147,10 +149,7 @@ def _far_points(a: Node, b: Node, symbols: Mapping[str, Symbol]) -> Iterator[dic
     for k in range(POINTS if symbols else 0):
         most = LARGE * (FAR / LARGE) ** ((k + 1) / POINTS)
         env: dict[str, Any] = {n: Fraction(int(most * rng.uniform(0.5, 1)) + 1) for n in symbols}
-        for name, symbol in symbols.items():
-            if symbol.multiple_of:
-                env[name] = env[symbol.multiple_of] * rng.randrange(8, 200)
-        yield env
+        yield _in_tiles(env, symbols, rng, range(8, 200))
 
 
 # ---- symbolically ----

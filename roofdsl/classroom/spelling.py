@@ -38,7 +38,6 @@ _VULGAR = re.compile(r"(\d*) ?([¼-¾⅐-⅞])")
 _GROUP = r"\{((?:[^{}]|\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})*)\}"  # with up to three more braces inside
 _LATEX = (
     (re.compile(rf"\\(?:d|t)?frac\s*{_GROUP}\s*{_GROUP}"), r"((\1)/(\2))"),
-    (re.compile(r"\\[()\[\]]"), " "),
     (re.compile(r"\\lfloor(?![A-Za-z])"), " floor("),
     (re.compile(r"\\lceil(?![A-Za-z])"), " ceil("),
     (re.compile(r"\\r(?:floor|ceil)(?![A-Za-z])"), ")"),
@@ -46,7 +45,7 @@ _LATEX = (
     (re.compile(r"\\(?:text|mathrm|mathit|operatorname)\s*\{([^{}]*)\}"), r" \1 "),
     (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])"), "*"),
     (re.compile(r"\\div(?![A-Za-z])"), "/"),
-    (re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ]"), " "),
+    (re.compile(r"\\(?:left|right)(?![A-Za-z])|\\[,;:! ()\[\]]"), " "),
     (re.compile(r"\\(?=(?:sqrt|min|max|log)(?![A-Za-z]))"), " "),
 )
 _ROOT = re.compile(r"\\sqrt\s*\[")

@@ -117,7 +117,7 @@ class _Typed(Parser):
         tight: bool = False,
     ) -> None:
         split = list(_split(words, names, units=units))
-        if sum(kind != "op" for kind, _ in split) > MAX_LENGTH // 2:  # without operators between them, or as fractions
+        if sum(kind != "op" for kind, _ in split) > MAX_LENGTH // 2:  # nnn is three names, ½ two numbers
             raise FormulaError(f"the formula has more than {MAX_LENGTH // 2} names and numbers")
         super().__init__(split, names, units=units, conditions=False)
         self.rate, self.tight = rate, tight

@@ -26,8 +26,14 @@ ATTRIBUTES = (
         "launch_array", _MACHINE, "time", "launch_array_s",
         "the time of each array of a call beyond three, in expected times of compiled Python code",
     ),
-    Attribute("launch_scalar", _MACHINE, "time", "launch_scalar_s", "the time of each scalar that is only read, there"),
-    Attribute("launch_number", _MACHINE, "time", "launch_number_s", "the time of each parameter beyond one, there"),
+    Attribute(
+        "launch_scalar", _MACHINE, "time", "launch_scalar_s",
+        "the time of each scalar of a call that is only read, in expected times of compiled Python code",
+    ),
+    Attribute(
+        "launch_number", _MACHINE, "time", "launch_number_s",
+        "the time of each parameter of a call beyond one, in expected times of compiled Python code",
+    ),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
     Attribute(
         "throttled", _MACHINE, "frequency", "throttled_clock_hz",

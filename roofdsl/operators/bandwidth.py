@@ -10,8 +10,7 @@ it longer, and the flow F smaller; see `stream_rate`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from roofdsl.lang.record import Record
 from roofdsl.machine.model import Cache, Machine, Sustained
 
 LATENCY_S = 700e-9
@@ -26,8 +25,7 @@ the load passes through the cache's port, and adds one operation to the chain. F
 V100."""
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(Record):
     """What a thread does in a round besides streaming its element of f64.
 
     neighbors: the number of further loads that find their elements in the first cache, as in a stencil.

@@ -60,8 +60,8 @@ class Simulated:
 
     Scalars cross every boundary (rule 8): `load_bytes`, `store_bytes` and `bytes` of a level include them, its traffic
     in lines does not. register_bytes: every access at its element's size (rule 10); None if arrays have elements of
-    several sizes and repetitions were counted, not simulated. streamed_bytes: those of stores
-    that bypass the caches; only the bytes of the last level include them.
+    several sizes and repetitions were counted, not simulated. streamed_bytes: those of stores that bypass the caches;
+    only the bytes of the last level include them.
     """
 
     accesses: int

@@ -25,6 +25,17 @@ class Peel(Exception):
         self.loop, self.variable = loop, variable
 
 
+def step_inside(node: Any) -> Refused:
+    """A `++` or `--` inside an expression."""
+    message = f"`{node.op[-2:]}` inside an expression is a side effect"
+    return Refused("c-effect", message, node, "write it as a statement of its own")
+
+
+def member(node: Any) -> Refused:
+    """A member of a structure, read or assigned."""
+    return Refused("c-pointer", "members of structures are not supported", node, "use arrays and scalars")
+
+
 class Pointers:
     """Reads lvalues and pointers. `integer` gives the value of a subscript."""
 
@@ -93,9 +104,8 @@ class Pointers:
                 return Pointer(found.array, (*found.subscripts, Poly.number(0)))
             case c_ast.Cast():
                 return self._cast(node)
-            case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--" as op):
-                message = f"`{op[-2:]}` inside an expression is a side effect"
-                raise Refused("c-effect", message, node, "write it as a statement of its own, before or after")
+            case c_ast.UnaryOp(op="++" | "--" | "p++" | "p--"):
+                raise step_inside(node)
             case _:
                 help = "point at an array's element, such as `p = a + k`"
                 raise Refused("c-pointer", "what this points at is not known", node, help)

@@ -13,7 +13,7 @@ from roofdsl.frontends.c.places import Places
 from roofdsl.frontends.c.preprocess import preprocess
 from roofdsl.frontends.c.scop_region import Region, region_of
 from roofdsl.frontends.c.variables import walk
-from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.refuse import Refused, too_deep
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel
@@ -25,8 +25,6 @@ from roofdsl.reading_options import current
 
 _PLACE = re.compile(r"^(?:.*?):(\d+)(?::(\d+))?: (.*)$", re.DOTALL)
 _BUILT_IN = "typedef int _Float16; typedef int __bf16; typedef int __fp16; typedef int _Float32; typedef int _Float64;"
-_TOO_DEEP = "an expression or a block is nested too deep"
-_SHORTER = "split it into several statements"
 
 
 def read(path: str, name: str | None = None) -> CheckedFile:
@@ -87,8 +85,7 @@ class _Reader:
         try:
             parsed = parser.parse(text, "")
         except RecursionError:
-            first = Span(1, 1, 1, 2)
-            raise InputError(self.source, [Diagnostic("limit-nesting", _TOO_DEEP, first, _SHORTER)]) from None
+            raise InputError(self.source, [too_deep(Span(1, 1, 1, 2))]) from None
         except c_parser.ParseError as error:
             raise self._syntax(str(error), parser.clex.reached) from None
         functions: dict[str, Any] = {}
@@ -170,7 +167,7 @@ class _Reader:
 
     def _too_deep(self, function: Any) -> InputError:
         source, span = self.places.of(function.decl)
-        return InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, span, _SHORTER)])
+        return InputError(source, [too_deep(span)])
 
     def _refused(self, refused: Refused) -> InputError:
         source, span = self.places.of(refused.node)

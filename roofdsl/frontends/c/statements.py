@@ -14,6 +14,7 @@ from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
+from roofdsl.frontends.c.pointers import member
 from roofdsl.frontends.c.static_types import fits
 from roofdsl.frontends.c.values import NeedsData, Values
 from roofdsl.frontends.c.variables import Unknown, Variable, walk
@@ -241,7 +242,7 @@ class Statements:
         elif isinstance(target, c_ast.ArrayRef) or (isinstance(target, c_ast.UnaryOp) and target.op == "*"):
             place = self.values.pointers.element(target)[1]
         elif isinstance(target, c_ast.StructRef):
-            raise Refused("c-pointer", "members of structures are not supported", target, "use arrays and scalars")
+            raise member(target)
         else:
             raise Refused("c-pointer", "this cannot be assigned", target, "assign variables and elements of arrays")
         self._assign_value(node, place, is_update)

@@ -11,7 +11,7 @@ from roofdsl.frontends.c.conditions import Condition, Conditions
 from roofdsl.frontends.c.context import Again, Context, Known, Value
 from roofdsl.frontends.c.float_exact import is_exact
 from roofdsl.frontends.c.functions import Functions
-from roofdsl.frontends.c.pointers import Peel, Pointers
+from roofdsl.frontends.c.pointers import Peel, Pointers, member, step_inside
 from roofdsl.frontends.c.static_types import LARGEST, character, fits, integer_constant, static_type
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
 from roofdsl.frontends.c.writing import word
@@ -87,7 +87,7 @@ class Values:
                 message = "an assignment inside an expression is a side effect"
                 raise Refused("c-effect", message, node, "write it as a statement of its own")
             case c_ast.StructRef():
-                raise Refused("c-pointer", "members of structures are not supported", node, "use arrays and scalars")
+                raise member(node)
             case c_ast.ExprList():
                 raise Refused("c-effect", "the comma operator is not supported", node, "write two statements")
             case _:
@@ -194,8 +194,7 @@ class Values:
 
     def _unary(self, node: Any) -> Value:
         if node.op in ("++", "--", "p++", "p--"):
-            raise Refused("c-effect", f"`{node.op[-2:]}` inside an expression is a side effect", node,
-                          "write it as a statement of its own")  # fmt: skip
+            raise step_inside(node)
         if node.op == "sizeof":
             raise Refused("c-integer", "`sizeof` is not supported", node, "write the number")
         if node.op == "&":

@@ -11,7 +11,7 @@ from roofdsl.frontends.python.parsing import parse_module
 from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.signature import Given, shape_option
 from roofdsl.frontends.python.user_functions import Reading
-from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.refuse import Refused, too_deep
 from roofdsl.lang import tree
 from roofdsl.lang.check_kernel import check_kernel
 from roofdsl.lang.checked import CheckedFile, CheckedKernel
@@ -21,7 +21,6 @@ from roofdsl.lang.source import Source, Span
 from roofdsl.loops.load import read_source, standard_input
 from roofdsl.reading_options import current
 
-_TOO_DEEP = "an expression or a block is nested too deep"
 _DECORATORS = ("kernel", "njit", "jit")
 _NO_KERNELS = ("main", "initialize")
 """Functions with these names are read only if they are asked for: they prepare data, and call the others."""
@@ -79,9 +78,7 @@ def read_function(
         span = span_of(refused.node, source)
         raise InputError(source, [Diagnostic(refused.code, refused.message, span, refused.help)]) from None
     except RecursionError:
-        span = span_of(function, source)
-        help = "split it into several statements"
-        raise InputError(source, [Diagnostic("limit-nesting", _TOO_DEEP, span, help)]) from None
+        raise InputError(source, [too_deep(span_of(function, source))]) from None
     report = Report()
     check_kernel(reading.tree, report)
     if report.errors:

@@ -98,14 +98,14 @@ class Labels {
   }
 
   /** Whether nothing is in a box [left, top, right, bottom]. */
-  isFree([a, b, c, d]) {
-    return this.taken.every((o) => c < o[0] || a > o[2] || d < o[1] || b > o[3]);
+  isFree(box) {
+    return this.overlap(box) === 0;
   }
 
   /** The area of a box that is already taken. */
   overlap([a, b, c, d]) {
-    const common = (o) => Math.max(0, Math.min(c, o[2]) - Math.max(a, o[0])) * Math.max(0, Math.min(d, o[3]) - Math.max(b, o[1]));
-    return this.taken.reduce((sum, o) => sum + common(o), 0);
+    const common = (low, high, from, to) => Math.max(0, Math.min(high, to) - Math.max(low, from));
+    return this.taken.reduce((sum, o) => sum + common(a, c, o[0], o[2]) * common(b, d, o[1], o[3]), 0);
   }
 
   /** A text element at the distance `apart` from (x, y): the first free place, else the one that covers least. */
