@@ -130,7 +130,7 @@ save_figure(Path("gpu_bandwidth.png"), figure)
 #   the model says, as if the first cache held half as much.
 #
 # `python -m benchmarks published` compares thousands of published points with these laws;
-# [its results](../docs/benchmarks.md#published-measurements-of-gpus) are listed with what they miss.
+# [its results](../docs/benchmarks.md#published-measurements-of-gpus) are listed there, with what the laws miss.
 
 # %%
 share = PUBLISHED["triad"][-1] * 1e9 / BETA

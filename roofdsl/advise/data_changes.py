@@ -53,7 +53,7 @@ def tensor(subject: Subject) -> Found:
     compute = kernel.compute_type.name if kernel.compute_type is not None else ""
     if own & set(have) or compute in have:
         text = subject.text(edits.with_items(subject.syntax, [unit]))
-        yield Candidate("tensor", "matrix units", text, "the same sums of products", rounding=True)
+        yield Candidate("tensor", "matrix units", text, "the same sums of products; changes rounding", rounding=True)
     stored = {
         a.element.array.name
         for s in statements(kernel.body)
@@ -103,7 +103,7 @@ def layouts(subject: Subject) -> Found:
         if len(array.dims) >= 2:
             how = "rows" if array.column_major else "columns"
             text = subject.text(edits.with_layout(subject.syntax, array.name))
-            because = "the same values; code that fills or reads the array must use this layout"
+            because = "the elements of the array change places; code that fills or reads it must use this layout"
             yield Candidate("layout", f"{array.name} stored by {how}", text, because)
 
 

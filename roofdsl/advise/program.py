@@ -89,5 +89,5 @@ def _on_matrix_units(
         then = predict_launches(checked, name, settings, machine, replace(options, unit="tensor"))
     except CommandError as error:
         return Refused("tensor", "matrix units", error.message + (f": {error.help}" if error.help else ""))
-    because = "the same sums of products, in the same types"
+    because = "the same sums of products, in the same types; changes rounding"
     return Candidate("tensor", "matrix units where they apply (--unit tensor)", "", because, rounding=True), then.total

@@ -62,7 +62,7 @@ from roofdsl.tell.blocks import Block, Gap
     "--apply", "apply_number", type=click.IntRange(1), metavar="N", help="Print the kernel with change number N."
 )
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw the times as bars, colored by bound.")
-@look_options("plot")
+@look_options("plot", bars=True)
 @click.option(
     "--effort",
     type=click.FloatRange(0.1, 600),

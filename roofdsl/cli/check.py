@@ -36,7 +36,7 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
         if not as_json:
             for source, diagnostic in found:
                 click.echo(render(source, diagnostic))
-            if not _errors(found):
+            if summary:
                 click.echo(summary)
     if as_json:
         show_json({"schema": "roofdsl.check/1", "diagnostics": [_plain(s, d) for s, d in findings]})
@@ -48,11 +48,14 @@ def check(files: tuple[str, ...], deep: bool, settings: dict[str, int], as_json:
 
 
 def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[tuple[Source, Diagnostic]], str]:
-    """The findings of a whole file, and a line that summarizes it. Raises CommandError for an unknown NAME."""
+    """The findings of a whole file, and a line that sums them up, if they need one. Raises CommandError for an unknown
+    NAME.
+    """
     try:
         checked = checked_file(target.path, target.name)
     except InputError as error:
-        return [(error.source, d) for d in error.diagnostics], ""
+        skipped = f"{error.source.name}: correct these errors first; --deep has checked nothing yet" if deep else ""
+        return [(error.source, d) for d in error.diagnostics], skipped
     names = (*checked.kernels, *checked.machines, *checked.programs)
     if target.name is not None and target.name not in names:
         listed = did_you_mean(target.name, names, f"it has {', '.join(names[:8])}")
@@ -72,7 +75,7 @@ def _check(target: Target, deep: bool, settings: dict[str, int]) -> tuple[list[t
         (len(checked.own_programs), "program"),
     )
     has = ", ".join(f"{n} {word}{'s' if n > 1 else ''}" for n, word in counts if n)
-    return found, f"{checked.source.name}: ok ({has or 'nothing of its own'})"
+    return found, "" if _errors(found) else f"{checked.source.name}: ok ({has or 'nothing of its own'})"
 
 
 def _errors(findings: list[tuple[Source, Diagnostic]]) -> bool:

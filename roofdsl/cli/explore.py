@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from roofdsl.cli.options import choose_all, kernels_of, no_programs, set_option, traffic_option, type_option, warn
+from roofdsl.cli.progress import tell_step
 from roofdsl.lang.findings import plural
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.find import load_machine
@@ -75,7 +76,7 @@ def explore(
         types or None,
         tuple(m for name in result_files for m in load(Path(name))),
     )
-    content = content_of(asked, lambda text: click.echo(f"deriving {text}", err=True))
+    content = content_of(asked, lambda text: tell_step(f"deriving {text}"))
     for message in content.warnings:
         warn(message)
     page = to_page(content)

@@ -31,11 +31,11 @@ ceilings_option = click.option(
 )  # fmt: skip
 
 
-def look_options(only_with: str | None = None, option: str = "--plot") -> Callable[[F], F]:
+def look_options(only_with: str | None = None, option: str = "--plot", *, bars: bool = False) -> Callable[[F], F]:
     """`--size`, `--font-scale`, `--dark`, `--xlim`, `--ylim` and `--title`; the function gets `look`.
 
     only_with: the parameter that requests a figure, if the command draws one only on demand; `option` is the flag that
-    sets it.
+    sets it. bars: the figure is a bar chart, whose y axis has no numbers, so there is no `--ylim`.
     Warnings about the figure are printed like the command's own.
     """
 
@@ -44,14 +44,14 @@ def look_options(only_with: str | None = None, option: str = "--plot") -> Callab
         def inner(**given: Any) -> Any:
             look = Look(
                 given.pop("figure_size"), given.pop("font_scale"), given.pop("dark"), given.pop("xlim"),
-                given.pop("ylim"), given.pop("figure_title"),
+                given.pop("ylim", None), given.pop("figure_title"),
             )  # fmt: skip
             if only_with is not None and given[only_with] is None and look != USUAL:
                 raise click.UsageError(f"these options set the look of a figure: add {option} OUT.svg")
             return _telling(lambda: function(look=look, **given))
 
         command: Any = inner
-        for each in reversed(_OPTIONS):
+        for each in reversed([*_FIRST, *([] if bars else [_Y_LIMITS]), _TITLE]):
             command = each(command)
         return command  # type: ignore[no-any-return]
 
@@ -103,7 +103,7 @@ def _limits(ctx: click.Context, param: click.Parameter, value: str | None) -> tu
     return low, high
 
 
-_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+_FIRST: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--size",
         "figure_size",
@@ -116,8 +116,8 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--dark", is_flag=True, help="Draw light lines on a dark background."),
     click.option("--xlim", metavar="A:B", callback=_limits, help="Limits of the x axis in its unit, as in 0.01:100."),
-    click.option(
-        "--ylim", metavar="A:B", callback=_limits, help="Limits of the y axis, as in 10G:10T; not for bar charts."
-    ),
-    click.option("--title", "figure_title", metavar="TEXT", help="Replace the figure's title."),
 )
+_Y_LIMITS = click.option(
+    "--ylim", metavar="A:B", callback=_limits, help="Limits of the y axis, as in 10G:10T; not for bar charts."
+)
+_TITLE = click.option("--title", "figure_title", metavar="TEXT", help="Replace the figure's title.")

@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fmt": ("roofdsl.cli.fmt:fmt", "Rewrite files in the canonical layout."),
     "convert": ("roofdsl.cli.convert:convert", "Translate C or Python code into kernels."),
     "derive": ("roofdsl.cli.derive:derive", "Derive W, Q, Q(Z) and I in closed form."),
-    "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any loop order, and tiles close to it."),
+    "bound": ("roofdsl.cli.bound:bound", "Find a lower bound on the loads of any legal order, and tiles close to it."),
     "predict": ("roofdsl.cli.predict:predict", "Predict time and FLOP/s on a machine, and what bounds them."),
     "advise": ("roofdsl.cli.advise:command", "Rank legal transformations by their predicted gain."),
     "sol": ("roofdsl.cli.sol:sol", "Find the shortest time any code could take, and judge a measured time."),

@@ -163,8 +163,8 @@ def traffic_option(function: F) -> F:
     return click.option(
         "--traffic",
         type=click.Choice(["once", "load_store", "write_allocate"]),
-        help="How to count bytes; by default as the kernel or the file says, else as the machine of a prediction says, "
-        "else load_store.",
+        help="How to count bytes; by default as the kernel or the file says, else (in predictions) as the machine "
+        "says, else load_store.",
     )(function)
 
 

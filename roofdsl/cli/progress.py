@@ -33,6 +33,12 @@ def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
             _bars.pop()
 
 
+def tell_step(text: str) -> None:
+    """Print what comes next to standard error, if that is a terminal."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def bar(title: str, total: int | None) -> Iterator[Callable[[int], None]]:
     """Yields a function that takes how much of `total` is done (None: unknown)."""

@@ -19,6 +19,7 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.progress import bar
 from roofdsl.cli.text import show_blocks
+from roofdsl.counts.simulated_run import SimulatedRun
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record
 from roofdsl.loops.indirect import is_indirect, require_data
@@ -31,7 +32,7 @@ from roofdsl.plot.look import Look
 from roofdsl.plot.traffic_content import traffic_content
 from roofdsl.simulate.best_curve import line_of_elements
 from roofdsl.simulate.cache_levels import CacheLevel, Inclusion, Policy, Write, WriteMiss
-from roofdsl.tell.simulation import Run, blocks, curve_json, of_curve, to_json
+from roofdsl.tell.simulation import blocks, curve_json, of_curve, to_json
 
 ACCESSES_PER_S = 5e7  # a cautious guess; streams are several times faster
 LONG_S = 3600
@@ -85,7 +86,12 @@ LONG_S = 3600
 @click.option("--curve", "figure", metavar="OUT.svg|png|pdf", help="Draw Q(Z) over the cache size.")
 @look_options("figure", "--curve")
 @click.option("--every-access", is_flag=True, help="Also simulate iterations that only repeat earlier ones.")
-@click.option("--long", "long_run", is_flag=True, help="Allow runs of more than an hour; they need --budget none, too.")
+@click.option(
+    "--long",
+    "long_run",
+    is_flag=True,
+    help="Allow more than 180 billion accesses; such a run usually needs a larger --budget, too.",
+)
 @json_option
 def simulate(
     *,
@@ -248,7 +254,7 @@ _WRITE_MISS: dict[bool | None, WriteMiss] = {True: "allocate", False: "around", 
 
 def _run(
     kernel: Kernel, own: dict[str, int], caches: Caches, curve_sets: int | None, *, every_access: bool, long_run: bool
-) -> Run:
+) -> SimulatedRun:
     """Run one kernel through the caches, if there are some, and compute its curve for caches with `curve_sets` sets."""
     from roofdsl.checks.deep import require_legal
     from roofdsl.simulate.best_curve import best_curve
@@ -262,7 +268,7 @@ def _run(
     total = count_accesses(at, long_run=long_run)
     convention: Traffic = caches.stated(kernel) or "load_store"
     about = () if kernel.data is None else kernel.data.about
-    run = Run(kernel.name, values, caches.machine.name if caches.machine else None, data=about)
+    run = SimulatedRun(kernel.name, values, caches.machine.name if caches.machine else None, data=about)
     if caches.cache_bytes is not None or caches.machine is not None:
         levels = caches.levels(plain)
         with bar(f"simulating {kernel.name}", total) as progress:
@@ -281,7 +287,7 @@ def _run(
     return run
 
 
-def _show(runs: list[Run], *, histogram: bool, as_json: bool) -> None:
+def _show(runs: list[SimulatedRun], *, histogram: bool, as_json: bool) -> None:
     if as_json:
         documents = [{**to_json(r), **(curve_json(r) if histogram else {})} for r in runs]
         single = len(documents) == 1

@@ -60,7 +60,7 @@ def generate(
     if chosen not in syntax.variants:
         raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(syntax.variants)}")
     if chosen not in ("loops", "naive"):
-        require_affine(kernel, f"the variant `{chosen}` of {target}")
+        require_affine(kernel, f"the variant `{chosen}` in {target}", f"use the variant `{syntax.variants[0]}`")
     plain_kernel = apply(kernel)
     require_lines(plain_kernel)
     known = with_declared(free or {}, plain_kernel.body)

@@ -364,7 +364,7 @@ class _Resolver:
         memories = machine.all_of("memory")
         for memory in memories[1:]:
             first, name = memories[0].fields["name"], memory.fields["name"]
-            if name not in ends:
+            if name not in ends and name != first:  # a second one of that name is an error already
                 message = f"the memory `{name}` is not the machine's first, and no link reaches it"
                 help = f"add a link such as `link bus: {first} <-> {name} 50 GB/s`"
                 self.report.warning("memory-unlinked", message, memory.line.span, help)

@@ -24,7 +24,7 @@ ATTRIBUTES = (
     Attribute("launch", _MACHINE, "time", "launch_s", "the time of one kernel launch", source_field="launch_source"),
     Attribute(
         "launch_array", _MACHINE, "time", "launch_array_s",
-        "the time of each array of a call beyond three, in expected times of compiled Python code",
+        "the time of each array after the third in a call, in expected times of compiled Python code",
     ),
     Attribute(
         "launch_scalar", _MACHINE, "time", "launch_scalar_s",
@@ -32,7 +32,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "launch_number", _MACHINE, "time", "launch_number_s",
-        "the time of each parameter of a call beyond one, in expected times of compiled Python code",
+        "the time of each parameter after the first in a call, in expected times of compiled Python code",
     ),
     Attribute("clock", _MACHINE, "frequency", "clock_hz", "the clock frequency"),
     Attribute(

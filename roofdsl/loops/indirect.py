@@ -47,8 +47,13 @@ def _read(body: Sequence[Node]) -> Iterator[Element]:
                 yield from (e for access in accesses(node) for e in indices(access.element))
 
 
-def require_affine(kernel: Kernel, what: str = "this analysis") -> None:
-    """Raises CommandError for a kernel with index arrays; `what` is not available for it: "`bound`"."""
+INSTEAD = "`derive` gives intervals for all data, and `simulate --data` the exact traffic of a given matrix"
+
+
+def require_affine(kernel: Kernel, what: str = "this analysis", instead: str = INSTEAD) -> None:
+    """Raises CommandError for a kernel with index arrays; `what` is not available for it: "`bound`". The help says what
+    to do `instead`.
+    """
     if not is_indirect(kernel):
         return
     read = first_read(kernel)
@@ -56,7 +61,7 @@ def require_affine(kernel: Kernel, what: str = "this analysis") -> None:
     raise CommandError(
         f"data choose what kernel {kernel.name} accesses: it reads `{read.array.name}[{subscripts}]` in a subscript or "
         f"loop bound; {what} is not available for such kernels",
-        "`derive` gives intervals for all data, and `simulate --data` the exact traffic of a given matrix",
+        instead,
     )
 
 

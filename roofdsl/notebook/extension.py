@@ -16,7 +16,6 @@ from roofdsl.notebook.magic import run
 from roofdsl.tell.blocks import Block
 
 FIELDS = (
-    "roofdsl.simulate.lru_traffic:SimulatedTraffic",
     "roofdsl.simulate.hierarchy:Simulated",
     "roofdsl.profiler.measured_points:MeasuredPoint",
 )

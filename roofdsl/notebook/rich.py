@@ -69,6 +69,12 @@ def _point_check(of: Any) -> list[Block]:
     return validation.of_points([of])
 
 
+def _simulated(of: Any) -> list[Block]:
+    from roofdsl.tell import simulation
+
+    return simulation.of_traffic(of)
+
+
 def _points(of: Any) -> list[Block]:
     from roofdsl.tell import measured_points
 
@@ -83,6 +89,7 @@ RESULTS: dict[str, Callable[[Any], list[Block]]] = {
     "roofdsl.measure.measurement:Measurement": _measurement,
     "roofdsl.validate.compare:Comparison": _comparison,
     "roofdsl.validate.compare_points:PointCheck": _point_check,
+    "roofdsl.simulate.lru_traffic:SimulatedTraffic": _simulated,
     "roofdsl.profiler.measured_points:Points": _points,
 }
 """Types of results that commands print, by name so that nothing is imported early, and what makes their blocks."""

@@ -6,9 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import cos, radians, sin
 
-TITLE_LINE = 72
-"""The number of characters of a title that fit into the width of a figure."""
-
 _ANGLES = (45, 135, -45, -135, 0, 180, 90, -90, 20, 160, -20, -160, 70, 110, -70, -110)
 _DISTANCES = (9, 14, 21, 32, 46, 62, 80)
 _TOUCH = 6.0  # square pixels of overlap of two labels that nobody notices

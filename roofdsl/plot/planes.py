@@ -7,6 +7,7 @@ A hollow symbol is on the diagonal of its filled one, farther out by the ratio o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil, floor, log10
 from pathlib import Path
@@ -67,6 +68,7 @@ def _drawn(kind: Which, plane: Plane, series: Sequence[Series], title: str, *, l
         _equal_times(board, kind, plane)
     for (s, found), color in zip(places, colors, strict=True):
         _track(board, kind, s, found, (color, _signs(series)[s.beside or s.name]))
+        _spreads(board, kind, plane, s, color)
     _name_spots(board, kind, places, colors)
     return board
 
@@ -271,6 +273,17 @@ def _track(
             _symbol(board, _shape(series, spot, sign), at, color, closed=True)
         if time is not None:
             _symbol(board, _shape(series, spot, sign), time, color, closed=False)
+
+
+def _spreads(board: Board, kind: Which, plane: Plane, series: Series, color: str) -> None:
+    """The 10th to the 90th percentile of measured run times, as thick lines on the diagonals of the spots."""
+    for spot in series.spots:
+        if spot.spread_s is None or not (spot.work and spot.bytes):
+            continue
+        low, high = (_places(board, kind, plane, replace(spot, run_s=s))[1] for s in spot.spread_s)
+        if low is not None and high is not None and board.shows(*low) and board.shows(*high):
+            ends = (low[0], high[0]), (low[1], high[1])
+            board.axes.plot(*ends, color=color, linewidth=3, alpha=0.5, solid_capstyle="butt", zorder=4)
 
 
 def _shape(series: Series, spot: Spot, sign: str) -> str:

@@ -150,7 +150,7 @@ def without_in_core(machine: Machine) -> str:
     if machine.multiprocessor is not None:
         return f"{machine.name} is a GPU; expected times are modeled for CPUs"
     if not machine.instructions:
-        return f"expected times are modeled for CPUs that state the costs of instructions; {machine.name} states none"
+        return f"expected times are modeled only for CPUs, from their `instruction` lines; {machine.name} has none"
     return ""
 
 

@@ -72,9 +72,10 @@ def _hover(nursery: Nursery, root: Path | None, given: dict[str, Any]) -> dict[s
 def _kernel_at(text: str, line: int) -> str | None:
     """The last kernel that begins on or before the line, if nothing else begins at the margin between the two."""
     name = None
-    for number, content in enumerate(text.splitlines(), 1):
-        if number > line:
-            break
+    lines = text.splitlines()
+    if line > len(lines) + 1:  # the cursor may stand on the empty line after the last one
+        return None
+    for content in lines[: max(line, 0)]:
         words = content.replace("(", " ").split()
         if content[:1].isalpha():
             name = words[1] if words[0] == "kernel" and len(words) > 1 else None

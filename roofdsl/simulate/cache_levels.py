@@ -96,7 +96,7 @@ def _check_level(level: CacheLevel) -> None:
     for what, value in (("line", line), ("sector", level.sector)):
         if value < SMALLEST or value & (value - 1) or value > LARGEST_LINE:
             raise CommandError(
-                f"the {what} of {name} is {value} B, and must be a power of two up to {LARGEST_LINE} B",
+                f"the {what} of {which} is {value} B, but must be a power of two, at most {LARGEST_LINE >> 20} MiB",
                 f"use {1 << max(0, min(value, LARGEST_LINE)).bit_length() - 1} B" if value > 0 else "",
             )
     if level.sector > line or line // level.sector > MOST_SECTORS:
@@ -138,7 +138,7 @@ def _check_future(levels: Sequence[CacheLevel]) -> None:
         )
     if best.sector != best.line_bytes or best.write != "back" or best.write_miss == "around":
         raise CommandError(
-            "the best replacement is simulated for whole lines, write-back, with a line taken at every miss",
+            "the best replacement is simulated only for whole lines, write-back, and write misses that take a line",
             "leave out --sector, --write through and --around",
         )
 

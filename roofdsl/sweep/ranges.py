@@ -53,7 +53,7 @@ def parse_ranges(text: str) -> dict[str, Sequence[int]]:
             found[name] = []
         elif not name:
             raise CommandError(f"`{part.strip()}` is not of the form n=1..4096:*2")
-        found[name].append(_values(after if equals else before, name, _integer))
+        found[name].append(_values(after if equals else before, f"`{name}`", _integer))
     require_few(prod(sum(map(len, parts)) for parts in found.values()))
     return {n: _each_once(parts) for n, parts in found.items()}
 
@@ -90,44 +90,45 @@ def parse_sizes(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(v for part in text.split(",") for v in _values(part.strip(), "a cache", _size)))
 
 
-def _integer(text: str, name: str) -> int:
+def _integer(text: str, what: str) -> int:
+    """`what` names the number in messages, as in "`n`" or "the step of `n`"."""
     try:
         value = parse_count(text)
     except UnitError:
         raise CommandError(
-            f"`{text[:40]}` for `{name}` is not an integer", "write n=64, n=1..4096:*2 or n=8..64:+8"
+            f"`{text[:40]}` for {what} is not an integer", "write n=64, n=1..4096:*2 or n=8..64:+8"
         ) from None
     if not 0 < value <= LARGEST:
-        what = "at most 2**62" if value > 0 else "a positive integer"
-        raise CommandError(f"`{name}` is {what}, and {text[:40]} is given")
+        allowed = "at most 2**62" if value > 0 else "a positive integer"
+        raise CommandError(f"{what} is {allowed}, and {text[:40]} is given")
     return value
 
 
-def _size(text: str, name: str) -> int:
+def _size(text: str, what: str) -> int:
     try:
         return parse_size(text)
     except UnitError as error:
         raise CommandError(str(error)) from None
 
 
-def _values(text: str, name: str, number: Callable[[str, str], int]) -> Sequence[int]:
+def _values(text: str, what: str, number: Callable[[str, str], int]) -> Sequence[int]:
     """The values of one range or number."""
     low_text, dots, rest = text.partition("..")
     if not dots:
-        return [number(text, name)]
+        return [number(text, what)]
     high_text, _, step_text = (s.strip() for s in rest.partition(":"))
-    low, high = number(low_text.strip(), name), number(high_text, name)
+    low, high = number(low_text.strip(), what), number(high_text, what)
     if high < low:
-        raise CommandError(f"the range `{text}` of `{name}` ends before it begins")
+        raise CommandError(f"the range `{text}` of {what} ends before it begins")
     if step_text.startswith("*"):
         return _geometric(low, high, _factor(step_text[1:], text))
     step = 1
     if step_text:
         if not step_text.startswith("+"):
             raise CommandError(f"`:{step_text}` in `{text}` is not a step", "write `:*2` to double, `:+8` to add 8")
-        step = number(step_text[1:].strip(), "a step")
+        step = number(step_text[1:].strip(), f"the step of {what}")
     if (high - low) // step >= MOST_VALUES:
-        raise CommandError(f"the range `{text}` of `{name}` has more than {MOST_VALUES:,} values", "use a larger step")
+        raise CommandError(f"the range `{text}` of {what} has more than {MOST_VALUES:,} values", "use a larger step")
     return range(low, high + 1, step)
 
 

@@ -97,8 +97,7 @@ def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
                 one.estimate.prediction.bound,
             )
         )
-        rounding = "; changes rounding" if one.rounding else ""
-        notes.append((str(number), f"{one.because}{rounding}"))
+        notes.append((str(number), one.because))
     why = "how the results change:" if shown[0].precision else "why the results stay the same:"
     head = ("", "change", "time", "gain", "lifts", "then bound by")
     return [figures(rows, head, (0, 2, 3)), Gap(), line(why), figures(notes, right=(0,))]

@@ -35,9 +35,9 @@ from roofdsl.tell.words import (
     fused_share,
     has_work,
     is_zero,
+    leading_terms,
     once_differs,
     plateaus_by_sizes,
-    size_order,
 )
 
 ELSE = "\\text{else}"
@@ -146,8 +146,7 @@ class _Equations(Writer):
             if d.plateaus_note:
                 yield Paragraph((f"Plateaus of Q(Z): no closed form: {d.plateaus_note}",))
             return
-        order = ", ".join(["leading terms", *size_order(d, self.order)])
-        yield Heading(f"Plateaus of Q(Z) ({order})")
+        yield Heading(f"Plateaus of Q(Z) ({leading_terms(d, self.order)})")
         head: tuple[Sentence, ...] = (("from ", Math("Z", "Z"), " (B)"), (), (Math("Q", "Q"), " (B)"), ())
         head += ((Math("I", "I"), f" ({self.operation}/B)"), (), ())
         for where, plateaus in plateaus_by_sizes(d):

@@ -35,8 +35,8 @@ from roofdsl.tell.words import (
     fused_share,
     has_work,
     is_zero,
+    leading_terms,
     once_differs,
-    size_order,
 )
 
 MOST_CASES = 3
@@ -266,8 +266,7 @@ class _Argument(Writer):
         rows = self.steps.plateaus
         if not rows:
             return
-        order = ", ".join(["leading terms", *size_order(self.d, self.order)])
-        yield self.heading(f"What a cache of Z bytes moves ({order})")
+        yield self.heading(f"What a cache of Z bytes moves ({leading_terms(self.d, self.order)})")
         names = [n for n, _ in rows[0].by_array]
         head: list[Sentence] = [("from Z (B)",), (), ("now held",)]
         head += [(name(n), " (B)") for n in names] if len(names) > 1 else []

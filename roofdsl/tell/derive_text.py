@@ -42,9 +42,9 @@ from roofdsl.tell.words import (
     has_work,
     heading,
     is_zero,
+    leading_terms,
     once_differs,
     plateaus_by_sizes,
-    size_order,
 )
 
 
@@ -138,7 +138,7 @@ class _Report:
             yield "Plateaus of Q(Z)"
             yield from (f"  {line}" for line in missing_lines([Row("", None, note=d.plateaus_note)], self.said))
             return
-        yield f"Plateaus of Q(Z), by cache size ({', '.join(['leading terms', *size_order(d, self.order)])})"
+        yield f"Plateaus of Q(Z), by cache size ({leading_terms(d, self.order)})"
         for where, rows in plateaus_by_sizes(d):
             if where is not None:
                 yield f"  for {where}"

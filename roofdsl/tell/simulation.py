@@ -2,152 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from roofdsl.loops.model import Kernel, Traffic
+from roofdsl.counts.simulated_run import LevelRow, SimulatedRun
+from roofdsl.loops.model import Traffic
 from roofdsl.machine.quantities import group, show_bytes, show_number, show_size
-from roofdsl.simulate.cache_levels import CacheLevel
 from roofdsl.tell.blocks import Block, Gap, Title, figures, items, line
 from roofdsl.tell.titles import at
+from roofdsl.tell.words import CONVENTIONS
 
 if TYPE_CHECKING:
     from roofdsl.simulate.distances import MissCurve
+    from roofdsl.simulate.lru_traffic import SimulatedTraffic
 
 WRITES = {"back": "", "through": ", write-through"}
 MISSES = {"allocate": "write-allocate", "claim": "load_store", "around": "write-around"}
 
 
-@dataclass(frozen=True)
-class LevelRow:
-    """One reported level; loads and stores in units of `unit_bytes` (None: each array's element)."""
-
-    name: str
-    level: CacheLevel | None
-    size_bytes: int
-    unit_bytes: int | None
-    hits: int
-    misses: int
-    loads: int
-    stores: int
-    load_bytes: int
-    store_bytes: int
-
-
-@dataclass(frozen=True)
-class Run:
-    """One simulated kernel, with its miss curve if that was requested."""
-
-    kernel: str
-    parameters: Mapping[str, int]
-    machine: str | None
-    accesses: int = 0
-    register_bytes: int | None = None
-    scalar_load_bytes: int = 0
-    scalar_store_bytes: int = 0
-    streamed_bytes: int = 0
-    levels: tuple[LevelRow, ...] = ()
-    curve: MissCurve | None = None
-    convention: Traffic = "load_store"
-    data: tuple[str, ...] = ()
-    """Where the values of index arrays are from."""
-    best: MissCurve | None = None
-    bypass: bool = False
-
-    def through(
-        self,
-        kernel: Kernel,
-        values: Mapping[str, int],
-        cache_bytes: int | None,
-        levels: Sequence[CacheLevel] | None,
-        *,
-        convention: Traffic,
-        progress: Callable[[int], None],
-        skip: bool = True,
-    ) -> Run:
-        """The run with its results, through `levels` or, without levels, through one cache with lines of all sizes."""
-        if levels is None:
-            return self._through_elements(kernel, values, cache_bytes, convention, progress, skip)
-        from roofdsl.simulate.hierarchy import simulate
-
-        found = simulate(kernel, values, levels, progress=progress, skip=skip)
-        through_registers = found.register_bytes
-        if through_registers is None:
-            through_registers = _register_bytes(kernel, values)
-        rows = tuple(
-            LevelRow(
-                t.name,
-                level,
-                level.size_bytes,
-                t.unit_bytes,
-                t.hits,
-                t.misses,
-                t.loads,
-                t.stores + t.passed,
-                found.load_bytes(k),
-                found.store_bytes(k),
-            )
-            for k, (level, t) in enumerate(zip(levels, found.levels, strict=True))
-        )
-        return replace(
-            self,
-            accesses=found.accesses,
-            register_bytes=through_registers,
-            scalar_load_bytes=found.scalar_load_bytes,
-            scalar_store_bytes=found.scalar_store_bytes,
-            streamed_bytes=found.streamed_bytes,
-            levels=rows,
-        )
-
-    def _through_elements(  # noqa: PLR0917
-        self,
-        kernel: Kernel,
-        values: Mapping[str, int],
-        cache_bytes: int | None,
-        convention: Traffic,
-        progress: Callable[[int], None],
-        skip: bool,
-    ) -> Run:
-        from roofdsl.simulate.lru_traffic import simulate_lru
-
-        found = simulate_lru(kernel, values, cache_bytes, progress=progress, skip=skip)
-        begun = sum(a.residencies for a in found.arrays)
-        written = 0 if convention == "write_allocate" else sum(a.begun_with_write for a in found.arrays)
-        row = LevelRow(
-            "cache", None, cache_bytes or 0, None, found.accesses - begun, begun, begun - written,
-            sum(a.stored for a in found.arrays), found.loads(convention) or 0, found.stores(convention) or 0,
-        )  # fmt: skip
-        return replace(
-            self,
-            accesses=found.accesses,
-            scalar_load_bytes=found.scalar_load_bytes,
-            scalar_store_bytes=found.scalar_store_bytes,
-            streamed_bytes=found.streamed_bytes,
-            levels=(row,),
-        )
-
-    def with_curve(self, curve: MissCurve, convention: Traffic) -> Run:
-        return replace(self, accesses=curve.accesses, curve=curve, convention=convention)
-
-    def beside_best(self, best: MissCurve, *, bypass: bool) -> Run:
-        """With the curve of the best replacement beside that of LRU."""
-        return replace(self, best=best, bypass=bypass)
-
-
-def _register_bytes(kernel: Kernel, values: Mapping[str, int]) -> int | None:
-    """The bytes of all accesses of arrays, each at its element's size; None if they are too hard to count."""
-    from roofdsl.counts.sector_traffic import register_bytes_at
-    from roofdsl.loops.accesses import scalar_bytes
-    from roofdsl.sets.library import TooHard
-
-    try:
-        return sum(register_bytes_at(kernel, values)) - sum(scalar_bytes(kernel))
-    except TooHard:
-        return None
-
-
-def to_json(run: Run) -> dict[str, Any]:
+def to_json(run: SimulatedRun) -> dict[str, Any]:
     """The document `roofdsl.simulate/1` without a curve."""
     return {
         "schema": "roofdsl.simulate/1",
@@ -185,7 +57,7 @@ def to_json(run: Run) -> dict[str, Any]:
     }
 
 
-def curve_json(run: Run) -> dict[str, Any]:
+def curve_json(run: SimulatedRun) -> dict[str, Any]:
     """Q(Z) at every size at which it changes; each value holds up to the next size."""
     assert run.curve is not None
     found = {"curve": _steps_json(run.curve, run.convention)}
@@ -206,7 +78,7 @@ def _steps_json(curve: MissCurve, convention: Traffic) -> dict[str, Any]:
     }
 
 
-def blocks(run: Run) -> list[Block]:
+def blocks(run: SimulatedRun) -> list[Block]:
     """The levels as a table."""
     where = f" on {run.machine}" if run.machine else ""
     registers = "" if run.register_bytes is None else f", {show_bytes(run.register_bytes)} through the registers"
@@ -238,6 +110,29 @@ def blocks(run: Run) -> list[Block]:
     return found
 
 
+def of_traffic(found: SimulatedTraffic) -> list[Block]:
+    """One LRU cache as `api.simulate` gives it: misses of every array, and Q in every convention."""
+    misses = sum(a.residencies for a in found.arrays)
+    share = f" ({show_number(100 * misses / found.accesses)} %)" if found.accesses else ""
+    moved = []
+    for convention in CONVENTIONS:
+        both = found.loads(convention), found.stores(convention)
+        parts = ("", "") if None in both else (show_bytes(both[0] or 0), show_bytes(both[1] or 0))
+        moved.append((convention, show_bytes(found.bytes(convention)), *parts))
+    rows = [
+        (a.array.name, show_size(a.line_bytes), *map(group, (a.residencies, a.begun_with_write, a.stored)))
+        for a in found.arrays
+    ]
+    heads = ("array", "line", "misses", "misses of stores", "lines written back")
+    return [
+        Title("Simulated traffic"),
+        line(f"{group(found.accesses)} accesses, {group(misses)} misses{share}", 0),
+        figures(moved, ("traffic", "Q", "loads", "stores"), range(1, 4), ruled=True),
+        Gap(),
+        figures(rows, heads, range(1, 5), ruled=True),
+    ]
+
+
 def _described(r: LevelRow) -> str:
     if r.level is None:
         return f"{show_size(r.size_bytes)}, each element its own line, fully associative, LRU"
@@ -254,7 +149,7 @@ def _best_words(bypass: bool) -> str:
     return f"best replacement (Belady's MIN{' with bypass' if bypass else ''})"
 
 
-def of_curve(run: Run) -> list[Block]:
+def of_curve(run: SimulatedRun) -> list[Block]:
     """Q(Z) at the powers of two or, for caches with several sets, at powers of two of the ways."""
     curve = run.curve
     assert curve is not None
@@ -287,7 +182,7 @@ def of_curve(run: Run) -> list[Block]:
     ]
 
 
-def _beside(run: Run, size: int) -> tuple[str, ...]:
+def _beside(run: SimulatedRun, size: int) -> tuple[str, ...]:
     """The cells of the best replacement in a cache of that size, if it was requested."""
     if run.best is None:
         return ()
@@ -295,5 +190,5 @@ def _beside(run: Run, size: int) -> tuple[str, ...]:
     return group(misses), _share(misses, run), group(run.best.bytes(size, run.convention))
 
 
-def _share(misses: int, run: Run) -> str:
+def _share(misses: int, run: SimulatedRun) -> str:
     return f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""

@@ -68,13 +68,15 @@ def fused_share(d: Derivation, order: Growth) -> Fraction | None:
     return None if limit is None else limit.constant()
 
 
-def size_order(d: Derivation, order: Growth) -> list[str]:
-    """The assumed order of the parameters by size, in words."""
-    names = [p.name for p in d.kernel.parameters]
+def leading_terms(d: Derivation, order: Growth) -> str:
+    """`leading terms, r = 3; h, w of about the same size`: what the plateaus assume of the parameters."""
+    names = [p.name for p in d.kernel.parameters if p.name not in d.plateaus_at]
     tiles = [n for n in names if n in order.tiles]
     extents = [n for n in names if n not in order.tiles]
-    words = [f"{', '.join(extents)} of about the same size"] if len(extents) > 1 else []
-    return words + ([f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else [])
+    assumed = [f"{name} = {value}" for name, value in d.plateaus_at.items()]
+    assumed += [f"{', '.join(extents)} of about the same size"] if len(extents) > 1 else []
+    assumed += [f"{', '.join(tiles)} far below {', '.join(extents)}"] if tiles and extents else []
+    return f"leading terms, {'; '.join(assumed)}" if assumed else "leading terms"
 
 
 def plateaus_by_sizes(d: Derivation) -> list[tuple[Condition | None, list[Plateau]]]:

@@ -83,6 +83,15 @@ def test_check_deep_and_predict_see_subscripts_out_of_bounds(roofdsl: Run) -> No
     assert predicted.stderr.startswith("<stdin>:5:")
 
 
+def test_check_deep_says_that_other_errors_come_first(roofdsl: Run) -> None:
+    """Else the file would seem to have no other error."""
+    result = roofdsl(
+        "check", "--deep", "-", stdin=f"{OUTSIDE}\n{OUTSIDE.replace('k(n)', 'l(n)').replace('= A[', '= X[')}"
+    )
+    assert result.returncode == 1 and "name-unknown" in result.stdout and "subscript-bounds" not in result.stdout
+    assert result.stdout.splitlines()[-1] == "<stdin>: correct these errors first; --deep has checked nothing yet"
+
+
 def test_check_deep_takes_numbers_for_constants(roofdsl: Run) -> None:
     text = NEAT.replace("k(n)", "k(n, const s)").replace("B[i]", "B[i // s]")
     assert roofdsl("check", "-", stdin=text).returncode == 0

@@ -104,6 +104,12 @@ def test_plateaus_of_the_blocked_product() -> None:
     ]
 
 
+def test_numbers_in_plateaus_are_named_in_their_title() -> None:
+    """A filter's size is a number in the plateaus of a convolution, so they do not say that it grows."""
+    text = CliRunner().invoke(derive, ["conv2d"]).output
+    assert "(leading terms, r = 3; batch, h, w, c, f of about the same size)" in text
+
+
 def test_textbook_value_beside_another_convention() -> None:
     text = run(MATMUL)
     assert "I = W/Q = n/16" in text

@@ -175,5 +175,5 @@ def test_declared_parallel_without_an_atomic_operation() -> None:
 
 @pytest.mark.parametrize(("target", "variant"), [("cuda", "tiled"), ("c", "parallel"), ("python", "parallel")])
 def test_what_is_not_available(target: str, variant: str) -> None:
-    with pytest.raises(CommandError, match=f"the variant `{variant}` of {target} is not available"):
+    with pytest.raises(CommandError, match=f"the variant `{variant}` in {target} is not available"):
         generate(model("spmv_csr"), target, variant)

@@ -35,6 +35,18 @@ def test_refused(name: str, tmp_path: Path) -> None:
     assert found.message and "\n" not in found.message
 
 
+def test_equal_names_are_advised_only_where_they_help(tmp_path: Path) -> None:
+    """`n - 1` and `n - 2` never become equal, whatever their names."""
+    told = {}
+    for name, text in (("apart", "x[1:] - x[:-2]"), ("named", "x - y")):
+        path = tmp_path / f"{name}.py"
+        path.write_text(f"def f(x: 'f64[n]', y: 'f64[m]'):\n    return {text}\n")
+        with pytest.raises(InputError) as caught:
+            read(str(path), "f")
+        told[name] = caught.value.diagnostics[0].help
+    assert told == {"apart": "", "named": "say that sizes are equal by giving them the same name"}
+
+
 def test_every_code_is_shown_and_there_are_enough() -> None:
     assert {code for _, code, _ in CASES.values()} >= set(PYTHON_CODES)
     assert len(CASES) >= 130

@@ -239,13 +239,23 @@ def test_every_result_is_shown(shell: Shell, name: str) -> None:
     formats = shell.formats(FOUND[name]())
     text = Whole(formats["text/html"]).texts
     assert len("".join(text)) > 5
-    assert ("text/latex" in formats) == (name not in ("simulated", "kernel", "levels"))
+    assert ("text/latex" in formats) == (name not in ("kernel", "levels"))
     assert "Fraction(" not in formats["text/html"]
     if name == "prediction":
         assert "HBM" in text
         assert "<- bound" in text
     tex = formats.get("text/latex", "")
     assert tex.count("{") - tex.count(r"\{") == tex.count("}") - tex.count(r"\}")
+
+
+def test_a_simulation_shows_misses_and_bytes(shell: Shell) -> None:
+    """A 64 x 64 matrix of 8 B is read once, in 512 lines; x and y are 8 lines each, and y is written back."""
+    told = shell.formats(simulate(GEMV, cache="4 KiB", line="64 B", n=64))["text/plain"]
+    assert "528 misses" in told
+    rows = {words[0]: words[1:] for words in map(str.split, told.splitlines()) if words}
+    assert rows["A"] == ["64", "B", "512", "0", "0"]
+    assert rows["y"][-1] == "8"
+    assert rows["load_store"] == ["34.3", "kB", "33.79", "kB", "512", "B"]
 
 
 def test_texts_in_results_are_never_markup(shell: Shell) -> None:

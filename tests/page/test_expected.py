@@ -68,7 +68,7 @@ def test_elsewhere_there_is_none_and_it_says_where(content: Content, asked: Any)
 def test_a_machine_that_does_not_state_what_it_needs(content: Content) -> None:
     own = {m.name: content.document["kernels"][0]["expected"][m.name] for m in MACHINES}
     assert own["v100"] == {"missing": "v100 is a GPU; expected times are modeled for CPUs"}
-    assert "costs of instructions; lined states none" in own["lined"]["missing"]
+    assert "`instruction` lines; lined has none" in own["lined"]["missing"]
 
 
 def test_a_kernel_without_one_has_the_reason() -> None:

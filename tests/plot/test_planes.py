@@ -185,6 +185,17 @@ def test_measured_points_of_a_profile() -> None:
     assert marks == {"s"}
 
 
+def test_measured_run_times_have_their_spread() -> None:
+    """From the 10th to the 90th percentile, on the diagonal of the spot."""
+    plane = plane_of(V100, ("f32",), ())
+    spot = Spot("k", 1e9, 1e8, 1e-3, spread_s=(0.8e-3, 1.5e-3))
+    figure = draw_plane("time", plane, [Series("k", (spot,), "measured")])
+    (line,) = (ln for ln in figure.axes[0].get_lines() if ln.get_linewidth() == 3)
+    ends = list(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    assert [max(end) for end in ends] == pytest.approx([0.8e-3, 1.5e-3])
+    assert ends[0][0] / ends[0][1] == pytest.approx(ends[1][0] / ends[1][1])
+
+
 def test_a_duplex_memory_has_its_bandwidth_both_ways() -> None:
     """Else a copy, whose loads and stores cross together, would be faster than the plane's bandwidth allows."""
     duplex = machine("peak f64 fma 1 TFLOP/s", "memory RAM 1 GiB, 10 GB/s, duplex", "launch 1 us")

@@ -181,7 +181,7 @@ def test_equal_causes_are_one() -> None:
         (
             "opteron_2356",
             Options(code=Code()),
-            "expected times are modeled for CPUs that state the costs of instructions; opteron_2356",
+            "expected times are modeled only for CPUs, from their `instruction` lines; opteron_2356",
         ),
         ("skylake_gold_6148", Options(code=Code("none")), "not asked for"),
     ],

@@ -101,7 +101,7 @@ def test_a_gpu_has_no_cores_to_scale_over() -> None:
 
 
 def test_without_an_expected_time_there_is_a_reason() -> None:
-    with pytest.raises(CommandError, match="the costs of instructions; m states none"):
+    with pytest.raises(CommandError, match="`instruction` lines; m has none"):
         scaling(FIVE_POINTS, {"m": 40, "n": 40}, eight(), [1, 2], CODE)
 
 
@@ -187,7 +187,7 @@ def test_what_cannot_be_asked(name: str, cores: int, says: str) -> None:
 
 def test_without_instructions_the_bound_comes() -> None:
     found = on_cores(copy(), {"n": 10**6}, slow_stores(), 4, CODE)
-    assert found.expected is None and "m states none" in found.no_expected
+    assert found.expected is None and "m has none" in found.no_expected
     assert float(found.bound_s) == pytest.approx(24e6 / 80e9, rel=1e-12)
     assert found.to_json()["cores"] == {"count": 4, "n_s": None, "shared": None, "shared_s": None}
 

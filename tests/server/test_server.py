@@ -139,12 +139,13 @@ def test_lines_are_answered_in_order(nursery: Nursery, root: Path) -> None:
         {"id": 1, "method": "derive", "params": {"text": KERNEL}},
         {"id": 2, "method": "hover", "params": {"text": f"{KERNEL}\n{KERNEL.replace('scale', 'again')}", "line": 9}},
         {"id": 3, "method": "hover", "params": {"text": KERNEL, "line": "3"}},
+        {"id": 3, "method": "hover", "params": {"text": KERNEL, "line": 10**9}},
         {"id": 4, "method": "nothing", "params": {}},
         {"id": 5, "method": "check", "params": []},
         [],
     ]
     found = [json.loads(line) for line in serve([*map(json.dumps, requests), "{", "", "\n"], nursery, root)]
-    assert [f["id"] for f in found] == [1, 2, 3, 4, 5, None, None]
+    assert [f["id"] for f in found] == [1, 2, 3, 3, 4, 5, None, None]
     assert found[0]["result"]["work"]["total"]["expr"] == "n" and found[1]["result"]["kernel"] == "again"
     assert all("message" in f["error"] for f in found[2:])
 

@@ -188,8 +188,9 @@ class Pointers:
         if inner is not None:
             split = subscripts_of(subscripts[0], inner, context.facts)
             if split is None:
-                dims = " x ".join(["?", *map(str, inner)])
-                message = f"nothing shows that this subscript stays within `{array.name}`, read as {dims}"
+                dims = "".join(f"[{extent}]" for extent in ("?", *inner))
+                message = f"nothing shows that this subscript stays within `{array.name}`, which is read as "
+                message += f"`{array.name}{dims}` with an unknown number of rows"
                 raise Refused("c-index", message, node, "declare the array with its dimensions, `double A[n][m]`")
             subscripts = split
         index = tree.Index(tree.Name(name, span), tuple(s.tree(span) for s in subscripts), span)

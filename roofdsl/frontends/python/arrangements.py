@@ -50,7 +50,9 @@ class Arrangements(Creation):
                 product *= e
             found = quotient_of(own, product)
             if found is None or len(open_) > 1:
-                self.context.refuse("py-shape", "the open size of this shape is not known", call.node, "write it")
+                self.context.refuse(
+                    "py-shape", "the size that -1 stands for is not known", call.node, "write that size"
+                )
             shape[open_[0]] = found
         self.equal_sizes(value, shape)
         return self.indexing.reshaped(value, shape, call.node)

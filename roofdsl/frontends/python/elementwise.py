@@ -131,7 +131,7 @@ class Elementwise:
             for other in wide[1:]:
                 if not self.context.same(wide[0], other):
                     message = f"these do not have the same shape: {wide[0]} and {other} elements"
-                    help = "say that sizes are equal by giving them the same name" if wide[0].names else ""
+                    help = "say that sizes are equal by giving them the same name" if (wide[0] - other).names else ""
                     self.context.refuse("py-shape", message, node, help)
             found.insert(0, wide[0])
         return tuple(found)

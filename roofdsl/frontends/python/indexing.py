@@ -12,7 +12,7 @@ from roofdsl.frontends.python.context import Context
 from roofdsl.frontends.python.values import ONE, ZERO, At, Axis, Constant, Items, Value, View
 from roofdsl.lang.record import Record
 
-_GATHER = "copy what is used into an array in the order of its use, and subscript that with loop variables"
+_GATHER = "copy the elements into an array in the order of their use, and index that one with loop variables"
 
 
 class Slice(Record):
@@ -98,8 +98,10 @@ class Indexing:
             context.refuse("py-index", "a truth value is no subscript", node)
         if isinstance(item, Items) or (isinstance(item, Value) and not item.is_scalar):
             mask = isinstance(item, Value) and item.type == "bool"
-            message = "which elements a mask chooses depends on data" if mask else "a subscript that is an array itself"
-            message += "" if mask else " reads what its elements say"
+            message = (
+                "which elements a mask chooses depends on data" if mask else "this subscript is an array, so data "
+            )
+            message += "" if mask else "choose which elements are read"
             context.refuse("py-index", message, node, "use `np.where(mask, a, b)`" if mask else _GATHER)
         if isinstance(item, Value) and not item.origins:
             context.refuse("py-index", "this subscript depends on data", node, _GATHER)
