@@ -187,11 +187,11 @@ def _number(part: VersionPart, text: str) -> Verdict:
     read = quantities(part, text)
     if isinstance(read, Verdict):
         return read
-    verdicts = [replace(_measured_against(part, value, right, tolerance), reading=told) for value, told in read]
+    verdicts = [replace(_number_against(part, value, right, tolerance), reading=told) for value, told in read]
     return next((v for v in verdicts if v.correct), verdicts[0])
 
 
-def _measured_against(part: VersionPart, given: Fraction, right: Fraction, tolerance: Fraction) -> Verdict:
+def _number_against(part: VersionPart, given: Fraction, right: Fraction, tolerance: Fraction) -> Verdict:
     """Whether a number is right, and if not, feedback on a common mistake."""
     if _near(given, right, tolerance):
         return Verdict(True, f"Right: {_exactly(part)}." if given != right else "Right.")

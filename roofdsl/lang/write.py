@@ -8,7 +8,8 @@ from roofdsl.lang import tree
 from roofdsl.lang.checked import CheckedKernel
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.format import INDENT, format_source
-from roofdsl.lang.format_text import expression, for_header, parameters, simple
+from roofdsl.lang.format_text import WIDTH, expression, for_header, parameters, simple
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Source
 
 NAME = "<changed>"
@@ -37,8 +38,13 @@ def _block(items: Sequence[tree.Item], depth: int) -> list[str]:
     lines: list[str] = []
     for item in items:
         match item:
-            case tree.For(body=body):
-                lines += [INDENT * depth + for_header(item), *_block(body, depth + 1)]
+            case tree.For(clauses, parallel, body):
+                header = INDENT * depth + for_header(item)
+                if len(header) > WIDTH and len(clauses) > 1 and not parallel:  # a loop a line is easier to read
+                    inner = replace(item, clauses=clauses[1:])
+                    header = INDENT * depth + for_header(replace(item, clauses=clauses[:1]))
+                    body = (inner,)
+                lines += [header, *_block(body, depth + 1)]
             case tree.If(branches, orelse):
                 for i, branch in enumerate(branches):
                     lines.append(f"{INDENT * depth}{'elif' if i else 'if'} {expression(branch.condition)}:")

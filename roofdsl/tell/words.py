@@ -7,10 +7,11 @@ from fractions import Fraction
 from roofdsl.counts.derived import Derivation, Plateau, Quantity, Work
 from roofdsl.counts.readable_forms import limit_of
 from roofdsl.loops.integers import Condition
+from roofdsl.loops.model import Traffic
 from roofdsl.machine.quantities import group, show_number, show_size
 from roofdsl.sets.plateaus import Growth
 
-CONVENTIONS = {
+CONVENTIONS: dict[Traffic, str] = {
     "once": "every datum counts once, whether it is read or written",
     "load_store": "data that are read first are loaded, written data are stored",
     "write_allocate": "as load_store, and a write miss loads too",

@@ -13,6 +13,8 @@ import numpy as np
 from roofdsl.codegen.generate import generate
 from roofdsl.codegen.storage import STORAGE
 from roofdsl.frontends.c.read import read
+from roofdsl.lang import tree
+from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.model import Array, Kernel
 from tests.codegen.running import CLibrary
@@ -85,3 +87,17 @@ def call(function: Any, signature: Sequence[tuple[str, str]], arrays: Arrays, si
         else:
             given.append(types[type_](sizes.get(name, 1)))
     return function(*given)
+
+
+def unfolded(items: tuple[tree.Item, ...]) -> tuple[tree.Item, ...]:
+    """Each loop on a line of its own, as in texts with long lines."""
+    found: list[tree.Item] = []
+    for item in items:
+        if isinstance(item, tree.For):
+            body = unfolded(item.body)
+            for clause in reversed(item.clauses):
+                body = (replace(item, clauses=(clause,), body=body),)
+            found += body
+        else:
+            found.append(item)
+    return tuple(found)

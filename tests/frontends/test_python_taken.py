@@ -15,6 +15,7 @@ from roofdsl.lang.source import Source
 from roofdsl.lang.write import written
 from roofdsl.loops.load import kernel, load_file
 from tests.frontends.python_running import both, wrong
+from tests.frontends.running import unfolded
 
 FILES = {name: Path(__file__).with_name(name) for name in ("taken_python.py", "taken_reductions.py")}
 HELPERS = ("half", "sums", "change", "with_default", "pairs", "sign")
@@ -54,7 +55,7 @@ def test_text_is_the_kernel(file: str, name: str) -> None:
     own = checked.kernels[name]
     text = written(own)
     again = load_file(Source("again.roof", text))
-    assert next(iter(again.kernels.values())).tree == own.tree
+    assert unfolded(next(iter(again.kernels.values())).tree.body) == unfolded(own.tree.body)
     assert format_source(Source("again.roof", text)) == text
     errors = [d for d in deep_check(kernel(checked, name)) if d.severity == "error"]
     assert errors == []

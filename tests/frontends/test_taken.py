@@ -23,7 +23,7 @@ from roofdsl.loops.load import kernel as lowered
 from roofdsl.loops.load import load_file, read_source
 from roofdsl.loops.model import Kernel
 from tests.codegen.running import CLibrary
-from tests.frontends.running import EXACT, call, data, differences, library
+from tests.frontends.running import EXACT, call, data, differences, library, unfolded
 
 TAKEN = Path(__file__).with_name("taken.c")
 TEXT = TAKEN.read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_text_is_the_kernel(name: str) -> None:
     own = read(name).kernels[name]
     text = written(own)
     again = load_file(Source("again.roof", text))
-    assert again.kernels[name].tree == own.tree
+    assert unfolded(again.kernels[name].tree.body) == unfolded(own.tree.body)
     assert again.warnings == ()
     assert format_source(Source("again.roof", text)) == text
 

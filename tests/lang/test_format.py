@@ -136,3 +136,16 @@ def test_a_kernel_written_out_keeps_every_digit_of_a_cost(cost: str) -> None:
     again = written(load_file(Source("t.roof", text)).kernels["k"])
     assert again.startswith(f"cost exp {cost}\n")
     assert load_file(Source("t.roof", again)).kernels["k"].costs == (("exp", float(cost)),)
+
+
+def test_a_nest_whose_line_is_too_long_is_written_with_a_loop_a_line() -> None:
+    names = [f"index_{k}" for k in range(3)]
+    loops = ", ".join(f"{name} in range(1, number_of_points - 1)" for name in names)
+    text = (
+        f"kernel k(number_of_points):\n    out A: f64[{', '.join(['number_of_points'] * 3)}]\n"
+        f"    for {loops}:\n        A[{', '.join(names)}] = 1\n"
+    )
+    lines = written(load_file(Source("t.roof", text)).kernels["k"]).splitlines()
+    headers = [line.strip() for line in lines if line.strip().startswith("for")]
+    assert [line.count(" in range(") for line in headers] == [1, 2]
+    assert max(map(len, lines)) <= 100
