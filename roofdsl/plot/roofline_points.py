@@ -131,17 +131,18 @@ def differing_sizes(p: Prediction, predictions: Sequence[Prediction]) -> str:
 
 
 def common_sizes(predictions: Sequence[Prediction]) -> str:
-    """`gpp, bands=8, ngpown=64`: the kernel and sizes that all of them share; empty for one or none."""
+    """`gpp, bands=8, ngpown=64`: the kernel of all of them, and the sizes that they share; empty for one or none."""
     names = {p.kernel for p in predictions} if len(predictions) > 1 else set()
     return ", ".join(filter(None, [*(names if len(names) == 1 else ()), sizes_of_all(predictions)]))
 
 
 def sizes_of_all(predictions: Sequence[Prediction]) -> str:
-    """`bands=8, ngpown=64`: the sizes that all of them share; empty for one or none."""
-    if len(predictions) < 2:
-        return ""
-    shared = set.intersection(*(set(p.parameters) for p in predictions))
-    return ", ".join(sizes_text([(n, v)]) for n, v in predictions[0].parameters if (n, v) in shared)
+    """`bands=8, ngpown=64`: the sizes that several predictions have, and that are the same in all that have them."""
+    values: dict[str, list[int]] = {}
+    for p in predictions:
+        for name, value in p.parameters:
+            values.setdefault(name, []).append(value)
+    return sizes_text([(name, own[0]) for name, own in values.items() if len(own) > 1 and len(set(own)) == 1])
 
 
 # ---- measured and cited ----

@@ -149,9 +149,18 @@ def draw_sweep_figure(table: Table, value: str, over: Sequence[str], title: str,
     if isinstance(table, LongTable):
         table, over = thinned(table, value, keys_of(table), lambda values: over or _axes(values))
     content = sweep_content(table, value, over)
+    heading = _with_fixed(title, table)
     if isinstance(content, Curves):
-        return draw_curves(content, title, look=look)
-    return draw_maps(content, title, look=look)
+        return draw_curves(content, heading, look=look)
+    return draw_maps(content, heading, look=look)
+
+
+def _with_fixed(title: str, table: Table) -> str:
+    """The title with what is the same at all points: `matmul on v100, b = 16`."""
+    varying = swept(table)
+    fixed = [n for n in keys_of(table) if n not in varying and table.cell(n, 0) is not None]
+    machine = [f" on {table.cell(n, 0)}" for n in fixed if n == "machine"]
+    return ", ".join([title + "".join(machine), *(_cell(table, n, 0) for n in fixed if n != "machine")])
 
 
 @styled

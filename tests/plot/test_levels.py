@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import load_machine, models_folder
 from roofdsl.machine.model import BandwidthCeiling
@@ -78,6 +79,9 @@ def test_names_say_what_differs() -> None:
     assert [k.label for k in points_of(two)] == ["gemv", "minplus"]
     assert common_sizes(two) == "n=64"
     assert common_sizes(sizes[:1]) == ""
+    three = [*two, replace(sizes[0], kernel="other", parameters=(("batch", 2),))]
+    assert common_sizes(three) == "n=64"  # of those that have an n
+    assert common_sizes(three[1:]) == ""
 
 
 def test_effective_peaks_of_mixes_are_ceilings_of_their_own() -> None:

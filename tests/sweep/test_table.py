@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 
 from roofdsl.lang.diagnostics import CommandError
-from roofdsl.plot.sweep_map import Curves, Map, sweep_content
+from roofdsl.plot.sweep_map import Curves, Map, draw_sweep_figure, sweep_content
 from roofdsl.sweep.point_block import put
 from roofdsl.sweep.run import Sweep
 from roofdsl.sweep.table import Table, best, groups, pareto
@@ -121,6 +122,14 @@ def test_maps_hold_the_tables_numbers() -> None:
         for row, y in zip(drawn.values, drawn.ys, strict=True):
             for value, x in zip(row, drawn.xs, strict=True):
                 assert isnan(value) if last[x, y] is None else value == last[x, y]
+
+
+def test_the_title_says_what_is_the_same_at_all_points() -> None:
+    table = _table(60, 7)
+    one = table.at([k for k, r in enumerate(table.rows()) if (r["machine"], r["n"]) == ("one", 8)])
+    for drawn, title in ((one, "k on one, n = 8"), (table, "k")):
+        figure = draw_sweep_figure(drawn, "time_s", ["b"], "k")
+        assert title in {text.get_text() for text in figure.findobj(Text)}
 
 
 def test_what_cannot_be_drawn() -> None:
