@@ -50,7 +50,7 @@ def _by_cases(checked: CheckedFile, name: str) -> str:
 
 def _as_sum(checked: CheckedFile, name: str) -> str:
     try:
-        form = ClosedForms(kernel(checked, name), {}).at_every_cache("load_store").total
+        form = ClosedForms(kernel(checked, name), {}).terms_at_any_cache("load_store").total
     except NoClosedForm as error:
         return f"refused: {error}"
     summed = sum(term.over is not None for term in form.terms)

@@ -146,21 +146,23 @@ class ClosedForms(KernelSets):
         found = self._through(Quasi.symbol(CAPACITY) * unit, meaning, convention, None, known)
         return found.assuming((*multiple, at_least(CACHE, largest)))
 
-    def at_every_cache(
+    def terms_at_any_cache(
         self, convention: Traffic, cache_bytes: int | None = None, operations: int | None = None
     ) -> TermBytes:
         """Q(Z) as a sum of conditional terms, for any number of bytes Z or for `cache_bytes`.
 
         For kernels for which `at_any_cache` or `at_cache` finds no cases.
         """
-        from roofdsl.counts.every_cache import at_every_cache
+        from roofdsl.counts.any_cache_terms import terms_at_any_cache
 
         check_cache(self.kernel, cache_bytes, self.line_bytes)
         largest = self._largest_line() if cache_bytes is None else 0
         limit = Quasi.symbol(CACHE) if cache_bytes is None else Quasi.constant(cache_bytes)
         access_sets, found = self.large_size_sets, self.reuses
         assumes = (*self.facts(access_sets, self.least), *([at_least(CACHE, largest)] if largest else []))
-        return self.guard(lambda: at_every_cache(access_sets, found, limit, convention, assumes), AT_CACHE, operations)
+        return self.guard(
+            lambda: terms_at_any_cache(access_sets, found, limit, convention, assumes), AT_CACHE, operations
+        )
 
     def _largest_line(self) -> int:
         """The longest line of the arrays, in bytes. Raises NoClosedForm if Z cannot stand for the cache."""

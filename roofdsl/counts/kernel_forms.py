@@ -97,7 +97,7 @@ class Forms:
         tries: list[Callable[[], Bytes | TermBytes]] = []
         tries += [partial(self._fixed_at_cache, values, cache_bytes, convention) for values in self._numbers()]
         tries += [
-            lambda: self.closed.at_every_cache(convention, cache_bytes, FOR_TERMS),
+            lambda: self.closed.terms_at_any_cache(convention, cache_bytes, FOR_TERMS),
             lambda: self.closed.at_cache(cache_bytes, convention),
         ]
         tries.insert(0, lambda: self.closed.at_cache(cache_bytes, convention, FOR_CASES))
@@ -125,7 +125,7 @@ class Forms:
             return first_form(
                 [
                     lambda: closed.at_any_cache(convention),
-                    lambda: closed.at_every_cache(convention, None, FOR_TERMS),
+                    lambda: closed.terms_at_any_cache(convention, None, FOR_TERMS),
                 ]
             )
 

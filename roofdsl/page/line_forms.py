@@ -34,7 +34,7 @@ def in_lines(kernel: Kernel, convention: Traffic, line_bytes: int, moved_bytes: 
     if compulsory is None:
         notes.append("compulsory traffic in lines has no closed form")
     any_cache = None
-    for way in (forms.at_any_cache, forms.at_every_cache):
+    for way in (forms.at_any_cache, forms.terms_at_any_cache):
         try:
             found = way(convention)
             any_cache = held(found.total, loads=found.loads)

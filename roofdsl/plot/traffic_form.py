@@ -34,7 +34,7 @@ def form_curve(
             found = _curve(*by_cases, values, ends)
             if found is not None:
                 return found
-        terms = forms.at_every_cache(None, line_bytes, convention)
+        terms = forms.terms_at_any_cache(None, line_bytes, convention)
         found = None if terms is None else _curve(terms, 1, values, ends)
         if found is not None:
             return found

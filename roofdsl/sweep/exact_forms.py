@@ -137,14 +137,14 @@ class KernelForms:
         key = ("cache", cache_bytes, convention)
         return self._part(key, line_bytes, part, lambda f: f.at_cache(cache_bytes, convention))
 
-    def at_every_cache(
+    def terms_at_any_cache(
         self, cache_bytes: int | None, line_bytes: int | None, convention: Traffic, part: Part = "total"
     ) -> Known | None:
         """Q of that cache, or for a column Z, as a sum of terms: found once for all caches, and stored on disk."""
 
         def find(forms: ClosedForms) -> TermBytes:
             asked = self.given, line_bytes, convention, FOR_TERMS
-            return recall("every_cache", self.kernel, asked, lambda: forms.at_every_cache(convention))
+            return recall("every_cache", self.kernel, asked, lambda: forms.terms_at_any_cache(convention))
 
         found = self._part(("terms", convention), line_bytes, part, find)
         return None if found is None else Known(found.form, found.assumed, cache_bytes=cache_bytes)
@@ -283,7 +283,7 @@ class LevelForms:
         """The forms of Q(Z), each sought only on request: case by case (often only for large sizes), and as a sum."""
         if self.cache_bytes is None or self.reordered or self.moved_bytes != self.line_bytes:
             return
-        for find in (self.forms.at_cache, self.forms.at_every_cache):
+        for find in (self.forms.at_cache, self.forms.terms_at_any_cache):
             found = find(self.cache_bytes, self.line_bytes, self.convention, self.part)
             if found is not None:
                 yield found

@@ -61,14 +61,14 @@ def test_polybench(name: str) -> None:
     forms = ClosedForms(of, {})
     with pytest.raises(NoClosedForm):
         forms.at_any_cache("load_store")
-    found = {c: forms.at_every_cache(c) for c in CONVENTIONS}
+    found = {c: forms.terms_at_any_cache(c) for c in CONVENTIONS}
     for k in (0, 4):
         size = {p.name: 4 + (k + 2 * i * k) % 5 for i, p in enumerate(of.parameters)}
         assert stated(found["load_store"], size)
         for cache in caches(of, size, rng, 5):
             compare(of, found[convention := rng.choice(CONVENTIONS)], size, cache, convention)
         cache = rng.randint(8, 200)
-        compare(of, forms.at_every_cache("load_store", cache), size, cache, "load_store")
+        compare(of, forms.terms_at_any_cache("load_store", cache), size, cache, "load_store")
 
 
 SCALARS = """\
@@ -86,7 +86,7 @@ kernel scalars(n):
 def test_scalars_move_once_or_in_both_directions(convention: Traffic) -> None:
     """`once` counts a scalar that is loaded and stored as one transfer (rule 8)."""
     of = kernel_of(SCALARS)
-    form = ClosedForms(of, {}).at_every_cache(convention)
+    form = ClosedForms(of, {}).terms_at_any_cache(convention)
     compare(of, form, {"n": 9}, 64, convention)
     assert form.total.evaluate({"n": 9, CACHE: 64}) == 72 + (12 if convention == "once" else 20)
 
@@ -100,7 +100,7 @@ def test_all_of_polybench(name: str, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--kernels") <= 300:
         pytest.skip("with --kernels above 300")
     of, rng = polybench(name), Random(name)
-    form = ClosedForms(of, {}).at_every_cache("load_store")
+    form = ClosedForms(of, {}).terms_at_any_cache("load_store")
     least = next(k for k in range(1, 40) if stated(form, {p.name: k for p in of.parameters}))
     for _ in range(LONG.get(name, 4)):
         size = {p.name: least + rng.randint(0, 4) for p in of.parameters}
@@ -119,7 +119,7 @@ def test_random_kernels(seed: int) -> None:
     of, rng = kernel_of(case.text), Random(seed)
     with pytest.raises(NoClosedForm):  # 34 takes about ten times as many operations, a few more or less each time
         ClosedForms(of, {}, operations=OPERATIONS).at_any_cache("load_store")
-    form = ClosedForms(of, {}, operations=10 * OPERATIONS).at_every_cache("load_store")
+    form = ClosedForms(of, {}, operations=10 * OPERATIONS).terms_at_any_cache("load_store")
     least = next(k for k in range(1, 40) if stated(form, dict.fromkeys(case.sizes[0], k)))
     sizes = [{n: least + (i * j) % 3 for i, n in enumerate(case.sizes[0])} for j in range(3)]
     legal = [s for s in sizes if all(c.holds(s) for c in of.assumptions)]
@@ -165,8 +165,8 @@ def test_parameters_may_have_any_name() -> None:
     """Also those that a sum gives to roots, or that these have while they are counted."""
     text = (POLYBENCH / "mvt.roof").read_text().replace("mvt(n)", "mvt(r1)").replace("[n]", "[r1]")
     of = kernel_of(text.replace("n, n", "r1, r1").replace("range(n)", "range(r1)"))
-    form = ClosedForms(of, {}).at_every_cache("once")
-    plain = ClosedForms(polybench("mvt"), {}).at_every_cache("once")
+    form = ClosedForms(of, {}).terms_at_any_cache("once")
+    plain = ClosedForms(polybench("mvt"), {}).terms_at_any_cache("once")
     assert "r1" not in {d.name for d in form.total.definitions}
     for n, cache in ((5, 130), (7, 300), (9, 700)):
         assert form.total.evaluate({"r1": n, CACHE: cache}) == plain.total.evaluate({"n": n, CACHE: cache})
@@ -174,6 +174,6 @@ def test_parameters_may_have_any_name() -> None:
 
 def test_a_sum_of_nothing_is_zero() -> None:
     of = kernel_of("kernel k(n):\n    inout x: f64[n]\n    for i in range(n):\n        x[i] += 1\n")
-    form = ClosedForms(of, {}).at_every_cache("load_store")
+    form = ClosedForms(of, {}).terms_at_any_cache("load_store")
     assert form.total.evaluate({"n": 7, CACHE: 8}) == Fraction(112)
     assert not form.total.definitions

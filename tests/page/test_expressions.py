@@ -89,7 +89,7 @@ def test_a_kernel_that_computes_in_another_type_keeps_its_types() -> None:
 @pytest.mark.spread(1)
 @pytest.mark.parametrize("name", ["cholesky", "lu", "mvt"])
 def test_sums_of_terms_are_exact_at_random_points(name: str) -> None:
-    terms = ClosedForms(shipped(name), {}).at_every_cache("load_store").total
+    terms = ClosedForms(shipped(name), {}).terms_at_any_cache("load_store").total
     draw = random.Random(name)
     most = MOST_SUMMED // 8
     points = [(0, {"n": draw.randrange(4, most), "Z": int(8 * 2 ** draw.uniform(0, 11))}) for _ in range(25)]
@@ -110,7 +110,7 @@ def test_sums_of_terms_are_exact_at_random_points(name: str) -> None:
 @pytest.mark.parametrize("convention", ["once", "load_store", "write_allocate"])
 def test_sums_that_repeat_or_only_begin_or_cease_are_not_added_one_by_one(convention: Traffic) -> None:
     """A product in lines of 64 B: equal to the sum term by term, and there at sizes far beyond MOST_SUMMED."""
-    terms = ClosedForms(kernel_of("matmul"), {}, 64).at_every_cache(convention).total
+    terms = ClosedForms(kernel_of("matmul"), {}, 64).terms_at_any_cache(convention).total
     assert any(t.over is not None for t in terms.terms)
     draw = random.Random(convention)
     points = [(0, {"n": draw.randrange(4, 60), "Z": 64 * round(2 ** draw.uniform(0, 10))}) for _ in range(40)]
@@ -237,7 +237,7 @@ def test_a_tile_size_that_is_given_has_exact_traffic(monkeypatch: pytest.MonkeyP
         return found_at(self, convention)
 
     monkeypatch.setattr(ClosedForms, "at_any_cache", refuse)
-    monkeypatch.setattr(ClosedForms, "at_every_cache", no_terms)
+    monkeypatch.setattr(ClosedForms, "terms_at_any_cache", no_terms)
     kernel, machine = kernel_of("blocked"), machine_of("plain")
     content = content_of(Asked("", ((kernel, {"n": 64, "b": 4}),), (machine,), types=()))
     asked = [
@@ -273,7 +273,7 @@ def test_a_wide_step_is_bracketed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Distances of a triangle run from few bytes to all: without a form of Q(Z) it is bounded between plateaus, and
     said to be.
     """
-    monkeypatch.setattr(ClosedForms, "at_every_cache", no_terms)
+    monkeypatch.setattr(ClosedForms, "terms_at_any_cache", no_terms)
     kernel, machine = shipped("cholesky"), machine_of("plain")
     content = content_of(Asked("", ((kernel, {"n": 24}),), (machine,), types=()))
     caches = [24, 100, 400, 1000, 2000, 9999]

@@ -84,7 +84,7 @@ def test_a_sum_beyond_exact_floats() -> None:
 def test_every_cache_at_once_is_simulated_lru(name: str) -> None:
     target = find_model(name)
     of = kernel(load_file(target.path), target.name)
-    form = SumForm(ClosedForms(of, {}).at_every_cache("load_store").total)
+    form = SumForm(ClosedForms(of, {}).terms_at_any_cache("load_store").total)
     rng = random.Random(name)
     columns = {p.name: np.array([rng.randint(4, 18) for _ in range(25)]) for p in of.parameters}
     columns["Z"] = np.array([int(8 * 2 ** rng.uniform(0, 8)) for _ in range(25)])
@@ -97,7 +97,7 @@ def test_every_cache_at_once_is_simulated_lru(name: str) -> None:
 
 @pytest.mark.parametrize("cache_bytes", [2048, 32768])
 def test_traffic_of_a_kernel(cache_bytes: int) -> None:
-    terms = ClosedForms(written("matmul"), {}).at_every_cache("load_store", cache_bytes).total
+    terms = ClosedForms(written("matmul"), {}).terms_at_any_cache("load_store", cache_bytes).total
     sizes = np.arange(4, 400, 7)
     found = SumForm(terms).values(Points({"n": sizes}, len(sizes)))
     assert [int(v) for v in found] == [terms.evaluate({"n": int(n)}) for n in sizes]
@@ -129,7 +129,7 @@ def test_long_sums_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     target = find_model("lu")
     forms = KernelForms(kernel(load_file(target.path), target.name), {})
     columns = {"n": np.array([10, 600, 20])}
-    known = forms.at_every_cache(32768, None, "load_store")
+    known = forms.terms_at_any_cache(32768, None, "load_store")
     assert known is not None
     assert list(known.mask(Points(columns, 3), columns)) == [True, True, True]
     monkeypatch.setattr("roofdsl.sweep.exact_forms.MOST_STEPS", 300)

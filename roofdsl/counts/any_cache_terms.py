@@ -19,7 +19,7 @@ from roofdsl.sets.terms import MADE, Terms
 from roofdsl.sets.write_backs import stored
 
 
-def at_every_cache(
+def terms_at_any_cache(
     access_sets: AccessSets,
     reuses: tuple[ArrayReuse, ...],
     limit: Quasi,
