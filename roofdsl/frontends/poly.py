@@ -135,9 +135,10 @@ class Poly:
         order = [order[first], *order[:first], *order[first + 1 :]] if order else []
         written: tree.Expr | None = None
         for m, c in order:
-            part = _product(m, abs(c), span)
+            negated = written is None and c < 0  # `-n // 3` is `(-n) // 3`, so a quotient needs parentheses then
+            part = _product(m, abs(c), span, grouped=negated)
             if written is None:
-                written = part if c > 0 else tree.Unary("-", part, span)
+                written = tree.Unary("-", part, span) if negated else part
             else:
                 written = tree.Binary("+" if c > 0 else "-", written, part, span)
         return written or tree.Number("0", 0, span)
@@ -157,7 +158,8 @@ def quotient(op: str, of: Poly, by: int) -> Poly:
     return Poly.name(Quotient(op, of, by))
 
 
-def _product(monomial: Monomial, factor: int, span: Span) -> tree.Expr:
+def _product(monomial: Monomial, factor: int, span: Span, *, grouped: bool = False) -> tree.Expr:
+    """A term without its sign; `grouped`: also a quotient at its beginning has parentheses."""
     parts: list[tree.Expr] = []
     if factor != 1 or not monomial:
         parts.append(tree.Number(str(factor), factor, span))
@@ -168,7 +170,7 @@ def _product(monomial: Monomial, factor: int, span: Span) -> tree.Expr:
         of = atom.of.tree(span)
         left = of if isinstance(of, tree.Ref | tree.Number) else tree.Group(of, span)
         inner = tree.Binary(atom.op, left, tree.Number(str(atom.by), atom.by, span), span)
-        parts.append(tree.Group(inner, span) if parts else inner)
+        parts.append(tree.Group(inner, span) if parts or grouped else inner)
     written = parts[0]
     for part in parts[1:]:
         written = tree.Binary("*", written, part, span)
