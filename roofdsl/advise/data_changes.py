@@ -10,6 +10,8 @@ from roofdsl.lang.record import replace
 from roofdsl.lang.write import written
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.model import Assign, Let
+from roofdsl.loops.streams import why_not_past_caches
+from roofdsl.loops.transform import apply
 from roofdsl.predict.contraction import is_contraction
 
 NARROWER = {"f64": ("f32",), "c128": ("f32",), "f32": ("f16", "bf16"), "c64": ()}
@@ -77,10 +79,13 @@ def stores(subject: Subject) -> Found:
     """Streaming stores, on machines that load a line before writing to it (write-allocate)."""
     if subject.now.prediction.traffic != "write_allocate" or subject.case.options.traffic is not None:
         return
+    what, why = "stores that bypass the caches (non-temporal stores)", why_not_past_caches(apply(subject.kernel))
+    if why:
+        yield Refused("stores", what, why)
+        return
     line = tree.Traffic(edits.name("load_store"), edits.HERE)
     given = replace(subject.given, traffic=None)
     changed = edits.with_items(edits.without(subject.syntax, tree.Traffic), [line])
-    what = "stores that bypass the caches (non-temporal stores)"
     yield Candidate("stores", what, written(given, changed), "the same stores, without loading their lines first")
 
 

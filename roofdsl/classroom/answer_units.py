@@ -70,7 +70,10 @@ def _table() -> dict[str, tuple[Fraction, Dimension]]:
 UNITS: Mapping[str, tuple[Fraction, Dimension]] = _table()
 """The size of each unit in operations, bytes and seconds, and its dimension."""
 
-_OTHER = {"KB": "kB", "operation": "OP", "operations": "OP", **{f"{p}F": f"{p}FLOP" for p in ("", *"MGTP")}}
+_OTHER = {
+    "KB": "kB", "kiB": "KiB", "operation": "OP", "operations": "OP",
+    **{f"{p}Bps": f"{p}B/s" for p in ("", *"kMGT")}, **{f"{p}F": f"{p}FLOP" for p in ("", *"MGTP")},
+}  # fmt: skip
 _PREFIXES = {"kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "milli": "m", "micro": "u", "nano": "n"}
 _BYTES = re.compile(r"(|[kKMGT]|[KMGT]i)[Bb]ytes?")
 _OPERATIONS = re.compile(r"([kmgtpe]?)(flop|op)(s?)", re.IGNORECASE)
@@ -84,6 +87,8 @@ def unit_named(word: str) -> str | None:
     word = _with_letter(word)
     if match := _BYTES.fullmatch(word):
         return "kB" if match[1] == "K" else f"{match[1]}B"
+    if word.endswith("bits") and word[:-1] in UNITS:
+        return word[:-1]
     if match := _OPERATIONS.fullmatch(word):
         prefix = match[1].lower() if match[1] in ("k", "K") else match[1].upper()
         return f"{prefix}{match[2].upper()}"

@@ -93,14 +93,16 @@ def relation(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> Relati
 
 
 def leading_equal(answer: Node, right: Node, symbols: Mapping[str, Symbol]) -> bool:
-    """Whether the ratio of two formulas tends to 1 for large sizes. Sizes that divide others grow more slowly.
+    """Whether the ratio of two formulas tends to 1 for large sizes. Sizes that divide others grow more slowly, and no
+    two sizes are equal, so that one cannot stand for another.
 
     The result is False for an answer that is out of range at such sizes.
     """
     tiles = {s.multiple_of for s in symbols.values() if s.multiple_of}
+    apart = {name: 720720 * (3 * k + 1) for k, name in enumerate(symbols)}
     found = []
     for scale in (10**6, 10**8):
-        env = {n: Fraction(scale if n in tiles else scale**3) * 720720 for n in symbols}
+        env = {n: Fraction(scale if n in tiles else scale**3) * apart[n] for n in symbols}
         expected = evaluate(right, env)
         if not expected:
             return False

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from roofdsl.classroom.answer_units import UNITS, value_of
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.findings import did_you_mean
 from roofdsl.lang.reading import read_limited
@@ -327,6 +328,11 @@ class _Reader:
         for name in needed[part.kind]:
             if not getattr(part, name):
                 raise self.fail(f"{where} is of the kind {part.kind} and lacks `{name}`")
+        try:
+            value_of(part.unit)
+        except KeyError as error:
+            words = did_you_mean(str(error.args[0]), list(UNITS), "units are written as GFLOP/s, FLOP/B, kB or ms")
+            raise self.fail(f"{where}: there is no unit `{part.unit[:40]}`", words) from None
         if len(part.options) > MOST_OPTIONS:
             raise self.fail(f"{where} has more than {MOST_OPTIONS} options")
         if part.points < 1 or not 0 <= part.tolerance < 1:

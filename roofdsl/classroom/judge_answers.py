@@ -6,6 +6,7 @@ take too much time or memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -22,6 +23,9 @@ from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings
 from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.record import Record, replace
+
+_IN_PERCENT = re.compile(r"\b(?:in|how many) (?:percent|%)|percentage")
+"""What a question says that asks for percent; `to within 1 %` is not such a question."""
 
 LONGEST_MESSAGE = 1500
 NO_ANSWER = "No answer yet."
@@ -217,14 +221,14 @@ def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Ver
     """
     unit = part.part.unit
     factor, asked = value_of(unit)
-    plain = text.strip().replace("\\%", "%")
+    plain = text.strip().replace("\\%", "%").replace("percent", "%")
     reading = as_read(text, None)
     if plain.endswith("%"):
         plain = plain[:-1]
         if unit:
             message = f"This is a percentage, but the answer is {asked.words()}."
             return Verdict(False, message, reading=reading)
-        factor = Fraction(1) if "percent" in part.ask or "%" in part.ask else Fraction(1, 100)
+        factor = Fraction(1) if _IN_PERCENT.search(part.ask) else Fraction(1, 100)
     found, others = [], []
     try:
         for node in readings(plain, (), units=True):

@@ -129,8 +129,11 @@ class _Typed(Parser):
         last = left = self.signed()
         while True:
             if op := self.take("*", "/", "//"):
-                self.bare = op == "/" and not _has_unit(last)
+                has_unit = _has_unit(last)
+                self.bare = op == "/" and not has_unit
                 last = self.signed()
+                if op == "/" and has_unit and not _has_unit(last) and self.is_unit(self.at):
+                    last = Binary("*", last, self.signed())  # FLOP/(8n + 16) B
                 while self.tight and op != "*" and self.beside() and not self.is_unit(self.at):
                     last = Binary("*", last, self.signed())
                 left = Binary(op, left, last)

@@ -7,11 +7,12 @@ caches behave as if the stores were not there, and the memory gets every stored 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.accesses import PlacedStatement, statements
+from roofdsl.loops.accesses import PlacedStatement, accesses, statements
 from roofdsl.loops.affine import affine
 from roofdsl.loops.integers import Const
 from roofdsl.loops.model import Assign, Count, Element, For, If, Kernel, Let, Node
@@ -53,6 +54,18 @@ def ordinary(kernel: Kernel) -> Kernel:
     return _with(kernel, lambda statement: replace(statement, stream=False))
 
 
+def why_not_past_caches(kernel: Kernel) -> str:
+    """Why the plain stores of a kernel with its directives applied cannot all bypass the caches; empty if they can."""
+    placed = [p.statement for p in statements(kernel.body) if not isinstance(p.statement, Count)]
+    times = Counter(a.element.array.name for s in placed for a in accesses(s))
+    stores = [s for s in placed if isinstance(s, Assign) and isinstance(s.target, Element) and s.op == "="]
+    for store in stores:
+        if times[store.target.array.name] > 1:
+            return f"`{store.target.array.name}` is also accessed elsewhere"
+    past = _marked(kernel)
+    return next((f"the stores to `{a.target.array.name}` fill no lines: {a.why}" for a in apart(past)), "")
+
+
 def within_caches(kernel: Kernel) -> Kernel:
     """The kernel as its caches see it: what such a statement computes goes nowhere."""
 
@@ -62,9 +75,22 @@ def within_caches(kernel: Kernel) -> Kernel:
     return _with(kernel, computed)
 
 
+def _marked(kernel: Kernel) -> Kernel:
+    """All plain stores to elements as ones that bypass the caches."""
+
+    def marked(statement: Assign) -> Node:
+        plain = statement.op == "=" and isinstance(statement.target, Element)
+        return replace(statement, stream=True) if plain else statement
+
+    return _changed(kernel, lambda statement: True, marked)
+
+
 def _with(kernel: Kernel, change: Callable[[Assign], Node]) -> Kernel:
-    if not has_streams(kernel):
-        return kernel
+    return _changed(kernel, stores_past_caches, change) if has_streams(kernel) else kernel
+
+
+def _changed(kernel: Kernel, which: Callable[[Assign], bool], change: Callable[[Assign], Node]) -> Kernel:
+    """The kernel with `change` made to the assignments that `which` selects."""
 
     def changed(body: Sequence[Node]) -> tuple[Node, ...]:
         return tuple(map(each, body))
@@ -75,7 +101,7 @@ def _with(kernel: Kernel, change: Callable[[Assign], Node]) -> Kernel:
                 return replace(node, body=changed(node.body))
             case If():
                 return replace(node, then=changed(node.then), orelse=changed(node.orelse))
-            case Assign() if node.stream:
+            case Assign() if which(node):
                 return change(node)
         return node
 

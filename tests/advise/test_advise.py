@@ -134,6 +134,33 @@ def test_stores_past_the_caches() -> None:
     assert not of_kind(asked, "stores")
 
 
+APART = """
+kernel strided(n):
+    in A: f64[n]
+    out t: f64[8 * n]
+    for i in range(n):
+        t[8 * i] = A[i]
+
+kernel again(n):
+    in A: f64[n]
+    out t: f64[n]
+    for i in range(n):
+        t[i] = A[i]
+    for i in range(n):
+        t[i] = t[i] * 2
+"""
+
+
+@pytest.mark.parametrize(("name", "why"), [("strided", "fill no lines"), ("again", "`t` is also accessed elsewhere")])
+def test_no_stores_past_the_caches_where_the_language_has_none(name: str, why: str) -> None:
+    """`stream` is refused there, so that counting by `load_store` would promise a gain that no code has."""
+    checked = load_file(Source("t.roof", APART))
+    machine = load_machine("skylake_gold_6148")
+    found = advise(checked.kernels[name], kernel(checked, name), {"n": 1_000_000}, machine)
+    assert not of_kind(found, "stores")
+    assert any(r.kind == "stores" and why in r.why for r in found.refused)
+
+
 def test_ceilings_are_lifted() -> None:
     machine = load_machine("opteron_2356")
     names = ("mul/add imbalance", "no SIMD")

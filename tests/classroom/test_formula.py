@@ -175,6 +175,14 @@ def test_how_wrong_answers_are_related() -> None:
     assert not leading_equal(parse("24*n**3/b + n**3", TILED), parse("24*n**3/b", TILED), TILED)
 
 
+def test_one_size_does_not_stand_for_another_in_a_leading_term() -> None:
+    two = {name: Symbol(name) for name in ("n", "S")}
+    right = parse("2*n**3/sqrt(S)", two)
+    assert leading_equal(parse("2*n**3/sqrt(S) + n**2", two), right, two)
+    for wrong in ("2*n**2.5", "2*S**2.5", "2*S**3/sqrt(n)", "2*n*S**1.5"):
+        assert not leading_equal(parse(wrong, two), right, two), wrong
+
+
 def test_random_formulas_agree_with_python_floats() -> None:
     rng = random.Random(7)
 

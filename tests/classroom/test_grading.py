@@ -191,6 +191,8 @@ FAULTY = [
     (OWN.partition("[[part]]")[0], "lacks `part`"),
     (OWN.replace("[vary]", 'show = ["triad"]\n[vary]'), "there is no kernel `triad`"),
     (OWN + 'prediction = "y"\n', "refers to a part `y`"),
+    (OWN + 'unit = "GFLOPS"\n', "part `x`: there is no unit `GFLOPS`"),
+    (OWN + 'unit = "%"\n', "part `x`: there is no unit `%`"),
 ]
 
 
