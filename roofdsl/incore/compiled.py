@@ -54,7 +54,9 @@ def in_core(  # noqa: PLR0917
         walked = walked_through(native, kernel, values, rates, data, remembered=remembered)
     steps = steps_of(walked, rates, float(machine.clock_hz))
     model = f"assembly of {native.compiler}, {math} math"
-    found = InCore(model, steps, launch_seconds(native, machine), walked.assumptions, _masked(walked))
+    found = InCore(
+        model, steps, launch_seconds(native, machine), walked.assumptions, _masked(walked), _gathered(walked)
+    )
     return scaled(found, data)
 
 
@@ -96,6 +98,11 @@ def _masked(walked: Walked) -> bool:
     often = [e.work for e in executed(walked) if e.times > 1]
     stores = [work for work in often if work.store is not None and work.store.base != "rsp"]
     return bool(stores) and all(work.masked for work in stores)
+
+
+def _gathered(walked: Walked) -> float:
+    """The elements that gathers load."""
+    return float(sum(e.times * e.work.lanes for e in executed(walked) if e.work.kind.cls == "gather"))
 
 
 def launch_seconds(native: Native, machine: Machine) -> float | None:

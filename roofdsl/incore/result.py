@@ -30,7 +30,7 @@ class InCore(Record):
     steps: the first is the machine's peak, the last is the result. model: where the time comes from, "assembly of numba
     0.68.1, ...", "stated: strict compiler" or another tool. launch_s: seconds of one launch with these kinds of
     arguments, if that was measured; None if the machine's own time holds. assumptions: in words. masked: whether all
-    stores to arrays leave out elements that do not change.
+    stores to arrays leave out elements that do not change. gathered: the elements that gathers load.
     """
 
     model: str
@@ -38,6 +38,7 @@ class InCore(Record):
     launch_s: float | None
     assumptions: tuple[str, ...] = ()
     masked: bool = False
+    gathered: float = 0.0
 
 
 class NoInCore(Exception):

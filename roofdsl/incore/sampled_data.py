@@ -78,7 +78,9 @@ def scaled(found: InCore, data: SampledData) -> InCore:
     if not data.whole:
         return replace(found, assumptions=found.assumptions + data.assumptions)
     steps = tuple(Step(s.cause, s.remedy, s.overlapping_s * data.scale, s.loads_s * data.scale) for s in found.steps)
-    return replace(found, steps=steps, assumptions=found.assumptions + data.assumptions)
+    return replace(
+        found, steps=steps, gathered=found.gathered * data.scale, assumptions=found.assumptions + data.assumptions
+    )
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,12 @@ ATTRIBUTES = (
         shown="stores in {number} lines of a set",
     ),
     Attribute(
+        "gathered", _LEVELS, "bandwidth", "gathered_bytes_per_s",
+        "the rate of lines that gather instructions load in the order of their addresses, eight elements of each: "
+        "they are not prefetched like streams",
+        example="6 GB/s", shown="gathered {text}",
+    ),
+    Attribute(
         "strided_odd", _CACHE, "bandwidth", "strided_odd_bytes_per_s",
         "the rate of strided loads that are an odd number of lines apart, if it differs",
         example="100 GB/s", shown="odd strides {text}",

@@ -69,6 +69,7 @@ class Cache(Record):
     `buffers`: the number of lines on their way into it in which loads hit, in addition to those in its sets.
     `stored_lines`: if more lines than a set has ways are stored, as many are kept as by random replacement among so
     many ways. `in_order`: it answers loads in the order in which they were issued, so hits wait for misses before them.
+    `gathered_bytes_per_s`: the rate of consecutive lines that gather instructions load, eight elements of each.
     `random_bytes_per_s`, `random_stores_bytes_per_s`: like the strided ones, for randomly accessed lines. `restart_s`:
     the time that a stream from it loses at each page of 4 KiB, where prefetching ends, while the core computes.
     """
@@ -103,6 +104,7 @@ class Cache(Record):
     crowded_stores_bytes_per_s: Fraction | None = None
     buffers: int = 0
     stored_lines: int | None = None
+    gathered_bytes_per_s: Fraction | None = None
     random_bytes_per_s: Fraction | None = None
     random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None
@@ -138,6 +140,7 @@ class Memory(Record):
     strided_bytes_per_s: Fraction | None = None
     strided_stores_bytes_per_s: Fraction | None = None
     crowded_bytes_per_s: Fraction | None = None
+    gathered_bytes_per_s: Fraction | None = None
     random_bytes_per_s: Fraction | None = None
     random_stores_bytes_per_s: Fraction | None = None
     restart_s: Fraction | None = None

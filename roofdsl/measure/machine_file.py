@@ -29,8 +29,8 @@ _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the 
 
 _ONE_BY_ONE = (
     "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded`, `crowded_stores`,",
-    "# `buffers`, `stored_lines`, `random`, `random_stores`, `restart`, `pages`, `walk`: lines one by one, for",
-    "# expected times.",
+    "# `buffers`, `stored_lines`, `gathered`, `random`, `random_stores`, `restart`, `pages`, `walk`: lines one by",
+    "# one, for expected times.",
 )
 _PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time."
 
@@ -306,7 +306,7 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
     if walked is None:
         return {}
     most, odd = max(level.all_cores.bytes_per_s, walked.loads_per_s), walked.odd_loads_per_s
-    crowded = walks.crowded_loads.get(level.name)
+    crowded, gathered = walks.crowded_loads.get(level.name), walked.gathered_per_s
     stores = {
         "strided_stores_bytes_per_s": walked.stores_per_s,
         "strided_odd_stores_bytes_per_s": walked.odd_stores_per_s,
@@ -315,6 +315,7 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
     return {
         "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),
         "strided_odd_bytes_per_s": None if odd is None else min(found.cores * odd, max(most, odd)),
+        "gathered_bytes_per_s": None if gathered is None else min(found.cores * gathered, max(most, gathered)),
         "crowded_bytes_per_s": None if crowded is None else min(found.cores * crowded, most),
         **{name: found.cores * rate for name, rate in stores.items() if rate is not None},
         "restart_s": walked.restart_s,

@@ -133,7 +133,10 @@ def sweep(line: Sequence[str], stride: int, span: int, shift: int = 0) -> list[s
     return [*text, *step, f"cmpq ${span}, %rax", "cmovaeq %rcx, %rax"]
 
 
-BEGIN = ("xorl %eax, %eax", "xorl %edx, %edx", "vpxor %ymm14, %ymm14, %ymm14", "vpxor %ymm15, %ymm15, %ymm15")
+BEGIN = (
+    "xorl %eax, %eax", "xorl %edx, %edx", "vpxor %ymm14, %ymm14, %ymm14", "vpxor %ymm15, %ymm15, %ymm15",
+    "movl $0x03020100, %ecx", "vmovd %ecx, %xmm13", "vpmovzxbq %xmm13, %ymm13",  # the indices of a gather: 0, 1, 2, 3
+)  # fmt: skip
 _LOAD, _STORE = ("movq {at}(%rdi,%rax), %rdx",), ("movq %rdx, {at}(%rdi,%rax)",)
 _COMPUTED = (
     "vmovups {at}(%rdi,%rax), %ymm0",
@@ -146,6 +149,11 @@ _UPDATE = (
     *(f"vaddps {32 * k}+{{beside}}(%rdi), %ymm15, %ymm{2 + k}" for k in range(4)),
     *(f"vmovups %ymm{2 + k}, {32 * k}+{{beside}}(%rdi)" for k in range(4)),
 )
+_GATHER = (
+    "vpcmpeqd %ymm12, %ymm12, %ymm12", "vpxor %ymm{k}, %ymm{k}, %ymm{k}",
+    "vgatherqpd %ymm12, 32*{k}(%rdx,%ymm13,8), %ymm{k}",
+)  # fmt: skip
+_GATHERED = ("leaq {at}(%rdi,%rax), %rdx", *(line.format(k=k) for k in (0, 1) for line in _GATHER))
 _PAST = ("vmovntps %ymm15, {at}(%rdi,%rax)", "vmovntps %ymm15, 32+{at}(%rdi,%rax)")
 _MANY = tuple(f"vmovups {32 * (k % 2)}+{{at}}(%rdi,%rax), %ymm{k}" for k in range(LOADS_A_LINE))
 
@@ -182,6 +190,8 @@ def _texts(walks: Sequence[Span], near: int, behind: int, pages: Sequence[int]) 
             for k, w in enumerate(walks)
         },
         **{f"streamed_{k}": _loop(_COMPUTED[:2], LINE, w.bytes) for k, w in enumerate(walks)},
+        "gathered_near": _loop(_GATHERED, LINE, near),
+        **{f"gathered_{k}": _loop(_GATHERED, LINE, w.bytes) for k, w in enumerate(walks)},
         "computed_near": _loop(_COMPUTED, LINE, near),
         **{f"computed_{k}": _loop(_COMPUTED, LINE, w.bytes) for k, w in enumerate(walks)},
         **{f"pages_{n}": _loop(_LOAD, PAGE + LINE, n * (PAGE + LINE)) for n in pages},
@@ -259,7 +269,7 @@ class Plan(Record):
         """The loops that wait for the core: for additions, or for lines of the first two caches, of which the `second`
         has this name.
         """
-        found = {"filled_near", "computed_near"}
+        found = {"filled_near", "computed_near", "gathered_near"}
         for kind, walks in (("", self.walks), ("odd_", self.odd)):
             found |= {f"{kind}load_{k}" for k, w in enumerate(walks) if w.level == second}
         return frozenset(found)

@@ -46,6 +46,8 @@ class Walked(Record):
 
     restart_s: the time that each page of a stream adds to the longer of the stream and a computation beside it; None if
     nothing. odd_loads_per_s, odd_stores_per_s: the same rates if the lines are an odd number of lines apart.
+    gathered_per_s: the rate of consecutive lines that gathers load, eight elements of each; None if these lines take no
+    longer than those of the first cache.
     """
 
     loads_per_s: float
@@ -53,6 +55,7 @@ class Walked(Record):
     restart_s: float | None = None
     odd_loads_per_s: float | None = None
     odd_stores_per_s: float | None = None
+    gathered_per_s: float | None = None
 
 
 class WalkRates(Record):
@@ -165,6 +168,7 @@ def _levels(plan: Plan, cycles: Mapping[str, float], hertz: float) -> dict[str, 
     found = {}
     for k, w in enumerate(plan.walks):
         load, store, both = cycles[f"load_{k}"], cycles[f"store_{k}"], cycles[f"computed_{k}"]
+        gathered = cycles[f"gathered_{k}"]
         apart = max(nearer, cycles[f"streamed_{k}"])
         nearer = max(nearer, both)
         found[w.level] = Walked(
@@ -172,6 +176,7 @@ def _levels(plan: Plan, cycles: Mapping[str, float], hertz: float) -> dict[str, 
             LINE * hertz / (store - load) if store > 1.1 * load else None,
             (both - apart) * PAGE_LINES / hertz if both > 1.02 * apart else None,
             *_odd_rates(load, odd.get(w.level), LINE * hertz),
+            gathered_per_s=LINE * hertz / gathered if gathered > 1.1 * cycles["gathered_near"] else None,
         )
     return found
 

@@ -166,7 +166,7 @@ def expected(
     last = core.steps[-1]
     core_s, loads_s = Fraction(last.overlapping_s), Fraction(last.loads_s)
     transfers = tuple((level.name, transfer_s(level, usual)) for level in farther)
-    slower = delays(moving, farther, transfers, loads_s, usual)
+    slower = delays(moving, farther, transfers, core, usual)
     data_s = combined([loads_s, *(time for _, time in transfers)], machine.transfer_overlap)
     data_s = max([data_s, measured_turns_s(moved, usual), *(delay.seconds_s for delay in slower)])
     lost_s, lost_at = restarts_s(farther, machine)

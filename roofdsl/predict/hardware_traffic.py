@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+from roofdsl.incore.result import InCore
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.array_placement import PAGE
 from roofdsl.loops.model import Traffic
 from roofdsl.machine.kept import found_again
 from roofdsl.machine.model import Machine
 from roofdsl.machine.quantities import show_size
+from roofdsl.predict.gathered import Gathered, gathered_seconds
 from roofdsl.predict.level_time import LevelTime
 from roofdsl.predict.random_lines import Scattered, scattered_seconds
 from roofdsl.predict.strided import Walks
@@ -38,7 +40,8 @@ class Moved(Record):
 
 class Moving(Record):
     """What the hardware moves, and how fast. more: the causes of traffic beyond the bytes of the bound, and of lower
-    rates; the last has all of them. walks: the strided walks, scattered: the randomly accessed lines; None without any.
+    rates; the last has all of them. walks: the strided walks, scattered: the randomly accessed lines, gathered: what
+    gathers would load if the code has any; None without any.
     unchanged: whether no line is written back, provided that the code's stores are masked. streams: the number of
     streams, None if it is unknown or does not matter.
     """
@@ -46,6 +49,7 @@ class Moving(Record):
     more: tuple[Moved, ...] = ()
     walks: Walks | None = None
     scattered: Scattered | None = None
+    gathered: Gathered | None = None
     unchanged: bool = False
     streams: Fraction | None = None
 
@@ -107,15 +111,18 @@ def delays(
     moving: Moving,
     levels: Sequence[LevelTime],
     transfers: Sequence[tuple[str, Fraction]],
-    loads_s: Fraction,
+    core: InCore,
     machine: Machine,
 ) -> list[Delay]:
     """The delays by lines taken one by one, and by lines that come in, given the levels behind the first cache and
     their times.
 
-    loads_s: the time of the loads and stores between the registers and the first cache.
+    core: with the time of the loads and stores between the registers and the first cache.
     """
+    loads_s = Fraction(core.steps[-1].loads_s)
     found = [] if moving.walks is None else _walked(moving.walks, levels, transfers, machine)
+    if moving.gathered is not None and core.gathered:
+        found.append(_gathered(moving.gathered, core.gathered, levels, transfers, machine))
     if moving.scattered is not None:
         found += _randomly_accessed(moving.scattered, levels, transfers, machine)
     rate = machine.caches[0].fill_bytes_per_s if machine.caches else None
@@ -131,7 +138,7 @@ def _walked(
     """The delays by strided walks: their lines, lines lost because they fall into few sets, and the addresses of their
     pages.
     """
-    rest_s = streams_seconds(walks, [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)])
+    rest_s = streams_seconds(walks.lines, [(level, time) for level, (_, time) in zip(levels, transfers, strict=True)])
     names, crowded = " and ".join(walks.arrays), " and ".join(walks.tight.arrays)
     lines_s = strided_seconds(walks, machine)
     crowded_s = max(lines_s, crowded_seconds(walks, machine))
@@ -143,6 +150,20 @@ def _walked(
         Delay(f"lines of {crowded} fall into few sets", "rows that are a line longer", crowded_s + rest_s),
         Delay(f"every access to {names} is to a different page", "tiled loops", max(crowded_s, pages_s) + rest_s),
     ]
+
+
+def _gathered(
+    gathered: Gathered,
+    loads: float,
+    levels: Sequence[LevelTime],
+    transfers: Sequence[tuple[str, Fraction]],
+    machine: Machine,
+) -> Delay:
+    """The delay by lines that gathers load, beside the streams."""
+    rest_s = streams_seconds(gathered.lines, [(v, time) for v, (_, time) in zip(levels, transfers, strict=True)])
+    names = " and ".join(gathered.arrays)
+    time_s = gathered_seconds(gathered, loads, machine) + rest_s
+    return Delay(f"lines of {names} are gathered, and not prefetched", "parts in arrays of their own", time_s)
 
 
 def _randomly_accessed(

@@ -25,6 +25,7 @@ from roofdsl.predict.compute import check_unit, parts_of
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected_rates import streams_of
+from roofdsl.predict.gathered import gathered_of
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.hardware_traffic import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.idempotent_kernels import changes_nothing_again
@@ -216,7 +217,11 @@ def _moving(case: _Case, found: Prediction) -> Moving:
     if is_indirect(kernel):
         return Moving(tuple(more), scattered=scattered_of(case.counted, kernel, machine, levels))
     walks, streams = walks_of(kernel, values, machine, levels, warm=options.warm), streams_of(own, values, machine)
-    return Moving(tuple(more), walks, unchanged=options.warm and changes_nothing_again(kernel), streams=streams)
+    convention = memory_boundary(own, machine, options.traffic).convention
+    gathered = gathered_of(kernel, values, machine, levels, convention)
+    return Moving(
+        tuple(more), walks, gathered=gathered, unchanged=options.warm and changes_nothing_again(kernel), streams=streams
+    )
 
 
 def _occupancy(machine: Machine, options: Options) -> tuple[Occupancy | None, tuple[LatencyCeiling, ...]]:

@@ -255,6 +255,7 @@ def _slower_cache(cache: Cache, part: Fraction) -> Cache:
         strided_odd_bytes_per_s=_times(cache.strided_odd_bytes_per_s, part),
         strided_odd_stores_bytes_per_s=_times(cache.strided_odd_stores_bytes_per_s, part),
         crowded_stores_bytes_per_s=_times(cache.crowded_stores_bytes_per_s, part),
+        gathered_bytes_per_s=_times(cache.gathered_bytes_per_s, part),
         random_bytes_per_s=_times(cache.random_bytes_per_s, part),
         random_stores_bytes_per_s=_times(cache.random_stores_bytes_per_s, part),
     )
@@ -272,6 +273,7 @@ def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
         strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),
         streamed_bytes_per_s=_times(memory.streamed_bytes_per_s, part),
         one_stream_bytes_per_s=_times(memory.one_stream_bytes_per_s, part),
+        gathered_bytes_per_s=_times(memory.gathered_bytes_per_s, part),
         random_bytes_per_s=_times(memory.random_bytes_per_s, part),
         random_stores_bytes_per_s=_times(memory.random_stores_bytes_per_s, part),
     )

@@ -80,7 +80,7 @@ class Walks(Record):
         return min((each.sets for each in self.narrow), default=0)
 
 
-class _Reference(Record):
+class Reference(Record):
     """An element as accessed by an innermost loop of `trips` iterations, with the distance in bytes to the next one.
     executed: the iterations of a whole launch.
     """
@@ -114,7 +114,7 @@ def walks_of(
         return None  # a level was left out, so it is unknown where its lines come from
     at = sized(within_caches(kernel), values)
     try:
-        found = list(_references(at))
+        found = list(references(at))
         few = access_count(at) <= MOST_ACCESSES
         tight = tight_of(at, machine)
     except TooHard:
@@ -146,7 +146,7 @@ def walks_of(
 PLACED = "arrays begin where `measure` puts them: each five lines further into its pages than the one before"
 
 
-def _even(strided: Sequence[_Reference], line: int) -> Fraction:
+def _even(strided: Sequence[Reference], line: int) -> Fraction:
     """The share of the accesses whose lines are an even number of lines apart: they use a part of the sets and banks.
 
     Accesses that use half of the sets count half, since their time is about in the middle; those that use a fourth or
@@ -160,7 +160,7 @@ def _even(strided: Sequence[_Reference], line: int) -> Fraction:
     return even / total if total else Fraction(1)
 
 
-def _narrow(strided: Sequence[_Reference], machine: Machine) -> tuple[tuple[Narrow, ...], Sequence[_Reference]]:
+def _narrow(strided: Sequence[Reference], machine: Machine) -> tuple[tuple[Narrow, ...], Sequence[Reference]]:
     """The accesses whose lines fall into few sets of the first cache, more of them than these have room for, and the
     references without such accesses.
     """
@@ -169,14 +169,14 @@ def _narrow(strided: Sequence[_Reference], machine: Machine) -> tuple[tuple[Narr
     first = sets_of(machine.caches[0])
     if first is None:
         return (), strided
-    by_sets: dict[int, list[_Reference]] = {}
-    others = list[_Reference]()
+    by_sets: dict[int, list[Reference]] = {}
+    others = list[Reference]()
     for r in strided:
         held = _held(r.step_bytes, first)
         few = held // first.ways < min(FEW_SETS, first.count) and r.trips > held
         (by_sets.setdefault(held // first.ways, []) if few else others).append(r)
 
-    def executed(references: Sequence[_Reference], *, stored: bool = False) -> int:
+    def executed(references: Sequence[Reference], *, stored: bool = False) -> int:
         return sum(r.executed for r in references if r.stored or not stored)
 
     every, stores = executed(strided), executed(strided, stored=True)
@@ -208,7 +208,7 @@ def _directions(level: LevelTime) -> tuple[int, int]:
     return level.loads_bytes, level.stores_bytes - level.streamed_bytes
 
 
-def _references(at: Sized) -> Iterator[_Reference]:
+def references(at: Sized) -> Iterator[Reference]:
     """The loads and stores of innermost loops, as compiled, with their steps in bytes. Raises TooHard."""
     from roofdsl.incore.innermost_loops import loops_of
 
@@ -218,7 +218,7 @@ def _references(at: Sized) -> Iterator[_Reference]:
         for moved in loop.moved:
             if moved.stride in ("unit", "strided"):
                 step = _step_bytes(moved.element, loop.loop, at)
-                yield _Reference(moved.element.array, loop.iterations, loop.length, step, moved.stored, moved.loaded)
+                yield Reference(moved.element.array, loop.iterations, loop.length, step, moved.stored, moved.loaded)
 
 
 def _step_bytes(element: Element, loop: For, at: Sized) -> int:
@@ -231,7 +231,7 @@ def _step_bytes(element: Element, loop: For, at: Sized) -> int:
 
 
 def _share(
-    crossing: Sequence[tuple[str, int, int]], strided: Sequence[_Reference], streams: Sequence[_Reference], line: int
+    crossing: Sequence[tuple[str, int, int]], strided: Sequence[Reference], streams: Sequence[Reference], line: int
 ) -> tuple[Lines, ...]:
     """The walks' share of the traffic across each boundary: everything except the lines of streams, at most one line
     per access.
@@ -257,7 +257,7 @@ def _held(step_bytes: int, sets: Geometry) -> int:
 
 
 def _by_columns(
-    lines: Sequence[Lines], strided: Sequence[_Reference], machine: Machine, line: int
+    lines: Sequence[Lines], strided: Sequence[Reference], machine: Machine, line: int
 ) -> tuple[tuple[Lines, ...], int]:
     """(crowded lines, pages) if a loop that returns to a column finds all of it or nothing (LRU): nothing if the column
     does not fit into its sets, or its pages into the TLB.

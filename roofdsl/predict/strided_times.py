@@ -112,10 +112,10 @@ def _from_each(
         yield parts[name], max(Fraction(0), loaded - farther), max(Fraction(0), stored - farther_stored)
 
 
-def streams_seconds(walks: Walks, levels: Sequence[tuple[LevelTime, Fraction]]) -> Fraction:
+def streams_seconds(lines: Sequence[Lines], levels: Sequence[tuple[LevelTime, Fraction]]) -> Fraction:
     """The seconds of the streams, which are those of the slowest level, given each level with its time."""
     rest = Fraction(0)
-    of = {one.level: one.loaded + one.stored for one in walks.lines}
+    of = {one.level: one.loaded + one.stored for one in lines}
     for level, time in levels:
         if level.bytes:
             rest = max(rest, time * max(0, level.bytes - of.get(level.name, 0)) / level.bytes)

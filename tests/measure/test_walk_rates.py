@@ -135,6 +135,22 @@ def test_lines_of_one_set_come_slowly_from_farther_levels() -> None:
         assert (third.crowded_bytes_per_s, memory.crowded_bytes_per_s) == (cores * 5e9, None), "the memory has no walk"
 
 
+def test_gathered_lines_count_where_they_take_longer_than_those_of_the_first_cache() -> None:
+    """At 2 GHz, eight gathered elements of a line take 4 cycles from L1, as long from L2, 5 from L3 and 20 from memory.
+    All cores together are no faster than the memory, unless one core is.
+    """
+    plan = plan_walks(CAPACITIES, 512 << 20, 4096)
+    cycles = dict.fromkeys(plan.loops(), 4.0) | {"gathered_1": 5.0, "gathered_2": 20.0}
+    found = _levels(plan, cycles, 2e9)
+    assert {name: walked.gathered_per_s for name, walked in found.items()} == {
+        "L2": None, "L3": LINE * 2e9 / 5, "DRAM": LINE * 2e9 / 20
+    }  # fmt: skip
+    walks = WalkRates(None, {"DRAM": Walked(1e10, None, gathered_per_s=6.4e9)}, None, None)
+    for cores in (1, 2):
+        memory = to_machine(replace(characterized(cores=cores), walks=walks)).main_memory
+        assert memory.gathered_bytes_per_s == min(cores * 6.4e9, max(memory.bandwidth_bytes_per_s, 1e10))
+
+
 def test_odd_walks_of_all_cores_are_no_faster_than_the_level() -> None:
     bandwidth = float(stated(cores=2).caches[1].bandwidth_bytes_per_s)
     each = bandwidth * 0.75
@@ -169,6 +185,7 @@ def test_rates_of_this_processor_are_possible() -> None:
     assert set(found.levels) == {"L2", "DRAM"}
     for walked in found.levels.values():
         assert 1e8 < walked.loads_per_s < 1e13
+        assert walked.gathered_per_s is None or 1e8 < walked.gathered_per_s < 1e12
     assert 1e8 < (found.past_per_s or 0) < 1e13
     assert (block == 0).mean() > 0.9, "stores of zeros past the caches went through the walk in memory"
     assert found.pages is None or found.walk_cycles is not None
