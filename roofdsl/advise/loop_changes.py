@@ -198,8 +198,8 @@ def _extents(subject: Subject, nest: Nest) -> Sizes:
 def _described(nest: Nest, how: Blocking) -> str:
     block = " x ".join(str(f) for _, f in how.factors)
     target = ", ".join(v for v, _ in how.factors)
-    around = f", {simple(edits.tile(dict(how.tiles)))}" if how.tiles else ""
-    return f"{nest.update.target.name.text} in registers, {block} of {target}{around}"  # type: ignore[union-attr]
+    around = f"; {simple(edits.tile(dict(how.tiles)))}" if how.tiles else ""
+    return f"{nest.update.target.name.text} in registers ({block} of {target}){around}"  # type: ignore[union-attr]
 
 
 # ---- threads ----

@@ -85,7 +85,7 @@ def tiling(bound: Bound) -> Tiling:
 def _planned(bound: Bound) -> Tiling:
     """The order and tiles that the form of the bound suggests. Raises NoTiling if it is not that of a product."""
     if bound.partition is None:
-        raise NoTiling("its statements have no reuse that tiles could increase")
+        raise NoTiling("tiles are derived only where the partition argument applies")
     loops = perfect_nest(bound.plain)
     allowed = bound.partition.parts[0]
     core = [

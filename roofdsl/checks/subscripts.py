@@ -109,7 +109,8 @@ def _error(kernel: Kernel, placed: PlacedStatement, outside: _Outside) -> Diagno
     where = described(kernel, env, placed.loops)
     value, limit = subscript.evaluate(env), extent.evaluate(env)
     shape = " x ".join(f"({d})" if isinstance(d, Sum) and use.array.dims[1:] else str(d) for d in use.array.dims)
-    fault = f"subscript {outside.dimension + 1} is {value}, outside 0..{limit - 1}"
+    which = f"subscript {outside.dimension + 1}" if use.array.dims[1:] else "the subscript"
+    fault = f"{which} is {value}, outside 0..{limit - 1}"
     if limit <= 0:
         fault = f"dimension {outside.dimension + 1} is {limit} there"
     message = f"`{use.text}` leaves `{use.array.name}` ({shape}){f' at {where}' if where else ''}: {fault}"

@@ -179,7 +179,7 @@ def _compared(part: VersionPart, found: Node) -> Verdict:
             return Verdict(False, "Not quite: it is right for large sizes, but not for small ones.")
         case "leading":
             return Verdict(False, "Not quite: it is right for large sizes, but terms of lower order are missing.")
-    return Verdict(False, "Not right. The hints lead to the answer step by step.")
+    return Verdict(False, _not_right(part))
 
 
 # ---- numbers ----
@@ -207,9 +207,7 @@ def _number_against(part: VersionPart, given: Fraction, right: Fraction, toleran
             nearest = (distance, mistake.why)
     if nearest is not None:
         return Verdict(False, nearest[1])
-    return Verdict(
-        False, _usual_slip(given, right, tolerance) or "Not right. The hints lead to the answer step by step."
-    )
+    return Verdict(False, _usual_slip(given, right, tolerance) or _not_right(part))
 
 
 def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Verdict:
@@ -255,6 +253,10 @@ def _fraction(value: Any) -> Fraction:
 
     top, bottom = to_rational(value._mpf_)
     return Fraction(int(top), int(bottom))
+
+
+def _not_right(part: VersionPart) -> str:
+    return "Not right. The hints lead to the answer step by step." if part.hints else "Not right."
 
 
 def _near(value: Fraction, right: Fraction, tolerance: Fraction) -> bool:

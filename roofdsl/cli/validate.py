@@ -183,8 +183,8 @@ def validate(
     slowed down is measured again at the end. If it stays slow, it is inconclusive, and the exit status is 2 if nothing
     else is wrong.
 
-    With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and noise, is above
-    the roof, or cannot be verified.
+    With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and by more than
+    noise, is above the roof, or cannot be verified.
     """
     _check(variants, backend, math, plot, output)
     if cores and results:

@@ -10,6 +10,7 @@ from roofdsl.codegen.generated import Generated
 from roofdsl.codegen.math_mode import Math
 from roofdsl.codegen.registry import target_of
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.findings import listed
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.indirect import require_affine
 from roofdsl.loops.model import Kernel, Node
@@ -58,7 +59,7 @@ def generate(
     syntax.math, syntax.private = math, private or {}
     chosen = variant or syntax.variants[0]
     if chosen not in syntax.variants:
-        raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {' and '.join(syntax.variants)}")
+        raise CommandError(f"there is no variant `{chosen}` of {target}", f"it has {listed(syntax.variants, 'and')}")
     if chosen not in ("loops", "naive"):
         require_affine(kernel, f"the variant `{chosen}` in {target}", f"use the variant `{syntax.variants[0]}`")
     plain_kernel = apply(kernel)

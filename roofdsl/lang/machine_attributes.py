@@ -174,8 +174,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "stored_lines", _CACHE, "count", "stored_lines",
-        "when stores go to more lines of a set than it has ways, the set keeps as many of them as random replacement "
-        "would with so many ways",
+        "when stores go to more lines of a set than it has ways, the set keeps as many of them as a set of N ways with "
+        "random replacement would",
         shown="stores in {number} lines of a set",
     ),
     Attribute(

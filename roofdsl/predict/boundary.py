@@ -66,7 +66,7 @@ def one_of_several(cache: Cache) -> tuple[str, ...]:
     """The assumption about a cache of which there are several copies, in words."""
     if cache.copies == 1:
         return ()
-    return (f"{cache.name}: Q assumes that one of the {cache.copies} copies serves the whole kernel",)
+    return (f"{cache.name}: bytes are counted as if one of its {cache.copies} copies served the whole kernel",)
 
 
 def moved_behind(cache: Cache, memory_line: int | None) -> int | None:

@@ -78,7 +78,7 @@ def _why_nothing(advised: Advised) -> str:
     unknown = sum(r.why == NOT_FOUND for r in advised.refused)
     if unknown:
         return f"no change with a known time reduces {now.bound}; {unknown} took too long (`--effort`)"
-    return f"no known change reduces what bounds it: {now.bound}"
+    return f"{now.bound} bounds it, and no known change reduces that"
 
 
 def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:

@@ -19,7 +19,7 @@ SCHEMA = "roofdsl.bound/1"
 VALID = "every legal order, all sizes the kernel allows, all S >= 1"
 NAMES = {
     "compulsory": "every element that is read before it is written is loaded once",
-    "partition": "S + T elements allow only a limited number of executions for each T arrivals",
+    "partition": "while T elements arrive in fast memory, only a limited number of executions can use what is there",
     "stencil": "a time step needs more points than it computes",
     "bottleneck": "values that are live at one moment and do not fit are loaded after it",
     "sweep": "everything that one sweep over the data leaves waits for the next",
@@ -99,13 +99,13 @@ def _large(value: Any) -> float:
 def _only_compulsory(b: Bound) -> str:
     if b.notes:
         return f"No more can be said: {b.notes[0]}."
-    return "No more can be said: no value is used often enough for a small memory to have to load it again."
+    return "No argument proves more than the compulsory loads."
 
 
 def _tile(r: BoundReport) -> Iterator[str]:
     b, plan = r.bound, r.plan
     if plan is None:
-        yield f"No tile is recommended: {r.why_no_tile}."
+        yield f"No tile is suggested: {r.why_no_tile}."
         return
     sides = dict.fromkeys("b" if stride == 1 else f"{stride}*b" for stride in plan.strides[:2])
     by = f"`tile {plan.rows}, {plan.columns} by {', '.join(sides)}`"
@@ -125,7 +125,7 @@ def _tiles_in_tiles(inside: NestedTiles) -> Iterator[str]:
     if inside.why_not:
         yield f"No tiles in tiles: {inside.why_not}."
         return
-    yield "Tiles in tiles, one for each cache, with the smallest worst ratio to the bound that was found:"
+    yield "Tiles in tiles, one for each cache, of sizes that keep the largest ratio of loads to the bound small:"
     yield from (f"  {written}" for written in inside.lines)
 
 

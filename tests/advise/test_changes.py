@@ -139,7 +139,7 @@ def test_a_block_in_registers_reads_each_element_once() -> None:
     machine = load_machine("skylake_gold_6148")
     subject = subject_of("matmul_ijk", machine)
     (change,) = [c for c in FINDERS["registers"](subject) if isinstance(c, Candidate)]
-    assert change.what.startswith("C in registers, 4 x 4 of i, j")
+    assert change.what.startswith("C in registers (4 x 4 of i, j)")
     before = subject.now.prediction.levels[0]
     after = predict(subject.lowered(change.text), subject.case.values, machine).levels[0]
     n, tiles = SIZES["n"], change.text.count("kk")

@@ -19,7 +19,7 @@ from tests.oracle.loading import kernel_of
 
 CHANGES = (
     Change("as it is", 4e-3, "L2"),
-    Change("1  C in registers, 4 x 4 of i, j, tile i, j, k by 128, 32, 32", 2e-4, "compute"),
+    Change("1  C in registers (4 x 4 of i, j); tile i, j, k by 128, 32, 32", 2e-4, "compute"),
     Change("2  order i, k, j", 1e-3, "L2", at_most=True),
 )
 COPY = """kernel shift(n):

@@ -166,7 +166,7 @@ def test_a_tile_that_cannot_be_applied_is_not_recommended(text: str, why: str) -
         tiling(found)
     reported = report(found, {"n": 24}, (("a cache", 800),))
     assert reported.plan is None and why in reported.why_no_tile
-    assert f"No tile is recommended: {reported.why_no_tile}." in "\n".join(to_text(told_of(reported, False)))
+    assert f"No tile is suggested: {reported.why_no_tile}." in "\n".join(to_text(told_of(reported, False)))
 
 
 LOWER = """kernel lower(m, n):

@@ -113,7 +113,7 @@ def test_a_cache_with_fewer_copies_than_multiprocessors_sees_its_part_of_the_wav
     assert p.memory.bytes == traffic(in_waves(launch, 4), {"n": 32}, 16384, 64, "load_store").bytes
     assert p.levels[1].bytes == predict(tiled, {"n": 32}, SMALL).levels[1].bytes  # each has an L1 of its own
     assert p.cache_bytes == 16384
-    assert "L2: Q assumes that one of the 2 copies serves the whole kernel" in p.assumptions
+    assert "L2: bytes are counted as if one of its 2 copies served the whole kernel" in p.assumptions
 
 
 def test_blocks_share_a_copy_also_if_they_are_counted_by_working_sets() -> None:

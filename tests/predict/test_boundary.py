@@ -41,7 +41,7 @@ def test_the_last_cache_is_the_boundary() -> None:
 
 def test_copies_of_the_last_cache_are_an_assumption() -> None:
     assert "copies" not in "".join(memory_boundary(PLAIN, cached()).assumptions)
-    assert "one of the 4 copies" in memory_boundary(PLAIN, cached(", copies 4")).assumptions[0]
+    assert "one of its 4 copies" in memory_boundary(PLAIN, cached(", copies 4")).assumptions[0]
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_numpys_names_of_arguments_mean_what_they_mean_in_torch(
         ("y = x @ x if 2 * k else x\nreturn y", "a condition on a number that is given"),
         ("return x @ x if not k else x + x", "a condition on a number that is given"),
         ("for _ in range(int(k)):\n    x = x @ x\nreturn x", "a loop whose length is given"),
-        ("return x[:, :k] @ y[:k]", "a place that is given"),
+        ("return x[:, :k] @ y[:k]", "an index that is given"),
         ("return x.sum(k) + y", "`sum` of a number that is given"),
         ("return torch.zeros(k, 4) + y", "`zeros` of a number that is given"),
         ("return x ** k", "a power whose exponent is given"),

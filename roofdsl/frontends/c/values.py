@@ -263,7 +263,7 @@ class Values:
         return Value(type_, own if owns else None, tree.Binary(op, left, right, span))
 
     def _mixed(self, op: str, type_: str, own: str, node: Any) -> Refused:
-        message = f"C computes this `{op}` in {word(type_)}, although its operands are {word(own)}"
+        message = f"C computes this `{op}` in {word(type_)}, and the language in the type of its arrays, {word(own)}"
         help = "use one type for all operands"
         if own == "f32":
             help = "write numbers as `0.5f` and functions as `sqrtf`, or assign operands to variables of type `double`"

@@ -307,12 +307,12 @@ class _Reader:
 
     def _part(self, value: Any, index: Any) -> Any:
         if has_given(index):
-            raise NotRead("a place that is given when the code runs")
+            raise NotRead("an index that is given when the code runs")
         if isinstance(value, dict) or (isinstance(value, tuple | list | range) and isinstance(index, int | slice)):
             try:
                 return value[index]
             except (KeyError, IndexError, TypeError):
-                raise NotRead("a place that is not there") from None
+                raise NotRead("an index that is out of range") from None
         if isinstance(value, Tensor):
             return self.builder.indexed(value, index if isinstance(index, tuple) else (index,))
         raise NotRead("a part of this value")

@@ -193,7 +193,7 @@ class Builder:
             if isinstance(one, int):
                 changed = changed or extent != 1
                 if not -extent <= one < extent:
-                    raise NotRead("a place that is not there")
+                    raise NotRead("an index that is out of range")
                 ranges.append(range(one % extent, one % extent + 1))
                 continue
             if not all(n is None or isinstance(n, int) for n in (one.start, one.stop, one.step)) or one.step == 0:

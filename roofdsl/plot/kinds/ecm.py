@@ -87,7 +87,7 @@ def draw_ecm(panels: Sequence[Panel], title: str, unit: str, *, look: Look = USU
     Raises CommandError without a panel, and if the panels do not fit into the requested size.
     """
     if not panels:
-        raise CommandError("there is no expected time to draw", "the machine must state its instructions")
+        raise CommandError("there is no expected time to draw", "`plot ecm` is for CPUs that state their instructions")
     no_y_limits(look, "bars")
     scale = look.font_scale
     width = look.size((WIDTH_IN, 1.0))[0]
