@@ -39,7 +39,8 @@ class Source(Record):
 
 
 def parse_source(text: str) -> Source:
-    """`rowptr,col=A.mtx`; `+transposed` swaps rows and columns, `chunk,col=A.mtx+sigma=128` sorts rows.
+    """`rowptr,col=A.mtx`; `+transposed` swaps rows and columns, `chunk,col=A.mtx+sigma=128` sorts rows,
+    in either order.
 
     Raises CommandError for another form.
     """
@@ -48,11 +49,11 @@ def parse_source(text: str) -> Source:
     if not equals or not what or not all(n.isidentifier() for n in arrays):
         help = "write `--data rowptr,col=A.mtx`: the index arrays, and a file or a generator"
         raise CommandError(f"`--data {text}` is not of the form NAME=FILE", help)
-    what, plus, window = what.partition("+sigma=")
+    what, swapped, rest = what.partition("+transposed")
+    what, plus, window = (what + rest).partition("+sigma=")
     if plus and not (window.isascii() and window.isdigit() and int(window)):
         raise CommandError(f"`--data {text}`: sigma is a number of rows, such as +sigma=128")
-    shorter = what.removesuffix("+transposed")
-    return Source(arrays, shorter, int(window) if plus else 1, shorter != what)
+    return Source(arrays, what, int(window) if plus else 1, bool(swapped))
 
 
 def with_data(kernel: Kernel, texts: Sequence[str], settings: Mapping[str, int]) -> tuple[Kernel, dict[str, int]]:

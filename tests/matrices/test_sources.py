@@ -9,7 +9,7 @@ import pytest
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.sized import Sized
-from roofdsl.matrices.attach import with_data
+from roofdsl.matrices.attach import parse_source, with_data
 from roofdsl.matrices.files import read_file
 from roofdsl.matrices.generate import generated
 from roofdsl.matrices.matrix import Matrix, matrix
@@ -66,6 +66,11 @@ def test_rows_become_columns() -> None:
     assert "transposed" in kernel.data.about[0]
     with pytest.raises(CommandError, match="list of integers"):
         with_data(model("histogram"), ["bin=random:n=9,count=5,seed=1+transposed"], {})
+
+
+def test_a_source_takes_its_additions_in_either_order() -> None:
+    one, other = (parse_source(f"chunk,col=A.mtx{more}") for more in ("+transposed+sigma=64", "+sigma=64+transposed"))
+    assert one == other and (one.text, one.sigma, one.transposed) == ("A.mtx", 64, True)
 
 
 @pytest.mark.parametrize(("name", "sigma"), [("spmv_sell", ""), ("spmv_sell", "+sigma=16"), ("spmv_ell", "")])

@@ -10,6 +10,7 @@ from roofdsl.frontends.python.context import Again
 from roofdsl.frontends.python.creation import Creation
 from roofdsl.frontends.python.indexing import Part
 from roofdsl.frontends.python.values import ONE, ZERO, Value
+from roofdsl.lang.record import replace
 
 
 class Arrangements(Creation):
@@ -89,7 +90,9 @@ class Arrangements(Creation):
         return self.reductions.reduce(diagonal, [0], "+=", call.node)
 
     def diagonal(self, call: Call) -> Any:
-        return self.indexing.diagonal(self.arithmetic.shaped(self.one(call, "a"), call.node), call.node)
+        """numpy's diagonal can only be read, so it is no view that takes stores."""
+        found = self.indexing.diagonal(self.arithmetic.shaped(self.one(call, "a"), call.node), call.node)
+        return replace(found, view=None)
 
 
 def quotient_of(size: Poly, by: Poly) -> Poly | None:

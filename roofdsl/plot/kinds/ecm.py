@@ -18,7 +18,7 @@ from roofdsl.plot.look import OKABE_ITO, USUAL, Look, fitted, no_y_limits, style
 from roofdsl.plot.roofline_points import labels_of, sizes_of_all
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
-from roofdsl.predict.in_core_time import Code
+from roofdsl.predict.in_core_time import Code, without_in_core
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.scaling import some_cores
 from roofdsl.validate.compare import Comparison
@@ -183,6 +183,8 @@ def _legend(figure: Any, panels: Sequence[Panel], look: Look, at: tuple[float, f
 
 
 def _figure(asked: Asked, in_core: str | None, math: str | None, warm: bool) -> Any:
+    if why := without_in_core(asked.machine):
+        raise CommandError(why, "`plot ecm` is for CPUs that state their instructions")
     machine, warning = _of_one_core(asked.machine)
     code = Code(_one_of(in_core, "auto", ("auto", "compiled", "stated"), "--in-core"), "numba",  # type: ignore[arg-type]
                 _one_of(math, "relaxed", ("relaxed", "strict"), "--math"))  # type: ignore[arg-type]  # fmt: skip
