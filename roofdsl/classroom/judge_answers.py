@@ -148,13 +148,15 @@ def _digits(value: int) -> str:
 
 def _expression(part: VersionPart, text: str) -> Verdict:
     assert part.answer is not None
-    reading = as_read(text, None)
+    reading = as_read(text)
     try:
         found = formulas(text, part.symbols, part.kind)
         reading = as_read(text, found[0])
         verdicts = [_compared(part, node) for node in found]
-        at = next((k for k, v in enumerate(verdicts) if v.correct), 0)
-        return replace(verdicts[at], reading=as_read(text, found[at]))
+        right = next((k for k, v in enumerate(verdicts) if v.correct), None)
+        if right is None:
+            return replace(verdicts[0], reading=as_read(text, *found))
+        return replace(verdicts[right], reading=as_read(text, found[right]))
     except FormulaError as error:
         return Verdict(False, f"This cannot be read as a formula: {error}.", reading=reading)
 
@@ -220,7 +222,7 @@ def quantities(part: VersionPart, text: str) -> list[tuple[Fraction, str]] | Ver
     unit = part.part.unit
     factor, asked = value_of(unit)
     plain = text.strip().replace("\\%", "%").replace("percent", "%")
-    reading = as_read(text, None)
+    reading = as_read(text)
     if plain.endswith("%"):
         plain = plain[:-1]
         if unit:

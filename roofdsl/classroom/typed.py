@@ -90,10 +90,13 @@ def _kind(node: Node) -> Dimension | None:
         return None
 
 
-def as_read(text: str, node: Node | None) -> str:
-    """The sentence that tells a student how an answer was read; without a formula, it quotes the answer."""
+def as_read(text: str, *nodes: Node) -> str:
+    """The sentence that tells a student how an answer was read, in one way or in two; without a formula, it quotes the
+    answer.
+    """
     written = f"You wrote `{_cut(' '.join(text.split()))}`"
-    return f"{written}, read as `{_cut(show(node))}`." if node is not None else f"{written}."
+    shown = dict.fromkeys(f"`{_cut(show(node))}`" for node in nodes)
+    return f"{written}, read as {' or '.join(shown)}." if shown else f"{written}."
 
 
 def _cut(text: str) -> str:

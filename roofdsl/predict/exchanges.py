@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import cast
 
 from roofdsl.lang.diagnostics import CommandError, Diagnostic, InputError
-from roofdsl.lang.findings import did_you_mean
+from roofdsl.lang.findings import did_you_mean, plural
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
 from roofdsl.loops.program_at_sizes import Exchanged
@@ -31,7 +31,7 @@ def exchange(e: Exchanged, machine: Machine, like: Prediction, step_s: Fraction 
     latency = found.steps * found.latency_s
     link = LinkTime(found.link, found.link_bytes, found.bandwidth_bytes_per_s, 1, latency) * e.times
     each = f"{show_time(step_s)} for each step" if step_s else "steps without latency (--latency)"
-    note = f"{found.link}: {found.devices} devices like {machine.name}, {found.way}; {each}"
+    note = f"{found.link}: {plural(found.devices, 'device')} like {machine.name}, {found.way}; {each}"
     none = Fraction(0)
     return Prediction(
         kernel=e.label,

@@ -59,7 +59,7 @@ def gathered_of(
         found = list(references(sized(within_caches(kernel), values)))
     except TooHard:
         return None
-    own = [r for r in found if _is_gathered(r, line)]
+    own = _gathered(found, line)
     if not own:
         return None
     passed = sum(r.executed * abs(r.step_bytes) for r in own)
@@ -69,10 +69,14 @@ def gathered_of(
     return Gathered(tuple(dict.fromkeys(r.array.name for r in own)), lines)
 
 
-def _is_gathered(r: Reference, line: int) -> bool:
-    """Whether it loads elements that are apart but in common lines, or parts of complex elements."""
-    size, step = r.array.type.bytes, abs(r.step_bytes)
-    return r.loaded and (size < step < line or (r.array.type.kind == "complex" and step == size))
+def _gathered(found: Sequence[Reference], line: int) -> list[Reference]:
+    """The loads of elements that are apart but in common lines. If no elements are apart, the parts of complex numbers;
+    otherwise it is not known whether gathers load these too, and they count as a stream.
+    """
+    apart = [r for r in found if r.loaded and abs(r.step_bytes) > r.array.type.bytes]
+    if apart:
+        return [r for r in apart if abs(r.step_bytes) < line]
+    return [r for r in found if r.loaded and r.array.type.kind == "complex" and r.step_bytes]
 
 
 def _loaded(level: LevelTime) -> int:

@@ -145,3 +145,9 @@ def test_no_answer_takes_long(text: str) -> None:
     begun = time.process_time()
     assert not told("W", text).correct and not told("peak", text).correct
     assert time.process_time() - begun < 10
+
+
+def test_a_wrong_answer_is_shown_in_both_readings() -> None:
+    """A right one only in the reading that is right."""
+    assert "read as `1/2*n` or `1/(2*n)`." in told("W", "1/2n").reading
+    assert "read as `n/(4*n + 12)`." in told("I", "n/(4n + 12)").reading

@@ -49,6 +49,10 @@ def expected(kernel: Kernel, n: int, loads: float, given: Machine) -> Expected:
 
 
 N = 80_000
+COLUMN = kernel_of(
+    "kernel k(n):\n    in x: c128[n]\n    in z: f64[8*n]\n    out y: f64[n]\n    for i in range(n):\n"
+    "        y[i] = real(x[i])*real(x[i]) + imag(x[i])*imag(x[i]) + z[8*i]\n"
+)
 
 
 @pytest.mark.parametrize(("step", "loads_a_line", "line_ns"), [(2, 4, 4.0), (4, 2, 2.0)])
@@ -77,6 +81,7 @@ def test_the_parts_of_complex_numbers_are_gathered() -> None:
         (strided(2), 0, made()),  # the compiler made no gathers
         (strided(1), N, made()),  # neighboring elements are a stream
         (strided(8), N, made()),  # every element is in a line of its own: a strided walk
+        (COLUMN, N, made()),  # its gathers may be those of the other array alone
         (strided(2), N, made("")),  # the machine does not say
     ],
 )
