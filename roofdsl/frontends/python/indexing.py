@@ -98,10 +98,9 @@ class Indexing:
             context.refuse("py-index", "a truth value is no subscript", node)
         if isinstance(item, Items) or (isinstance(item, Value) and not item.is_scalar):
             mask = isinstance(item, Value) and item.type == "bool"
-            message = (
-                "which elements a mask chooses depends on data" if mask else "this subscript is an array, so data "
-            )
-            message += "" if mask else "choose which elements are read"
+            message = "this subscript is an array, so data choose which elements are read"
+            if mask:
+                message = "which elements a mask chooses depends on data"
             context.refuse("py-index", message, node, "use `np.where(mask, a, b)`" if mask else _GATHER)
         if isinstance(item, Value) and not item.origins:
             context.refuse("py-index", "this subscript depends on data", node, _GATHER)
