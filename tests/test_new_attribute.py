@@ -29,6 +29,7 @@ MEMORY = (
     "    typical_bytes_per_s: Fraction | None = None\n    stores_bytes_per_s: Fraction | None = None\n"
     "    strided_bytes_per_s: Fraction | None = None\n"
     "    strided_stores_bytes_per_s: Fraction | None = None\n    crowded_bytes_per_s: Fraction | None = None\n"
+    "    gathered_bytes_per_s: Fraction | None = None\n"
     "    random_bytes_per_s: Fraction | None = None\n    random_stores_bytes_per_s: Fraction | None = None\n"
     "    restart_s: Fraction | None = None\n"
     "    energy_j_per_byte: Fraction | None = None\n    one_stream_bytes_per_s: Fraction | None = None\n"
@@ -124,7 +125,7 @@ def test_four_more_attributes(tmp_path: Path) -> None:
             "machine-option",
             "a memory has no `banks`",
             "a memory has `line`, `scrub`, `ecc`, `duplex`, `typical`, `stores`, `streamed`, `one_stream`, `streams`, "
-            "`strided`, `strided_stores`, `crowded`, `random`, `random_stores`, `restart` and `energy`",
+            "`strided`, `strided_stores`, `crowded`, `gathered`, `random`, `random_stores`, `restart` and `energy`",
         ]
     ]
 

@@ -63,7 +63,7 @@ def test_pairs_without_fused_multiply_add_run_as_two_operations() -> None:
         ("f32", "fma", "machine m has no peak for f32", "it has f64"),
         ("f16", "fma", "machine m runs f16 on its matrix units only", "--unit tensor"),
         ("f64", "tensor", "machine m has no tensor rate for f64", "it has tensor for f16"),
-        ("f16", "tensor_sparse", "machine m has no tensor_sparse rate for f16", "it has no tensor_sparse rates"),
+        ("f16", "tensor_sparse", "machine m has no tensor_sparse rate for f16", "leave out `--unit`"),
     ],
 )
 def test_a_missing_type_names_what_there_is(type_name: str, cls: str, message: str, help: str) -> None:
