@@ -164,7 +164,7 @@ def sweep(
         )  # fmt: skip
     _require_points(found, journal)
     name, per = variants[0].kernel.name, _names(per_text)
-    views = views_of(found.table, _views(found.table.names, best_by, pareto_text), per)
+    views = views_of(found.table, _views(found.table.names, machines, best_by, pareto_text), per)
     if output is not None:
         write_table(Path(output), found)
     if figure is not None:
@@ -250,14 +250,20 @@ def _kept(journal: Journal | None) -> str:
     )
 
 
-def _views(names: Sequence[str], best_by: str | None, pareto_text: str | None) -> tuple[str, str, str]:
-    """(column of the best, the two columns of the Pareto front)."""
+def _views(
+    names: Sequence[str], machines: Sequence[Machine], best_by: str | None, pareto_text: str | None
+) -> tuple[str, str, tuple[str, ...]]:
+    """(column of the best, the two columns of the Pareto front); the second is by default that of each machine's
+    memory.
+    """
     rate = "flops_per_s" if "flops_per_s" in names else "bytes_per_s"
-    memory = [n for n in names if n.endswith("_bytes") and n != "cache_bytes"]
-    pair = _names(pareto_text) or ("time_s", memory[-1])
+    if pareto_text is None:
+        memories = dict.fromkeys(f"{machine.main_memory.name}_bytes" for machine in machines)
+        return best_by or rate, "time_s", tuple(name for name in memories if name in names)
+    pair = _names(pareto_text)
     if len(pair) != 2:
         raise CommandError(f"`{pareto_text}` is not two columns", "write --pareto time_s,DRAM_bytes")
-    return best_by or rate, pair[0], pair[1]
+    return best_by or rate, pair[0], pair[1:]
 
 
 def _runner(jobs: int | None, scheduler: str | None, journal_name: str | None) -> tuple[Runner, Journal | None]:

@@ -97,6 +97,10 @@ def _unrolled(steps: Sequence[int | RepeatedAt]) -> Iterator[int]:
                 yield from _unrolled(step.steps)
 
 
+NO_LAUNCH = "use `roofdsl collective` for a collective alone"
+"""What to do about a program that launches nothing but has collectives."""
+
+
 def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> ProgramAt:
     """The program of that name at `settings` and defaults.
 
@@ -124,7 +128,7 @@ def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> 
         ]
         place_of.append(place)
     if not found:
-        help = "use `roofdsl collective` for a collective alone" if lowered.exchanges else ""
+        help = NO_LAUNCH if lowered.exchanges else ""
         raise CommandError(f"program {name} launches nothing", help)
 
     def numbered(steps: Sequence[Step]) -> tuple[int | RepeatedAt, ...]:

@@ -93,6 +93,15 @@ class Table:
         found = np.asarray(self.columns[name], dtype=np.float64)
         return np.where(found < 0, np.nan, found)
 
+    def first_numbers(self, names: Sequence[str]) -> Any:
+        """At each point, the number of the first of these columns that has one there: each machine has its own."""
+        import numpy as np
+
+        found = self.numbers(names[0])
+        for name in names[1:]:
+            found = np.where(np.isnan(found), self.numbers(name), found)
+        return found
+
 
 def joined(tables: Sequence[Table]) -> Table:
     """The points of all tables, one after another; they have the same columns and words."""
@@ -216,13 +225,13 @@ class Chosen:
             kept, places = kept.at(again), places[again]
         self.kept, self.places = kept, places
 
-    def found(self, *names: str) -> list[int]:
-        """The places at which all of these columns have a value."""
+    def found(self, *columns: Sequence[str]) -> list[int]:
+        """The places at which each of these has a value, in one of its columns."""
         import numpy as np
 
         if self.kept is None:
             return []
-        there = np.logical_and.reduce([~np.isnan(self.kept.numbers(n)) for n in names])
+        there = np.logical_and.reduce([~np.isnan(self.kept.first_numbers(names)) for names in columns])
         return [int(k) for k in self.places[there]]
 
 
@@ -277,30 +286,32 @@ def best_of(table: Table, name: str, per: Sequence[str] = ()) -> Chosen:
     return Chosen([*per, name], choose)
 
 
-def front_of(table: Table, first: str, second: str, per: Sequence[str] = ()) -> Chosen:
-    """A watcher that finds the points not dominated in their group. Raises CommandError for missing columns."""
+def front_of(table: Table, first: str, second: Sequence[str], per: Sequence[str] = ()) -> Chosen:
+    """A watcher that finds the points not dominated in their group. second: a column, or one for each machine, of the
+    same kind. Raises CommandError for missing columns.
+    """
     import numpy as np
 
-    table.require_numbers(first)
-    table.require_numbers(second)
+    for name in (first, *second):
+        table.require_numbers(name)
     table.require_columns(per)
 
     def choose(part: Table) -> list[int]:
-        a, b = (part.numbers(n) * (-1.0 if is_better_high(n) else 1.0) for n in (first, second))
+        a, b = (part.first_numbers(n) * (-1.0 if is_better_high(n[0]) else 1.0) for n in ((first,), second))
         found: list[int] = []
         for group in groups(part, per):
             own = group[~(np.isnan(a[group]) | np.isnan(b[group]))]
             found += _front(own, a, b) if len(own) else [int(group[0])]
         return found
 
-    return Chosen([*per, first, second], choose)
+    return Chosen([*per, first, *second], choose)
 
 
 def best(table: Table, name: str, per: Sequence[str] = ()) -> list[int]:
     """The place of the best point by column `name` in each group; the first of equals."""
     found = best_of(table, name, per)
     look(table, found)
-    return found.found(name)
+    return found.found((name,))
 
 
 def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> list[int]:
@@ -308,9 +319,9 @@ def pareto(table: Table, first: str, second: str, per: Sequence[str] = ()) -> li
 
     Within each group, they are in order of rising cost in `first`. Points equal in both columns are all kept.
     """
-    found = front_of(table, first, second, per)
+    found = front_of(table, first, (second,), per)
     look(table, found)
-    return found.found(first, second)
+    return found.found((first,), (second,))
 
 
 def _front(own: Any, a: Any, b: Any) -> list[int]:

@@ -27,24 +27,24 @@ MOST_FRONT = 20
 
 
 class Views(Record):
-    """The selections of a table to show: the best points by column `rated`, the Pareto front of two columns, and the
-    columns that vary.
+    """The selections of a table to show: the best points by column `rated`, the Pareto front of two columns (the second
+    may be one for each machine), and the columns that vary.
     """
 
     rated: str
     first: str
-    second: str
+    second: tuple[str, ...]
     best: Sequence[int]
     front: Sequence[int]
     varying: frozenset[str]
 
 
-def views_of(table: Table, columns: tuple[str, str, str], per: Sequence[str]) -> Views:
+def views_of(table: Table, columns: tuple[str, str, tuple[str, ...]], per: Sequence[str]) -> Views:
     """The views, in one pass. columns: of the best points, and of the front. Raises CommandError for a missing one."""
     rated, first, second = columns
     best, front, varying = best_of(table, rated, per), front_of(table, first, second, per), Varying()
     look(table, best, front, varying)
-    return Views(rated, first, second, best.found(rated), front.found(first, second), frozenset(varying.names))
+    return Views(rated, first, second, best.found((rated,)), front.found((first,), second), frozenset(varying.names))
 
 
 def blocks(found: Sweep, kernel: str, views: Views) -> list[Block]:
@@ -62,7 +62,7 @@ def blocks(found: Sweep, kernel: str, views: Views) -> list[Block]:
     if len(views.best) > MOST_ROWS:
         out.append(line(f"and {len(views.best) - MOST_ROWS:,} more"))
     if len(views.front) > 1 and len(views.front) < len(table):
-        title = f"Pareto front of {views.first} and {views.second}, {_points(len(views.front))}:"
+        title = f"Pareto front of {views.first} and {' or '.join(views.second)}, {_points(len(views.front))}:"
         out += [Gap(), line(title, 0), _rows(table.at(views.front[:MOST_FRONT]), names)]
         if len(views.front) > MOST_FRONT:
             out.append(line(f"and {len(views.front) - MOST_FRONT:,} more (--json has all)"))

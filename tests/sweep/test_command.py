@@ -150,3 +150,30 @@ def test_a_sweep_without_a_single_row(monkeypatch: pytest.MonkeyPatch, capsys: p
     told = capsys.readouterr()
     assert "n = 1500: it takes too long" in told.err and "n = 1501: it takes too long" in told.err
     assert "error: no point of the sweep could be predicted" in told.err and not told.out
+
+
+@pytest.mark.spread(1)
+@pytest.mark.parametrize("order", [("v100_deck", "skylake_gold_6148"), ("skylake_gold_6148", "v100_deck")])
+def test_the_front_takes_the_memory_of_each_machine(order: tuple[str, ...], roofdsl: Run) -> None:
+    """At each size, both machines move the same bytes to their memories, and the GPU takes a seventh of the time."""
+    named = [word for name in order for word in ("--machine", name)]
+    sizes = ("--set", "n=2048,4096", "--levels", "memory", "--per", "n", "--json", "--jobs", "1")
+    front = json.loads(roofdsl("sweep", "gemv", *named, *sizes).stdout)["pareto"]
+    assert [(row["machine"], row["n"]) for row in front] == [("v100_deck", 2048), ("v100_deck", 4096)]
+
+
+def test_caches_of_one_machine_are_not_the_memory_of_another(roofdsl: Run) -> None:
+    """Both move the same bytes from HBM. The one without a launch time is faster, and has no column for L2."""
+    named = ("--machine", "v100_textbook", "--machine", "v100", "--set", "n=256", "--json", "--jobs", "1")
+    found = json.loads(roofdsl("sweep", "gemv", *named).stdout)
+    assert [row["machine"] for row in found["pareto"]] == ["v100_textbook"]
+
+
+def test_a_program_of_collectives_launches_nothing(roofdsl: Run, tmp_path: Path) -> None:
+    path = tmp_path / "only.roof"
+    path.write_text("program p(n = 8):\n    collective all_reduce Y: f32[n, n] among 4 by ring\n")
+    of = (f"{path}:p", "--machine", "h100_sxm")
+    for command in (("sweep", *of, "--set", "n=8,16"), ("threshold", *of, "--over", "n", "--formula")):
+        done = roofdsl(*command)
+        assert done.returncode == 2 and "program p launches nothing" in done.stderr
+        assert "use `roofdsl collective`" in done.stderr
