@@ -67,8 +67,8 @@ for _ in range(5):
 
 # %% [markdown]
 # They agree exactly, for each of these n and Z. roofdsl can also derive Q as a closed form in n and Z. That of a
-# matrix-vector product holds for n >= 4, and for every Z that is a whole number of elements. (The last case, `(0, True)`,
-# applies to no such Z.)
+# matrix-vector product holds for n >= 4, and for every Z that is a whole number of elements. (The last case,
+# `(0, True)`, applies to no such Z.)
 
 # %%
 anything = derive("gemv", cache="Z")
