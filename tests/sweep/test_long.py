@@ -87,7 +87,7 @@ def test_json_text_is_jsons_own(monkeypatch: pytest.MonkeyPatch) -> None:
     in_windows(monkeypatch)
     found = of_case("counted too")
     table = found.table
-    document = to_json(found, 'a "kernel"', views_of(table, ("flops_per_s", "time_s", "DRAM_bytes"), ()))
+    document = to_json(found, 'a "kernel"', views_of(table, ("flops_per_s", "time_s", ("DRAM_bytes",)), ()))
     whole = {**document, "columns": {n: table.cells(n) for n in table.names}}
     text = "".join(json_pieces(document, table, 2))
     assert text == json.dumps(whole, indent=2, ensure_ascii=False)
