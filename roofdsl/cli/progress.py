@@ -35,7 +35,7 @@ def progress_bar(what: str) -> Iterator[Callable[[float, str], None]]:
 
 def tell_step(text: str) -> None:
     """Print what comes next to standard error, if that is a terminal."""
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():  # None: it is closed (2>&-)
         print(text, file=sys.stderr, flush=True)
 
 

@@ -21,7 +21,6 @@ from roofdsl.cli.options import (
 from roofdsl.cli.text import show_blocks
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.model import Traffic
-from roofdsl.loops.program_at_sizes import NO_LAUNCH
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.break_even import BreakEven, break_even
@@ -159,8 +158,6 @@ def terms_over(
     for name in (*chosen.kernels, *chosen.programs):
         if name in chosen.programs:
             values, terms = program_terms(chosen.checked, name, machine, settings, options, over=over)
-            if not terms:
-                raise CommandError(f"program {name} launches nothing", NO_LAUNCH)
         else:
             values, terms = kernel_terms(chosen.checked, name, machine, settings, options)
         if over not in values:

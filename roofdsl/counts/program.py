@@ -17,7 +17,7 @@ from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Mod, mul
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.loops.numbers import check_names
-from roofdsl.loops.program_model import Exchange, Launch, LoweredProgram, program
+from roofdsl.loops.program_model import Exchange, Launch, LoweredProgram, program, require_launches
 from roofdsl.sets.cases import Case, Cases, Constraint, constant
 from roofdsl.sets.facts import Compared, Fact, Remainders, RowsAligned, decided
 from roofdsl.sets.quasi import Quasi
@@ -105,8 +105,7 @@ def derive_program(
     names = checked.programs[name].names
     check_names(f"program {name}", given, names)
     lowered = program(checked, name, given)
-    if not lowered.launches:
-        raise CommandError(f"program {name} launches nothing")
+    require_launches(lowered)
     sums = _Sums(given, traffic, cache_bytes, line_bytes)
     groups = [sums.of(launch) for launch in _together(lowered)]
     conventions = {d.convention for _, _, d in groups}

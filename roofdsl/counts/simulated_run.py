@@ -98,7 +98,7 @@ class SimulatedRun:
         from roofdsl.simulate.lru_traffic import simulate_lru
 
         found = simulate_lru(kernel, values, cache_bytes, progress=progress, skip=skip)
-        begun = sum(a.residencies for a in found.arrays)
+        begun = found.misses
         written = 0 if convention == "write_allocate" else sum(a.begun_with_write for a in found.arrays)
         row = LevelRow(
             "cache", None, cache_bytes or 0, None, found.accesses - begun, begun, begun - written,

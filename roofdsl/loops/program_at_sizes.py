@@ -15,7 +15,7 @@ from roofdsl.lang.record import Record
 from roofdsl.lang.source import Source
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.numbers import check_complete, check_names
-from roofdsl.loops.program_model import Exchange, LoweredProgram, Repeated, Step, program
+from roofdsl.loops.program_model import Exchange, LoweredProgram, Repeated, Step, program, require_launches
 
 
 class Launched(Record):
@@ -97,10 +97,6 @@ def _unrolled(steps: Sequence[int | RepeatedAt]) -> Iterator[int]:
                 yield from _unrolled(step.steps)
 
 
-NO_LAUNCH = "use `roofdsl collective` for a collective alone"
-"""What to do about a program that launches nothing but has collectives."""
-
-
 def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> ProgramAt:
     """The program of that name at `settings` and defaults.
 
@@ -127,9 +123,7 @@ def program_at(checked: CheckedFile, name: str, settings: Mapping[str, int]) -> 
             *found[place + 1 :],
         ]
         place_of.append(place)
-    if not found:
-        help = NO_LAUNCH if lowered.exchanges else ""
-        raise CommandError(f"program {name} launches nothing", help)
+    require_launches(lowered)
 
     def numbered(steps: Sequence[Step]) -> tuple[int | RepeatedAt, ...]:
         return tuple(

@@ -72,6 +72,13 @@ class LoweredProgram(Record):
     exchanges: tuple[Exchange, ...] = ()
 
 
+def require_launches(of: LoweredProgram) -> None:
+    """Raises CommandError for a program that launches nothing: it may have collectives alone."""
+    if not of.launches:
+        help = "use `roofdsl collective` for a collective alone" if of.exchanges else ""
+        raise CommandError(f"program {of.name} launches nothing", help)
+
+
 def program(checked: CheckedFile, name: str, settings: Mapping[str, int] | None = None) -> LoweredProgram:
     """The program of that name, defined here or imported by `use`.
 

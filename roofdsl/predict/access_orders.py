@@ -111,7 +111,8 @@ def orders_of(
     # A small grid spreads over all multiprocessors, with fewer blocks on each.
     blocks = min(found.blocks, -(-in_grid // units))
     at_a_time = min(blocks * units, in_grid)
-    each = f"each of {min(units, in_grid)} multiprocessors" if min(units, in_grid) > 1 else "1 multiprocessor"
+    used = min(units, in_grid)
+    each = f"each of {used} multiprocessors" if used > 1 else "1 multiprocessor"
     note = (
         f"blocks of {threads:,} threads, {blocks} at a time on {each}; "
         "the threads of a block and the blocks of a wave advance together"

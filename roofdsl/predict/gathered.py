@@ -20,7 +20,7 @@ from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import within_caches
 from roofdsl.machine.model import Cache, Machine, Memory
 from roofdsl.predict.level_time import LevelTime
-from roofdsl.predict.strided import Lines, Reference, references
+from roofdsl.predict.strided import Lines, Reference, all_behind, directions, references
 from roofdsl.predict.strided_times import from_each
 
 MEASURED = 8
@@ -52,9 +52,9 @@ def gathered_of(
     line = machine.caches[0].line_bytes if machine.caches else None
     if line is None or is_indirect(kernel) or not any(part.gathered_bytes_per_s for part in machine.hierarchy):
         return None
-    behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
-    if [level.name for level in behind] != [part.name for part in machine.hierarchy[1:]]:
-        return None  # a level was left out, so it is unknown where its lines come from
+    behind = all_behind(levels, machine)
+    if behind is None:
+        return None
     try:
         found = list(references(sized(within_caches(kernel), values)))
     except TooHard:
@@ -65,7 +65,7 @@ def gathered_of(
     passed = sum(r.executed * abs(r.step_bytes) for r in own)
     moved = [r for r in found if r not in own and (r.loaded or convention != "load_store")]
     others = sum(r.executed * min(abs(r.step_bytes), line) for r in moved)
-    lines = tuple(Lines(v.name, min(passed, max(0, _loaded(v) - others)), 0) for v in behind)
+    lines = tuple(Lines(v.name, min(passed, max(0, directions(v)[0] - others)), 0) for v in behind)
     return Gathered(tuple(dict.fromkeys(r.array.name for r in own)), lines)
 
 
@@ -77,11 +77,6 @@ def _gathered(found: Sequence[Reference], line: int) -> list[Reference]:
     if apart:
         return [r for r in apart if abs(r.step_bytes) < line]
     return [r for r in found if r.loaded and r.array.type.kind == "complex" and r.step_bytes]
-
-
-def _loaded(level: LevelTime) -> int:
-    """The bytes loaded from the level; all bytes if the two directions are not distinguished."""
-    return level.bytes - level.streamed_bytes if level.loads_bytes is None else level.loads_bytes
 
 
 def gathered_seconds(found: Gathered, loads: float, machine: Machine) -> Fraction:

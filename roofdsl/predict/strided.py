@@ -109,9 +109,9 @@ def walks_of(
         return None  # what data choose has no stride
     if line is None or not any(part.strided_bytes_per_s for part in machine.hierarchy):
         return None
-    behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
-    if [level.name for level in behind] != [part.name for part in machine.hierarchy[1:]]:
-        return None  # a level was left out, so it is unknown where its lines come from
+    behind = all_behind(levels, machine)
+    if behind is None:
+        return None
     at = sized(within_caches(kernel), values)
     try:
         found = list(references(at))
@@ -123,7 +123,7 @@ def walks_of(
     if not strided and not tight.arrays:
         return None
     streams = [r for r in found if 0 < abs(r.step_bytes) < line]
-    plain = [(level.name, *_directions(level)) for level in behind]
+    plain = [(level.name, *directions(level)) for level in behind]
     lines = _share(plain, strided, streams, line)
     names = tuple(dict.fromkeys(r.array.name for r in strided))
     try:
@@ -141,6 +141,13 @@ def walks_of(
         notes += (PLACED,)
     narrow, others = _narrow(strided, machine)
     return Walks(names, lines, _even(others, line), crowded, tight, pages, notes, narrow)
+
+
+def all_behind(levels: Sequence[LevelTime], machine: Machine) -> list[LevelTime] | None:
+    """The levels behind the first cache; None if one was left out, since it is unknown where its lines come from."""
+    behind = [level for level in levels if level.nearer != "registers" and level.kind != "link"]
+    every = [part.name for part in machine.hierarchy[1:]]
+    return behind if [level.name for level in behind] == every else None
 
 
 PLACED = "arrays begin where `measure` puts them: each five lines further into its pages than the one before"
@@ -199,7 +206,7 @@ def _beyond(plain: Sequence[tuple[str, int, int]], in_sets: Sequence[tuple[str, 
     return tuple(found)
 
 
-def _directions(level: LevelTime) -> tuple[int, int]:
+def directions(level: LevelTime) -> tuple[int, int]:
     """(loaded, stored) bytes, without those of stores that bypass the caches; all as loaded if the two are not
     distinguished.
     """

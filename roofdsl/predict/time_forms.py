@@ -183,10 +183,11 @@ def program_terms(
     `options.unit` applies to the launches that can use it, as in `predict_launches`. over: a parameter that must stay a
     symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
-    from roofdsl.loops.program_model import program
+    from roofdsl.loops.program_model import program, require_launches
 
     check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)
+    require_launches(lowered)
     if over is not None:
         check_free(checked, name, settings, over)
     units = Units(machine, options.unit)

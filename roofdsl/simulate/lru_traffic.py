@@ -70,6 +70,10 @@ class SimulatedTraffic:
     scalar_store_bytes: int
     streamed_bytes: int = 0
 
+    @property
+    def misses(self) -> int:
+        return sum(a.residencies for a in self.arrays)
+
     def loads(self, convention: Traffic) -> int | None:
         """Bytes loaded into fast memory."""
         if convention == "once":

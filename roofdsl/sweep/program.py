@@ -10,12 +10,11 @@ from roofdsl.checks.deep import require_legal
 from roofdsl.counts.integers_at_many_points import holds, value_of
 from roofdsl.counts.operations import operation_counts
 from roofdsl.lang.checked import CheckedFile
-from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.integers import Condition, Const, IntExpr, add
 from roofdsl.loops.model import Kernel, Parameter
-from roofdsl.loops.program_at_sizes import NO_LAUNCH, ProgramOf
-from roofdsl.loops.program_model import LoweredProgram, program
+from roofdsl.loops.program_at_sizes import ProgramOf
+from roofdsl.loops.program_model import LoweredProgram, program, require_launches
 from roofdsl.loops.transform import apply
 from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options
@@ -92,8 +91,7 @@ class ProgramPlan:
 
     def __init__(self, swept: SweptProgram, machine: Machine, options: Options, forms: dict[Any, KernelForms]) -> None:
         self.machine, self.options = machine, options
-        if not swept.lowered.launches:
-            raise CommandError(f"program {swept.name} launches nothing", NO_LAUNCH)
+        require_launches(swept.lowered)
         units = Units(machine, options.unit)
         parts: dict[tuple[object, ...], _Part] = {}
         for launch in swept.lowered.launches:

@@ -91,8 +91,7 @@ def blocks(run: SimulatedRun) -> list[Block]:
         return found
     rows = []
     for r in run.levels:
-        asked = r.hits + r.misses
-        share = f"{show_number(100 * r.misses / asked)} %" if asked else ""
+        share = _share(r.misses, r.hits + r.misses)
         both = r.load_bytes + r.store_bytes
         each = show_number(both / run.accesses) if run.accesses else ""
         rows.append((r.name, group(r.hits), group(r.misses), share, group(r.loads), group(r.stores), group(both), each))
@@ -112,12 +111,11 @@ def blocks(run: SimulatedRun) -> list[Block]:
 
 def of_traffic(found: SimulatedTraffic) -> list[Block]:
     """One LRU cache as `api.simulate` gives it: misses of every array, and Q in every convention."""
-    misses = sum(a.residencies for a in found.arrays)
-    share = f" ({show_number(100 * misses / found.accesses)} %)" if found.accesses else ""
+    share = f" ({_share(found.misses, found.accesses)})" if found.accesses else ""
     moved = []
     for convention in CONVENTIONS:
         both = found.loads(convention), found.stores(convention)
-        parts = ("", "") if None in both else (show_bytes(both[0] or 0), show_bytes(both[1] or 0))
+        parts = ("" if each is None else show_bytes(each) for each in both)
         moved.append((convention, show_bytes(found.bytes(convention)), *parts))
     rows = [
         (a.array.name, show_size(a.line_bytes), *map(group, (a.residencies, a.begun_with_write, a.stored)))
@@ -126,7 +124,7 @@ def of_traffic(found: SimulatedTraffic) -> list[Block]:
     heads = ("array", "line", "misses", "misses of stores", "lines written back")
     return [
         Title("Simulated traffic"),
-        line(f"{group(found.accesses)} accesses, {group(misses)} misses{share}", 0),
+        line(f"{group(found.accesses)} accesses, {group(found.misses)} misses{share}", 0),
         figures(moved, ("traffic", "Q", "loads", "stores"), range(1, 4), ruled=True),
         Gap(),
         figures(rows, heads, range(1, 5), ruled=True),
@@ -170,7 +168,7 @@ def of_curve(run: SimulatedRun) -> list[Block]:
         misses, moved = curve.misses(size), curve.bytes(size, run.convention)
         ways = [group(size // unit)] if curve.sets > 1 else []
         best = _beside(run, size)
-        rows.append((*ways, show_size(size), group(misses), _share(misses, run), group(moved), *best))
+        rows.append((*ways, show_size(size), group(misses), _share(misses, run.accesses), group(moved), *best))
     beside = () if run.best is None else ("best misses", "best missed", "best Q")
     head = (*(["ways"] if curve.sets > 1 else []), "Z", "misses", "missed", "Q in bytes", *beside)
     return [
@@ -187,8 +185,8 @@ def _beside(run: SimulatedRun, size: int) -> tuple[str, ...]:
     if run.best is None:
         return ()
     misses = run.best.misses(size)
-    return group(misses), _share(misses, run), group(run.best.bytes(size, run.convention))
+    return group(misses), _share(misses, run.accesses), group(run.best.bytes(size, run.convention))
 
 
-def _share(misses: int, run: SimulatedRun) -> str:
-    return f"{show_number(100 * misses / run.accesses)} %" if run.accesses else ""
+def _share(misses: int, accesses: int) -> str:
+    return f"{show_number(100 * misses / accesses)} %" if accesses else ""
