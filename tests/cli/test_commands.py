@@ -100,6 +100,15 @@ def test_check_deep_takes_numbers_for_constants(roofdsl: Run) -> None:
 
 
 @pytest.mark.thorough
+def test_a_page_is_made_with_standard_error_closed(tmp_path: Path) -> None:
+    """Steps are told on a terminal only, and there may be no stream at all."""
+    page = tmp_path / "page.html"
+    command = f"{sys.executable} -m roofdsl explore gemv --machine v100 --set n=64 -o {page} 2>&-"
+    assert subprocess.run(["sh", "-c", command], cwd=ROOT, check=False, timeout=120).returncode == 0
+    assert page.stat().st_size > 50_000
+
+
+@pytest.mark.thorough
 def test_shipped_kernels_pass_the_deep_check(roofdsl: Run) -> None:
     files = [str(p) for p in (ROOT / "models/kernels").glob("*.roof")]
     assert roofdsl("check", "--deep", *files).returncode == 0
