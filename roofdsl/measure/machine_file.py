@@ -30,9 +30,9 @@ _PEAKS = ("fma", "min", "div", *SPECIAL_FUNCTIONS)  # measured classes that the 
 _ONE_BY_ONE = (
     "# `fill`, `strided`, `strided_stores`, `strided_odd`, `strided_odd_stores`, `crowded`, `crowded_stores`,",
     "# `buffers`, `stored_lines`, `gathered`, `random`, `random_stores`, `restart`, `pages`, `walk`: lines one by",
-    "# one, for expected times.",
+    "# one, for expected times: the rates of one core, times the number of cores.",
 )
-_PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time."
+_PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time, times the cores."
 
 
 _ALLOCATED = (
@@ -238,7 +238,7 @@ def _levels(found: Characterization) -> Iterator[str]:
     options["typical_bytes_per_s"] = _typical_of_patterns(memory.all_cores)
     options["stores_bytes_per_s"] = stores_per_s(memory.all_cores)
     options |= _strided(found, memory) | _random(found, memory)
-    options["streamed_bytes_per_s"] = _past_caches(found, memory)
+    options["streamed_bytes_per_s"] = _past_caches(found)
     options["one_stream_bytes_per_s"] = memory.all_cores.one_stream_per_s
     options["streams"] = memory.all_cores.streams
     options["energy_j_per_byte"] = _energy_per_byte(found, memory)
@@ -281,20 +281,14 @@ def _energy_per_byte(found: Characterization, level: Level) -> float | None:
     return None if found.energy is None else found.energy.fit.energies_j.get(level.name) or None
 
 
-def _past_caches(found: Characterization, memory: Level) -> float | None:
-    """The rate of stores that bypass the caches, measured on one core and scaled to all, but not above the memory's
-    bandwidth or the rate of one core.
-    """
+def _past_caches(found: Characterization) -> float | None:
+    """The rate of stores that bypass the caches, measured on one core, times the number of cores."""
     one = None if found.walks is None else found.walks.past_per_s
-    if one is None:
-        return None
-    return one if found.cores == 1 else min(found.cores * one, max(memory.all_cores.bytes_per_s, one))
+    return None if one is None else found.cores * one
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:
-    """The rates of strided walks, measured on one core and scaled to all. Those of loads are limited to the level's
-    bandwidth, or to the rate of one core if that is higher.
-    """
+    """The rates of strided walks, measured on one core, times the number of cores."""
     walks = found.walks
     if walks is None:
         return {}
@@ -305,33 +299,32 @@ def _strided(found: Characterization, level: Level, *, first: bool = False) -> d
     walked = walks.levels.get(level.name)
     if walked is None:
         return {}
-    most, odd = max(level.all_cores.bytes_per_s, walked.loads_per_s), walked.odd_loads_per_s
-    crowded, gathered = walks.crowded_loads.get(level.name), walked.gathered_per_s
-    stores = {
+    rates = {
+        "strided_bytes_per_s": walked.loads_per_s,
+        "strided_odd_bytes_per_s": walked.odd_loads_per_s,
+        "gathered_bytes_per_s": walked.gathered_per_s,
+        "crowded_bytes_per_s": walks.crowded_loads.get(level.name),
         "strided_stores_bytes_per_s": walked.stores_per_s,
         "strided_odd_stores_bytes_per_s": walked.odd_stores_per_s,
         "crowded_stores_bytes_per_s": walks.crowded_stores_per_s if level is found.levels[1] else None,
     }
-    return {
-        "strided_bytes_per_s": min(found.cores * walked.loads_per_s, most),
-        "strided_odd_bytes_per_s": None if odd is None else min(found.cores * odd, max(most, odd)),
-        "gathered_bytes_per_s": None if gathered is None else min(found.cores * gathered, max(most, gathered)),
-        "crowded_bytes_per_s": None if crowded is None else min(found.cores * crowded, most),
-        **{name: found.cores * rate for name, rate in stores.items() if rate is not None},
-        "restart_s": walked.restart_s,
-    }
+    return {**_of_all_cores(found, rates), "restart_s": walked.restart_s}
+
+
+def _of_all_cores(found: Characterization, rates: dict[str, float | None]) -> dict[str, object]:
+    """Rates of one core times the number of cores, even where no level could deliver as much to all of them at once:
+    predictions limit all cores together to the bandwidth.
+    """
+    return {name: found.cores * rate for name, rate in rates.items() if rate is not None}
 
 
 def _random(found: Characterization, level: Level) -> dict[str, object]:
-    """The rates of random accesses, measured and limited like those of strided walks."""
+    """The rates of random accesses, measured on one core, times the number of cores."""
     rates = found.random.get(level.name)
     if rates is None:
         return {}
-    most = max(level.all_cores.bytes_per_s, rates.loads_per_s)
-    return {
-        "random_bytes_per_s": min(found.cores * rates.loads_per_s, most),
-        "random_stores_bytes_per_s": None if rates.stores_per_s is None else found.cores * rates.stores_per_s,
-    }
+    measured = {"random_bytes_per_s": rates.loads_per_s, "random_stores_bytes_per_s": rates.stores_per_s}
+    return _of_all_cores(found, measured)
 
 
 def _with_pages(found: Characterization) -> CoreFacts:

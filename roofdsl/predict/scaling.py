@@ -196,9 +196,10 @@ ONE_CORE = "one core, {level}"
 def some_cores(machine: Machine, cores: int) -> Machine:
     """The machine with this number of cores, with their share of the peaks and of the caches' bandwidths.
 
-    The memory gives each core what a single one gets, but never more in total than its bandwidth. A machine with one
-    core stands for any number of such cores. Raises CommandError if the machine has several cores and does not state
-    what one of them gets from the memory.
+    The memory gives each core what a single one gets, but never more in total than its bandwidth. The rates of lines
+    that are accessed one by one are shared evenly (`ONE_BY_ONE`). A machine with one core stands for any number of such
+    cores. Raises CommandError if the machine has several cores and does not state what one of them gets from the
+    memory.
     """
     all_cores, memory = machine.units or 1, machine.main_memory
     if cores == all_cores == 1:
@@ -210,7 +211,7 @@ def some_cores(machine: Machine, cores: int) -> Machine:
         units=cores,
         peaks=tuple(_slower_peak(peak, part) for peak in machine.peaks),
         caches=tuple(_slower_cache(cache, part) for cache in machine.caches),
-        memories=(_slower_memory(memory, rate), *machine.memories[1:]),
+        memories=(_slower_memory(memory, rate, part), *machine.memories[1:]),
         ceilings=(),
     )
 
@@ -236,48 +237,33 @@ def _slower_peak(peak: Peak, part: Fraction) -> Peak:
 
 def _slower_cache(cache: Cache, part: Fraction) -> Cache:
     """The copy that serves one core, with the cores' share of all bandwidths."""
-    return replace(
-        cache,
-        copies=1,
-        bandwidth_bytes_per_s=cache.bandwidth_bytes_per_s * part,
-        beside_bytes_per_s=_times(cache.beside_bytes_per_s, part),
-        beside_updates_bytes_per_s=_times(cache.beside_updates_bytes_per_s, part),
-        beside_far_bytes_per_s=_times(cache.beside_far_bytes_per_s, part),
-        typical_bytes_per_s=_times(cache.typical_bytes_per_s, part),
-        larger_bytes_per_s=_times(cache.larger_bytes_per_s, part),
-        stores_bytes_per_s=_times(cache.stores_bytes_per_s, part),
-        written_bytes_per_s=_times(cache.written_bytes_per_s, part),
-        written_loads_bytes_per_s=_times(cache.written_loads_bytes_per_s, part),
-        one_stream_bytes_per_s=_times(cache.one_stream_bytes_per_s, part),
-        fill_bytes_per_s=_times(cache.fill_bytes_per_s, part),
-        strided_bytes_per_s=_times(cache.strided_bytes_per_s, part),
-        strided_stores_bytes_per_s=_times(cache.strided_stores_bytes_per_s, part),
-        strided_odd_bytes_per_s=_times(cache.strided_odd_bytes_per_s, part),
-        strided_odd_stores_bytes_per_s=_times(cache.strided_odd_stores_bytes_per_s, part),
-        crowded_stores_bytes_per_s=_times(cache.crowded_stores_bytes_per_s, part),
-        gathered_bytes_per_s=_times(cache.gathered_bytes_per_s, part),
-        random_bytes_per_s=_times(cache.random_bytes_per_s, part),
-        random_stores_bytes_per_s=_times(cache.random_stores_bytes_per_s, part),
-    )
+    return replace(cache, copies=1, **{name: rate * part for name, rate in _stated_rates(cache).items()})
 
 
-def _slower_memory(memory: Memory, rate: Fraction) -> Memory:
-    """The memory at this bandwidth; its stores and strided walks stay slower by the same factor."""
-    part = rate / memory.bandwidth_bytes_per_s
-    return replace(
-        memory,
-        bandwidth_bytes_per_s=rate,
-        typical_bytes_per_s=_times(memory.typical_bytes_per_s, part),
-        stores_bytes_per_s=_times(memory.stores_bytes_per_s, part),
-        strided_bytes_per_s=_times(memory.strided_bytes_per_s, part),
-        strided_stores_bytes_per_s=_times(memory.strided_stores_bytes_per_s, part),
-        streamed_bytes_per_s=_times(memory.streamed_bytes_per_s, part),
-        one_stream_bytes_per_s=_times(memory.one_stream_bytes_per_s, part),
-        gathered_bytes_per_s=_times(memory.gathered_bytes_per_s, part),
-        random_bytes_per_s=_times(memory.random_bytes_per_s, part),
-        random_stores_bytes_per_s=_times(memory.random_stores_bytes_per_s, part),
-    )
+ONE_BY_ONE = (
+    "strided_bytes_per_s",
+    "strided_stores_bytes_per_s",
+    "crowded_bytes_per_s",
+    "gathered_bytes_per_s",
+    "random_bytes_per_s",
+    "random_stores_bytes_per_s",
+    "streamed_bytes_per_s",
+)
+"""The rates of a memory that the buffers of each core limit. They grow with the number of cores, whatever the memory's
+bandwidth is; only the bandwidth limits all cores together.
+"""
 
 
-def _times(rate: Fraction | None, part: Fraction) -> Fraction | None:
-    return None if rate is None else rate * part
+def _slower_memory(memory: Memory, rate: Fraction, part: Fraction) -> Memory:
+    """The memory at this bandwidth. Its stores stay slower by the same factor. Lines that are accessed one by one come
+    at this part of the rates of all cores.
+    """
+    slower = rate / memory.bandwidth_bytes_per_s
+    rates = _stated_rates(memory).items()
+    return replace(memory, **{name: of * (part if name in ONE_BY_ONE else slower) for name, of in rates})
+
+
+def _stated_rates(level: Cache | Memory) -> dict[str, Fraction]:
+    """The bandwidth of a level and its other rates, by the names of their fields."""
+    rates = {name: getattr(level, name) for name in level.__match_args__ if name.endswith("_bytes_per_s")}
+    return {name: rate for name, rate in rates.items() if rate is not None}

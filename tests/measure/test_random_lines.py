@@ -12,6 +12,7 @@ from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.random_lines import RandomRates, Window, place, random_rates, text_of, windows_of
 from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE
 from roofdsl.measure.walk_rates import WalkRates
+from roofdsl.predict.scaling import some_cores
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]
@@ -72,7 +73,10 @@ def test_the_file_states_what_was_measured() -> None:
     assert one.main_memory.random_bytes_per_s == 3e9
     two = to_machine(replace(characterized(cores=2), walks=walks, random=rates))
     assert two.caches[1].random_stores_bytes_per_s == 16e10
-    assert (two.main_memory.random_bytes_per_s or 0) <= two.main_memory.bandwidth_bytes_per_s
+    assert two.main_memory.random_bytes_per_s == 6e9
+    assert some_cores(two, 1).main_memory.random_bytes_per_s == 3e9, (
+        "as measured, whatever the bandwidth of one core is"
+    )
 
 
 @pytest.mark.skipif(not is_known(), reason="these loops are for x86-64 with AVX2")

@@ -13,6 +13,7 @@ from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE, plan_walks, spans, sweep
 from roofdsl.measure.walk_rates import Walked, WalkRates, _levels, _rates, knee, walk_rates
+from roofdsl.predict.scaling import some_cores
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]
@@ -78,10 +79,21 @@ def test_the_file_states_what_was_measured() -> None:
     assert (memory.strided_bytes_per_s, memory.strided_stores_bytes_per_s) == (9e9, 2e10)
     assert (memory.restart_s, third.restart_s) == (Fraction(15, 10**8), None)
     assert memory.streamed_bytes_per_s == 2.5e10
-    two = stated(cores=2)
-    assert two.main_memory.streamed_bytes_per_s == max(2.5e10, two.main_memory.bandwidth_bytes_per_s)
-    assert two.caches[1].strided_bytes_per_s == 1e11
-    assert (two.main_memory.strided_bytes_per_s or 0) <= two.main_memory.bandwidth_bytes_per_s
+
+
+def test_one_of_many_cores_gets_what_was_measured_on_one() -> None:
+    """The file states the rate of a core times their number, even above the memory's bandwidth. One core of the machine
+    therefore has the measured rate, not its share of what the memory can deliver.
+    """
+    alone = stated(cores=1)
+    for cores in (2, 16):
+        machine = stated(cores=cores)
+        one = some_cores(machine, 1)
+        assert machine.main_memory.streamed_bytes_per_s == cores * 2.5e10
+        for level, own in zip(one.hierarchy, alone.hierarchy, strict=True):
+            for field in ("strided_bytes_per_s", "strided_stores_bytes_per_s"):
+                assert getattr(level, field) == getattr(own, field), (cores, level.name, field)
+        assert one.main_memory.streamed_bytes_per_s == 2.5e10
 
 
 def test_what_a_stream_loses_at_pages_is_more_than_its_lines_cost_the_core() -> None:
@@ -114,7 +126,7 @@ def test_lines_of_one_set_are_found_as_under_random_replacement() -> None:
 
 def test_lines_of_one_set_come_slowly_from_farther_levels() -> None:
     """Three times as many lines as the nearer level's sets hold. A rate that is not lower than that of other strided
-    loads is not stated, and two cores together are no faster than the level.
+    loads is not stated.
     """
     plan = plan_walks(CAPACITIES, 512 << 20, 4096)
     assert plan.crowded == [("L3", 1536), ("DRAM", 49152)]
@@ -127,18 +139,15 @@ def test_lines_of_one_set_come_slowly_from_farther_levels() -> None:
     cycles = dict.fromkeys(plan.loops(), 4.0) | {"crowded_load_0": 20.0, "crowded_load_1": 4.2}
     assert _rates(plan, cycles, 2e9, "L2").crowded_loads == {"L3": LINE * 2e9 / 20}
     walks = WalkRates(None, {"L3": Walked(2e10, None)}, None, None, crowded_loads={"L3": 5e9, "DRAM": 1e9})
-    fast = WalkRates(None, {"L3": Walked(2e10, None)}, None, None, crowded_loads={"L3": 1e13})
-    third = to_machine(replace(characterized(cores=2), walks=fast)).caches[2]
-    assert third.crowded_bytes_per_s == third.bandwidth_bytes_per_s
     for cores in (1, 2):
-        third, memory = to_machine(replace(characterized(cores=cores), walks=walks)).hierarchy[2:]
+        machine = to_machine(replace(characterized(cores=cores), walks=walks))
+        third, memory = machine.hierarchy[2:]
         assert (third.crowded_bytes_per_s, memory.crowded_bytes_per_s) == (cores * 5e9, None), "the memory has no walk"
+        assert some_cores(machine, 1).caches[2].crowded_bytes_per_s == 5e9
 
 
 def test_gathered_lines_count_where_they_take_longer_than_those_of_the_first_cache() -> None:
-    """At 2 GHz, eight gathered elements of a line take 4 cycles from L1, as long from L2, 5 from L3 and 20 from memory.
-    All cores together are no faster than the memory, unless one core is.
-    """
+    """At 2 GHz, eight gathered elements of a line take 4 cycles from L1 and from L2, 5 from L3, and 20 from memory."""
     plan = plan_walks(CAPACITIES, 512 << 20, 4096)
     cycles = dict.fromkeys(plan.loops(), 4.0) | {"gathered_1": 5.0, "gathered_2": 20.0}
     found = _levels(plan, cycles, 2e9)
@@ -148,17 +157,15 @@ def test_gathered_lines_count_where_they_take_longer_than_those_of_the_first_cac
     walks = WalkRates(None, {"DRAM": Walked(1e10, None, gathered_per_s=6.4e9)}, None, None)
     for cores in (1, 2):
         memory = to_machine(replace(characterized(cores=cores), walks=walks)).main_memory
-        assert memory.gathered_bytes_per_s == min(cores * 6.4e9, max(memory.bandwidth_bytes_per_s, 1e10))
+        assert memory.gathered_bytes_per_s == cores * 6.4e9
 
 
-def test_odd_walks_of_all_cores_are_no_faster_than_the_level() -> None:
-    bandwidth = float(stated(cores=2).caches[1].bandwidth_bytes_per_s)
-    each = bandwidth * 0.75
-    walks = WalkRates(None, {"L2": Walked(each / 2, None, None, each, 2 * each)}, None, None)
-    for cores, rate in ((1, each), (2, bandwidth)):
+def test_odd_walks_are_stated_apart() -> None:
+    walks = WalkRates(None, {"L2": Walked(5e10, None, None, 1e11, 2e11)}, None, None)
+    for cores in (1, 2):
         second = to_machine(replace(characterized(cores=cores), walks=walks)).caches[1]
-        assert float(second.strided_odd_bytes_per_s or 0) == pytest.approx(rate, rel=0.01)
-        assert float(second.strided_odd_stores_bytes_per_s or 0) == pytest.approx(cores * 2 * each, rel=0.01)
+        assert second.strided_odd_bytes_per_s == cores * 1e11
+        assert second.strided_odd_stores_bytes_per_s == cores * 2e11
 
 
 @pytest.mark.skipif(not is_known(), reason="these loops are for x86-64 with AVX2")
