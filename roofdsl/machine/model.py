@@ -173,6 +173,10 @@ class BandwidthCeiling(Record):
     source: str = ""
 
 
+ONE_CORE = "one core, {level}"
+"""The name of the ceiling that states the bandwidth of a shared level to a single core."""
+
+
 class Link(Record):
     """A link from `start` to `end` (memories or machines); `both_ways` gives each direction its own bandwidth."""
 

@@ -14,7 +14,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import ONE_CORE, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_power, show_rate, show_size, show_time
 from roofdsl.measure.bandwidth_curve import Bandwidth, Beside, stores_per_s, written_rates
 from roofdsl.measure.characterize_cpu import Characterization
@@ -377,5 +377,6 @@ def _ceilings(found: Characterization) -> Iterator[str]:
         fused = found.peak(type_name, "fma")
         if fused is not None and found.cores > 1:
             yield f'ceiling "one core, {type_name}" {type_name} {show_rate(fused.one_core.per_s)}'
-    if found.cores > 1:
-        yield f'ceiling "one core, {memory.name}" {memory.name} {show_bandwidth(memory.one_core.bytes_per_s)}'
+    shared = [v for v in found.levels[:-1] if v.reported is not None and v.reported.copies < found.cores]
+    for level in (*shared, memory) if found.cores > 1 else ():
+        yield f'ceiling "{ONE_CORE.format(level=level.name)}" {level.name} {show_bandwidth(level.one_core.bytes_per_s)}'

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from math import ceil
+from typing import TypeVar
 
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import BandwidthCeiling, Cache, Machine, Memory, Peak
+from roofdsl.machine.model import ONE_CORE, BandwidthCeiling, Cache, Machine, Memory, Peak
 from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
@@ -189,29 +190,25 @@ def shared_levels(machine: Machine) -> tuple[str, ...]:
     return (*(cache.name for cache in machine.caches if cache.copies < cores), machine.main_memory.name)
 
 
-ONE_CORE = "one core, {level}"
-"""The name of the ceiling that `characterize` writes for the bandwidth of a level to a single core."""
-
-
 def some_cores(machine: Machine, cores: int) -> Machine:
     """The machine with this number of cores, with their share of the peaks and of the caches' bandwidths.
 
-    The memory gives each core what a single one gets, but never more in total than its bandwidth. The rates of lines
-    that are accessed one by one are shared evenly (`ONE_BY_ONE`). A machine with one core stands for any number of such
-    cores. Raises CommandError if the machine has several cores and does not state what one of them gets from the
-    memory.
+    The memory, and shared caches for which the machine states it, give each core what a single one gets, but never more
+    in total than their bandwidth. The rates of lines that are accessed one by one are shared evenly (`ONE_BY_ONE`). A
+    machine with one core stands for any number of such cores. Raises CommandError if the machine has several cores and
+    does not state what one of them gets from the memory.
     """
     all_cores, memory = machine.units or 1, machine.main_memory
     if cores == all_cores == 1:
         return machine
-    rate = min(cores * _one_core_gets(machine), memory.bandwidth_bytes_per_s)
     part = Fraction(cores, all_cores)
+    rate = min(cores * _one_core_gets(machine), memory.bandwidth_bytes_per_s)
     return replace(
         machine,
         units=cores,
         peaks=tuple(_slower_peak(peak, part) for peak in machine.peaks),
-        caches=tuple(_slower_cache(cache, part) for cache in machine.caches),
-        memories=(_slower_memory(memory, rate, part), *machine.memories[1:]),
+        caches=tuple(_slower_cache(cache, machine, cores, part) for cache in machine.caches),
+        memories=(_slower(memory, rate, part), *machine.memories[1:]),
         ceilings=(),
     )
 
@@ -223,47 +220,58 @@ def _one_core_gets(machine: Machine) -> Fraction:
     memory = machine.main_memory
     if (machine.units or 1) == 1:
         return memory.bandwidth_bytes_per_s
-    name = ONE_CORE.format(level=memory.name)
-    for ceiling in machine.ceilings:
-        if isinstance(ceiling, BandwidthCeiling) and ceiling.name == name:
-            return ceiling.bandwidth_bytes_per_s
+    rate = _stated_for_one_core(machine, memory)
+    if rate is not None:
+        return rate
     what = f"{machine.name} does not state what a single core gets from {memory.name}"
+    name = ONE_CORE.format(level=memory.name)
     raise CommandError(what, f'on a CPU, state it as `ceiling "{name}" {memory.name} 12 GB/s`')
+
+
+def _stated_for_one_core(machine: Machine, level: Cache | Memory) -> Fraction | None:
+    name = ONE_CORE.format(level=level.name)
+    stated = (c for c in machine.ceilings if isinstance(c, BandwidthCeiling) and c.name == name)
+    return next((ceiling.bandwidth_bytes_per_s for ceiling in stated), None)
 
 
 def _slower_peak(peak: Peak, part: Fraction) -> Peak:
     return replace(peak, rate_per_s=peak.rate_per_s * part)
 
 
-def _slower_cache(cache: Cache, part: Fraction) -> Cache:
-    """The copy that serves one core, with the cores' share of all bandwidths."""
-    return replace(cache, copies=1, **{name: rate * part for name, rate in _stated_rates(cache).items()})
+def _slower_cache(cache: Cache, machine: Machine, cores: int, part: Fraction) -> Cache:
+    """The copy that serves one core. The cores get their share of its bandwidth; if the machine states what one core
+    gets, N cores get N times as much, but never more than the bandwidth.
+    """
+    one = _stated_for_one_core(machine, cache)
+    rate = cache.bandwidth_bytes_per_s * part if one is None else min(cores * one, cache.bandwidth_bytes_per_s)
+    return replace(_slower(cache, rate, part), copies=1)
 
 
 ONE_BY_ONE = (
+    "fill_bytes_per_s",
     "strided_bytes_per_s",
     "strided_stores_bytes_per_s",
+    "strided_odd_bytes_per_s",
+    "strided_odd_stores_bytes_per_s",
     "crowded_bytes_per_s",
+    "crowded_stores_bytes_per_s",
     "gathered_bytes_per_s",
     "random_bytes_per_s",
     "random_stores_bytes_per_s",
     "streamed_bytes_per_s",
 )
-"""The rates of a memory that the buffers of each core limit. They grow with the number of cores, whatever the memory's
-bandwidth is; only the bandwidth limits all cores together.
+"""The rates that the buffers of each core limit. They grow with the number of cores, whatever the bandwidth of a shared
+level is; only the bandwidth limits all cores together.
 """
 
+Level = TypeVar("Level", Cache, Memory)
 
-def _slower_memory(memory: Memory, rate: Fraction, part: Fraction) -> Memory:
-    """The memory at this bandwidth. Its stores stay slower by the same factor. Lines that are accessed one by one come
-    at this part of the rates of all cores.
+
+def _slower(level: Level, rate: Fraction, part: Fraction) -> Level:
+    """The level at this bandwidth. Its other rates are lower by the same factor, but lines that are accessed one by one
+    come at `part` of the rates of all cores.
     """
-    slower = rate / memory.bandwidth_bytes_per_s
-    rates = _stated_rates(memory).items()
-    return replace(memory, **{name: of * (part if name in ONE_BY_ONE else slower) for name, of in rates})
-
-
-def _stated_rates(level: Cache | Memory) -> dict[str, Fraction]:
-    """The bandwidth of a level and its other rates, by the names of their fields."""
-    rates = {name: getattr(level, name) for name in level.__match_args__ if name.endswith("_bytes_per_s")}
-    return {name: rate for name, rate in rates.items() if rate is not None}
+    factor = rate / level.bandwidth_bytes_per_s
+    names = [name for name in level.__match_args__ if name.endswith("_bytes_per_s")]
+    rates = {name: stated for name in names if (stated := getattr(level, name)) is not None}
+    return replace(level, **{name: of * (part if name in ONE_BY_ONE else factor) for name, of in rates.items()})

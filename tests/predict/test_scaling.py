@@ -72,6 +72,20 @@ def test_one_core_of_eight() -> None:
     assert some_cores(load_machine(SNB), 1) == load_machine(SNB)
 
 
+def test_one_core_gets_more_than_its_share_of_a_shared_cache() -> None:
+    """If the machine states it: one of eight cores gets 60 of 300 GB/s from L3, and six of them all of it. The other
+    rates of L3 follow, but those of lines one by one are shared evenly.
+    """
+    made = eight('ceiling "one core, L3" L3 60 GB/s')
+    l3 = replace(made.caches[2], typical_bytes_per_s=Fraction(150 * 10**9), strided_bytes_per_s=Fraction(80 * 10**9))
+    made = replace(made, caches=(*made.caches[:2], l3))
+    for cores, rate in ((1, 60), (2, 120), (6, 300), (8, 300)):
+        found = some_cores(made, cores).caches[2]
+        assert found.bandwidth_bytes_per_s == rate * 10**9
+        assert found.typical_bytes_per_s == rate * 10**9 / 2
+        assert found.strided_bytes_per_s == cores * 10 * 10**9
+
+
 def test_launches_do_not_scale(kernel: Kernel = FIVE_POINTS) -> None:
     given = load_machine("haswell_e5_2695v3")
     alone = scaling(kernel, {"m": 40, "n": 40}, given, [1, 2, 4], CODE)
