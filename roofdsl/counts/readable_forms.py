@@ -8,7 +8,7 @@ from fractions import Fraction
 from roofdsl.counts.derived import Derivation, Quantity, Ratio
 from roofdsl.counts.growth import classes_of, far_sizes, large_case, leading_anywhere, remainders_decide
 from roofdsl.formulas.quotients import Alternatives, Quotient, RatioCase, Shorthand, quotient, shortened
-from roofdsl.formulas.writing import LATEX_RELATIONS, latex, neat_latex, neat_text, residue, sides, text
+from roofdsl.formulas.writing import LATEX_RELATIONS, Remainder, latex, neat_latex, neat_text, remainder, sides, text
 from roofdsl.lang.record import Record
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.integers import Const, FloorDiv, IntExpr, Product, Sum, Sym
@@ -237,21 +237,26 @@ def condition_text(where: Alternatives) -> str:
     each = [
         [
             *(" ".join(_interleaved([neat_text(v) for v in values], ops)) for values, ops in _chains(_plain(a))),
-            *(f"{_bracketed(text(x), x)} % {m} = {r}" for x, m, r in _residues(a)),
+            *(f"{_bracketed(text(r.of), r.of)} % {r.modulus} {r.relation} {r.number}" for r in _remainders(a)),
         ]
         for a in where
     ]
     return " or ".join(" and ".join(chains) for chains in each)
 
 
-def _residues(constraints: tuple[Constraint, ...]) -> list[tuple[Quasi, int, int]]:
-    found = [residue(value) for value, zero in constraints if zero]
+def _remainders(constraints: tuple[Constraint, ...]) -> list[Remainder]:
+    found = [remainder(value, zero) for value, zero in constraints]
     return [each for each in found if each is not None]
 
 
+def _remainder_latex(found: Remainder) -> str:
+    relation = LATEX_RELATIONS[found.relation]
+    return f"{_bracketed(latex(found.of), found.of)} \\bmod {found.modulus} {relation} {found.number}"
+
+
 def _plain(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-    """The constraints that are not residues, without those that a stronger one implies: h >= r beside h >= r + 2."""
-    kept = [(value, zero) for value, zero in constraints if not (zero and residue(value))]
+    """The constraints on no remainders, without those that a stronger one implies: h >= r beside h >= r + 2."""
+    kept = [(value, zero) for value, zero in constraints if remainder(value, zero) is None]
     fixed = {m[0][0]: -(v.constant_value() / c) for v, z in kept if z and len(v.atoms()) == 1 for m, c in v if m}
     known = {a: Quasi.constant(at) for a, at in fixed.items() if isinstance(a, str)}
     least: dict[Quasi, Fraction] = {}
@@ -312,7 +317,7 @@ def condition_latex(where: Alternatives) -> str:
                 " ".join(_interleaved([neat_latex(v) for v in values], [LATEX_RELATIONS[op] for op in ops]))
                 for values, ops in _chains(_plain(a))
             ),
-            *(f"{_bracketed(latex(x), x)} \\bmod {m} = {r}" for x, m, r in _residues(a)),
+            *(_remainder_latex(r) for r in _remainders(a)),
         ]
         for a in where
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import lru_cache, partial
-from math import lcm
+from math import ceil, floor, lcm
 
 from roofdsl.formulas.factoring import Product, products_of
 from roofdsl.formulas.quotients import Alternatives, Quotient, RatioCase, degree, ordered
@@ -258,7 +258,7 @@ def latex(value: Quasi | Quotient) -> str:
 
 # ---- conditions ----
 
-LATEX_RELATIONS = {">=": "\\geq", "<=": "\\leq", "=": "=", ">": ">", "<": "<"}
+LATEX_RELATIONS = {">=": "\\geq", "<=": "\\leq", "=": "=", "!=": "\\neq", ">": ">", "<": "<"}
 
 
 def sympy_condition(where: Alternatives) -> str:
@@ -282,21 +282,58 @@ def sides(value: Quasi) -> tuple[Quasi, Quasi]:
     return Quasi.of({m: c for m, c in value if c > 0}), -Quasi.of({m: c for m, c in value if c < 0})
 
 
-def residue(value: Quasi) -> tuple[Quasi, int, int] | None:
-    """(x, m, r) if `value` = 0 means that x leaves remainder r when divided by m: 8*floor((n + 7)/8) = n + 7."""
+class Remainder(Record):
+    """A condition on a remainder: of % modulus `relation` number; the relation is one of =, !=, >= and <=."""
+
+    of: Quasi
+    modulus: int
+    relation: str
+    number: int
+
+
+def remainder(value: Quasi, zero: bool) -> Remainder | None:
+    """What `value` = 0 (zero) or `value` >= 0 means if that is a condition on a remainder: 8*floor((n + 7)/8) = n + 7
+    says n % 8 = 1, and 8*floor((n + 7)/8) <= n + 6 says n % 8 != 1. None for other conditions, and for those on
+    remainders that always or never hold.
+    """
     floors = [(a, c) for m, c in value for a, e in m if isinstance(a, Floor) and len(m) == 1 and e == 1]
     if len(floors) != 1:
         return None
     ((atom, c),) = floors
-    rest = (value - Quasi.symbol(atom) * c) * (-1 / c)
     modulus = lcm(*(x.denominator for _, x in atom.of))
-    if rest != atom.of or modulus < 2:
+    # value / -c = (y mod modulus) / modulus - edge / modulus, for the whole number y that the floor divides by modulus.
+    beyond = value * (-1 / c) + Quasi.symbol(atom) - atom.of
+    if modulus < 2 or not beyond.is_constant():
         return None
-    whole = rest * modulus
-    offset = whole.constant_value()
-    x = whole - offset
-    negative = bool(x) and all(k < 0 for _, k in x)
-    return (-x, modulus, int(offset) % modulus) if negative else (x, modulus, int(-offset) % modulus)
+    edge = -beyond.constant_value() * modulus
+    y = atom.of * modulus
+    if zero:
+        low = high = edge
+    else:
+        low, high = (Fraction(ceil(edge)), Fraction(modulus - 1)) if c < 0 else (Fraction(0), Fraction(floor(edge)))
+    if low.denominator != 1 or not 0 <= low <= high < modulus or high - low == modulus - 1:
+        return None
+    return _of_admitted(y, modulus, int(low), int(high))
+
+
+def _of_admitted(y: Quasi, modulus: int, low: int, high: int) -> Remainder:
+    """The condition that y % modulus is from low to high, in terms of y without its constant and sign if that is a
+    single comparison.
+    """
+    x = y - y.constant_value()
+    if x and all(c < 0 for _, c in x):  # -x - 1 leaves the remainder that is left of modulus - 1
+        x, y, low, high = -x, -y - 1, modulus - 1 - high, modulus - 1 - low
+    offset = int(y.constant_value())
+    first, last = (low - offset) % modulus, (high - offset) % modulus
+    if low == high:
+        return Remainder(x, modulus, "=", first)
+    if high - low == modulus - 2:
+        return Remainder(x, modulus, "!=", (last + 1) % modulus)
+    if not first:
+        return Remainder(x, modulus, "<=", last)
+    if last == modulus - 1:
+        return Remainder(x, modulus, ">=", first)
+    return Remainder(y, modulus, "<=", high) if not low else Remainder(y, modulus, ">=", low)
 
 
 def _cleared(value: Quasi) -> Quasi:

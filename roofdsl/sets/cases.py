@@ -200,12 +200,17 @@ def _freedom(domain: Any) -> int:
 
 
 def conditions(domain: Any, meaning: Mapping[str, Quasi] | None = None) -> tuple[tuple[Constraint, ...], ...]:
-    """The basic sets of an isl parameter set as constraints, in terms of the meaning of the isl parameters."""
+    """The basic sets of an isl parameter set as constraints, in terms of the meaning of the isl parameters.
+
+    The constraints that only say what a floor is, such as n - 7 <= 8*floor(n/8) <= n, are left out.
+    """
     meaning = meaning or {}
     out = []
     for basic in domain.coalesce().get_basic_sets():
         constraints = []
         for c in basic.get_constraints():
+            if c.is_div_constraint():
+                continue
             constraints.append((affine_value(c.get_aff()).substitute(meaning), bool(c.is_equality())))
         out.append(tuple(constraints))
     return tuple(out)

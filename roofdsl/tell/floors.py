@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 
 from roofdsl.formulas.quotients import Alternatives, Shorthand, shortened
-from roofdsl.formulas.writing import neat_text, residue
+from roofdsl.formulas.writing import neat_text, remainder
 from roofdsl.sets.quasi import Floor, Quasi
 from roofdsl.sets.terms import Definition, Rest, Root, Span, Term, Terms
 
@@ -30,7 +30,7 @@ def with_names(form: Terms) -> tuple[Terms, list[Shorthand]]:
 def _values(form: Terms) -> Iterator[Quasi]:
     for term in form.terms:
         yield term.value
-        yield from (value for each in term.where for value, zero in each if not (zero and residue(value)))
+        yield from (value for each in term.where for value, zero in each if remainder(value, zero) is None)
         yield from (term.over.low, term.over.high) if term.over is not None else ()
     for d in form.definitions:
         yield from (d.of, d.low, d.high)
@@ -39,7 +39,7 @@ def _values(form: Terms) -> Iterator[Quasi]:
 
 def _mapped(form: Terms, put: Callable[[Quasi], Quasi]) -> Terms:
     def where(of: Alternatives) -> Alternatives:
-        return tuple(tuple((v if zero and residue(v) else put(v), zero) for v, zero in each) for each in of)
+        return tuple(tuple((put(v) if remainder(v, zero) is None else v, zero) for v, zero in each) for each in of)
 
     def term(t: Term) -> Term:
         over = None if t.over is None else Span(t.over.name, put(t.over.low), put(t.over.high))

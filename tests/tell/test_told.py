@@ -14,7 +14,7 @@ import sympy
 from roofdsl.counts.derive import derive
 from roofdsl.counts.derived import Derivation, Quantity
 from roofdsl.counts.readable_forms import condition_text
-from roofdsl.formulas.writing import neat_text, residue
+from roofdsl.formulas.writing import Remainder, neat_text, remainder
 from roofdsl.lang.record import replace
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.machine.find import find_model
@@ -135,14 +135,14 @@ def test_matmul_with_lines_is_readable() -> None:
     assert "+ -" not in text
 
 
-def test_conditions_are_said_once_and_residues_as_such() -> None:
+def test_conditions_are_said_once_and_remainders_as_such() -> None:
     n, h, r = map(Quasi.symbol, ("n", "h", "r"))
     stronger = (((h - r, False), (h - r - 2, False), (r - 2, False)),)
     assert condition_text(stronger) == "r >= 2 and h >= r + 2"
     fixed = (((h - 1, True), (r - 1, True), (h - r, False)),)
     assert condition_text(fixed) == "h = 1 and r = 1"
     multiple = 8 * floor((n + 7) * Fraction(1, 8)) - n - 7
-    assert residue(multiple) == (n, 8, 1)
+    assert remainder(multiple, True) == Remainder(n, 8, "=", 1)
     assert condition_text((((multiple, True),),)) == "n % 8 = 1"
     assert condition_text((((n - 5, True),),)) == "n = 5"
     tightest = (((n - 5, False), (2 * n - 5, False), (40 - n, False), (100 - 2 * n, False)),)
