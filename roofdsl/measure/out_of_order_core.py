@@ -43,6 +43,16 @@ _REFILLS = range(0, 42, 2)
 
 
 def core_loops(bench: Bench) -> None:
+    """Adds the loops from which `core` rates are found: of general registers, of the front end, of jumps, and of what
+    the core can have in flight.
+    """
+    _general_loops(bench)
+    _slot_loops(bench)
+    _jump_loops(bench)
+    _window_loops(bench)
+
+
+def _general_loops(bench: Bench) -> None:
     bench.add("chain_int_add", ["addq %rax, %rax"] * 32, 32)
     bench.add("alone_int_add", [f"leaq 8(%rdi), %{r}" for r in _FREE] * 6, 9)
     bench.add("chain_int_shift", ["shlq $1, %rax"] * 32, 32)
@@ -54,6 +64,9 @@ def core_loops(bench: Bench) -> None:
     prepare = ["movl $7, %ecx", "movl $1000, %eax", "xorl %edx, %edx"]
     bench.add("chain_int_div", ["divq %rcx", "xorl %edx, %edx"] * 8, 8 * 16, prepare)
     bench.add("alone_int_div", ["movl $1000, %eax", "xorl %edx, %edx", "divq %rcx"] * 8, 8 * 8, prepare)
+
+
+def _slot_loops(bench: Bench) -> None:
     bench.add("nops", ["nop"] * _NOPS, _NOPS / 6)
     bench.add("empty", [], 1)
     for name, address in (("plain", "{o}(%rdi)"), ("indexed", "{o}(%rdi,%rax,8)")):
@@ -63,6 +76,9 @@ def core_loops(bench: Bench) -> None:
         narrow = [f"vandpd %ymm14, %ymm15, %ymm{2 + k % 10}" for k in range(24)]
         bench.add("closes", [*narrow, "vpandq %zmm14, %zmm15, %zmm13"], 12)
         bench.add("closes_not", [*narrow, "vpand %ymm14, %ymm15, %ymm13"], 12)
+
+
+def _jump_loops(bench: Bench) -> None:
     for trips in _TRIPS:
         inner = [f"movl ${trips}, %ecx", "77:", "decl %ecx", "jnz 77b"]
         bench.add(f"trips_{trips}", inner, trips)
@@ -76,9 +92,12 @@ def core_loops(bench: Bench) -> None:
         bench.add(f"placed_{offset}", [f"movl ${_TURNS}, %edx", *placed], _TURNS * 1.5)
     bench.add("random", random_branch("testl $0x40000000, %eax"), 25, ["rdtsc"])
     bench.add("foretold", random_branch("testl $0, %eax"), 25, ["rdtsc"])
-    link = ["vmulsd %xmm15, {r}, {r}"]
+
+
+def _window_loops(bench: Bench) -> None:
+    """Two chains of products with other instructions between them: the second begins early if all of these fit."""
+    first, second = ([f"vmulsd %xmm15, {r}, {r}"] * _LINKS for r in ("%xmm0", "%xmm1"))
     for fillers in _FILLERS:
-        first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
         # Each chain starts from a constant: only the window keeps the two from running side by side.
         text = [
             "vmovapd %xmm15, %xmm0",
@@ -91,14 +110,12 @@ def core_loops(bench: Bench) -> None:
         bench.add(f"window_{fillers}", text, 4 * _LINKS * 2)
     for name, (filler, counts) in _HELD.items():
         for count in counts:
-            first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
             between = [filler] * count
             text = ["vmovapd %xmm15, %xmm0", *first, *between, "vmovapd %xmm15, %xmm1", *second, *between]
             bench.add(f"{name}_{count}", text, 4 * _LINKS * 2)
     for links in _ROWS:
         bench.add(f"rows_{links}", _rows(links), 4 * links)
     for queued in _QUEUED:
-        first, second = ([line.format(r=r) for line in link * _LINKS] for r in ("%xmm0", "%xmm1"))
         waiting = [f"vandpd %xmm0, %xmm15, %xmm{2 + k % 12}" for k in range(queued)]
         waiting_second = [f"vandpd %xmm1, %xmm15, %xmm{2 + k % 12}" for k in range(queued)]
         text = ["vmovapd %xmm15, %xmm0", *first, *waiting, "vmovapd %xmm15, %xmm1", *second, *waiting_second]

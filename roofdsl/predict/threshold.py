@@ -7,9 +7,9 @@ the traffic behind a cache; the terms are then predicted at single sizes, and th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, partial, reduce
 from itertools import pairwise
 from operator import add as add_predictions
 from typing import TypeVar
@@ -183,21 +183,7 @@ def _searched(
     A bound that holds only between two neighboring ones of these sizes may be missed. Ends early if a size is out of
     reach.
     """
-    options = replace(question.options, unit=None)
-
-    @cache
-    def bound_at(n: int) -> str:
-        parts = []
-        for launch in grown.launches:
-            values = {name: e.evaluate({question.over: n}) for name, e in launch.arguments}
-            p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
-            parts.append(p * launch.times.evaluate({question.over: n}))
-        total = dict(reduce(add_predictions, parts).terms) if parts else {}
-        for e in grown.sent:
-            each = e.seconds_at({question.over: n}, question.options.step_s)
-            total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate({question.over: n})
-        terms = _picked(total, question.terms, machine)
-        return max(terms, key=lambda name: terms[name])
+    bound_at = cache(partial(_bound_at, grown, machine, question))
 
     def nearest(n: int) -> int | None:
         return next((k for k in range(n, min(n + MOST_STEPS, question.search_to + 1)) if admissible(k)), None)
@@ -219,23 +205,44 @@ def _searched(
     if not at:
         most = min(question.search_to, MOST_STEPS)
         raise CommandError(f"no value of {question.over} up to {most} is allowed by the assumptions")
-    changes = [at[0]]
-    for (low, before), (high, after) in pairwise(at):
-        first, bound = low, before
-        while bound != after:  # the least value with a bound other than `bound`, then further from there
-            a, b, end = first, high, high  # nothing from `end` to `b` is allowed
-            while end - a > 1:
-                middle = nearest((a + end) // 2)
-                if middle is None or middle >= end:
-                    end = (a + end) // 2
-                elif bound_at(middle) == bound:
-                    a = middle
-                else:
-                    b = end = middle
-            first, bound = b, bound_at(b)
-            changes.append((first, bound))
+    changes = [at[0], *(change for pair in pairwise(at) for change in _changes(*pair, bound_at, nearest))]
     ends = [start - 1 for start, _ in changes[1:]] + [at[-1][0]]
     return tuple(Interval(start, end, (bound,)) for (start, bound), end in zip(changes, ends, strict=True))
+
+
+def _bound_at(grown: Grown, machine: Machine, question: Question, n: int) -> str:
+    """The largest of the requested terms if the parameter has this value."""
+    options, over = replace(question.options, unit=None), {question.over: n}
+    parts = []
+    for launch in grown.launches:
+        values = {name: e.evaluate(over) for name, e in launch.arguments}
+        p = predict(launch.kernel, values, machine, replace(options, unit=launch.unit))
+        parts.append(p * launch.times.evaluate(over))
+    total = dict(reduce(add_predictions, parts).terms) if parts else {}
+    for e in grown.sent:
+        each = e.seconds_at(over, question.options.step_s)
+        total[e.link] = total.get(e.link, Fraction(0)) + each * e.times.evaluate(over)
+    terms = _picked(total, question.terms, machine)
+    return max(terms, key=lambda name: terms[name])
+
+
+def _changes(
+    low: tuple[int, str], high: tuple[int, str], bound_at: Callable[[int], str], nearest: Callable[[int], int | None]
+) -> Iterator[tuple[int, str]]:
+    """(the first allowed value with it, the bound) for every other bound found between two values with their bounds."""
+    (first, bound), (end_at, after) = low, high
+    while bound != after:  # the least value with a bound other than `bound`, then further from there
+        a, b, end = first, end_at, end_at  # nothing from `end` to `b` is allowed
+        while end - a > 1:
+            middle = nearest((a + end) // 2)
+            if middle is None or middle >= end:
+                end = (a + end) // 2
+            elif bound_at(middle) == bound:
+                a = middle
+            else:
+                b = end = middle
+        first, bound = b, bound_at(b)
+        yield first, bound
 
 
 # ---- allowed values ----
