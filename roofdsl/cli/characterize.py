@@ -62,7 +62,8 @@ def characterize(
     for path in targets:
         check_writable(path)
     if name is not None and not (name.isidentifier() and name.isascii()):
-        raise click.BadParameter(f"`{name}` cannot name a machine", param_hint="--name")
+        message = f"`{name}` cannot name a machine; write letters, digits and underscores, as in my_laptop"
+        raise click.BadParameter(message, param_hint="--name")
     for option, text in (("-o", output), ("--one-core", one_core)):
         if text is not None and not text.endswith(".roof"):
             raise click.BadParameter(f"`{text}` does not end in .roof", param_hint=option)

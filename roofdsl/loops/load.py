@@ -60,7 +60,10 @@ def _read(path: Path) -> bytes:
         raise CommandError(f"`{path}` is a directory, not a .roof file")
     if path.exists() and not path.is_file():
         raise CommandError(f"`{path}` is not a regular file")
-    return read_limited(path, MAX_BYTES, "a .roof file")
+    data = read_limited(path, MAX_BYTES, "a .roof file")
+    if path.suffix == ".json" and data.lstrip()[:1] in (b"{", b"["):
+        raise CommandError(f"`{path}` is JSON, not a .roof file", "stored results are read by `--results FILE.json`")
+    return data
 
 
 def _load_used(path: str) -> str:

@@ -42,6 +42,9 @@ def test_what_cannot_be_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.roof")
     with pytest.raises(CommandError, match="not a regular file"):
         load_file(tmp_path / "pipe.roof")
+    with pytest.raises(CommandError, match="is JSON") as caught:
+        load_file(write(tmp_path / "results.json", '{"schema": "roofdsl-result-1"}'))
+    assert "--results" in caught.value.help
 
 
 def test_encodings(tmp_path: Path) -> None:

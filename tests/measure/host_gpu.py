@@ -44,8 +44,8 @@ class HostGpu(FakeGpu):
         if any(word in source for word in ("peak_", "stream_", "probe_", "_mark()")):
             return named
         if source not in _BUILT:
-            folder = Path(tempfile.mkdtemp(prefix="host_gpu"))
-            _BUILT[source] = CudaLibrary([SimpleNamespace(source=source)], folder)  # type: ignore[list-item]
+            with tempfile.TemporaryDirectory(prefix="host_gpu") as folder:  # what is loaded stays mapped
+                _BUILT[source] = CudaLibrary([SimpleNamespace(source=source)], Path(folder))  # type: ignore[list-item]
         library = _BUILT[source]
 
         def function(name: str) -> Any:
