@@ -1,4 +1,6 @@
-"""Tile sizes for a machine's caches: a descent over sizes by upper bounds on their traffic (`traffic_upper_bound`)."""
+"""Tile sizes for a machine's caches: a descent over sizes, which compares upper bounds on the traffic
+(`traffic_upper_bound`).
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Cut any run into segments of T arrivals each (an arrival is a load, or an object made on chip). What a segment uses was
 in fast memory at its beginning (S elements, and the current operands) or arrives during it: at most X = S + T objects.
-A piece computes at most H(X) = c X^s executions from them. So there are at least |V| / H(X) - 1 whole segments, and
+These allow at most H(X) = c X^s executions of a statement. If V is the set of all its executions, there are at least
+|V| / H(X) - 1 whole segments, and
 
     loads >= T (|V| / H(S + T) - 1) - made,    T = S / (s - 1) is best,
 
@@ -58,7 +59,7 @@ class Partition:
         finished = [a.piece.finished for a in self.parts if a.piece.finished is not None]
         made = [(1, m) for a in self.parts for m in a.piece.made] + [(FINISHED, m) for m in finished]
         ratio = 1 / (power - 1)
-        # An interval product follows the values that one memory makes until they are done.
+        # The argument of an interval product follows a value until it is final, which may be in another memory.
         return Segments(
             shares, ratio, ratio.denominator != 1, self.registers, FINISHED - 1 if finished else 0, tuple(made),
             apart=not finished,

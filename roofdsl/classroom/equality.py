@@ -1,9 +1,12 @@
-"""Are two formulas equal? Compares exact values at random points, then, if roots and the like occur, symbolically.
+"""Are two formulas equal? Compares exact values at random points, then symbolically if needed.
 
 Different rational formulas agree at POINTS random points with a probability below (degree / 192)**POINTS (the lemma
 of Schwartz and Zippel; sizes in tiles take 192 values for each size of the tile, others 4000), so nothing is left to
-prove. If floors occur, only whole sizes are compared. With floors, minima or maxima, formulas are also compared at
-sizes up to FAR, and a right formula with them at sizes from 1 on; one without them may be meant for large sizes only.
+prove. Other formulas, with functions, `//` or fractional powers, are also compared symbolically.
+
+If floors occur, only whole sizes are compared. With floors, minima or maxima in either formula, sizes up to FAR are
+compared too. If the right formula has any of these, so are sizes from 1 on; otherwise, it may be meant for large sizes
+only.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from roofdsl.lang.record import Record
 POINTS = 16
 SMALL_POINTS = 32
 LARGE, FAR = 4040, 10**12
-"""Sizes up to which all formulas are compared, and those with steps that may be as large."""
+"""The largest sizes at which formulas are compared: LARGE for all, FAR for those with floors, minima or maxima."""
 
 SECONDS = 2.0
 """The processor time in seconds that the symbolic comparison may take."""
@@ -158,7 +161,7 @@ def _far_points(a: Node, b: Node, symbols: Mapping[str, Symbol]) -> Iterator[dic
 
 
 def _proven_different(a: Node, b: Node, symbols: Mapping[str, Symbol], seconds: float) -> bool:
-    """Whether the difference is shown to be a nonzero number within `seconds`.
+    """Whether it can be shown, within this processor time, that the difference is a nonzero number.
 
     This is unlikely, since the formulas agree at all points.
     """

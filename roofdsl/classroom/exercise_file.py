@@ -162,7 +162,7 @@ def load(path: Path) -> Exercise:
     data = read_limited(path, _LARGEST_FILE, "an exercise")
     try:
         document = tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of thousands of digits
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, or a number with thousands of digits
         raise CommandError(f"`{path}` is not valid TOML: {error}") from None
     return _Reader(path.name, document).exercise(path)
 
@@ -205,7 +205,8 @@ class _Reader:
         names = ("title", "unit", "level", "text", "vary", "symbols", "kernels", "quantities", "plot", "show", "steps")
         self.known(table, (*names, "part"), where)
         if not _IDENTIFIER.fullmatch(path.stem):
-            raise self.fail("its name is its id, and consists of lower-case letters, digits and hyphens")
+            signs = "lower-case letters and digits, with single hyphens or underscores between them"
+            raise self.fail(f"its name is its id: it begins with a letter, and has {signs}")
         unit = self.get(table, "unit", str, where)
         if unit not in COURSE:
             raise self.fail(f"there is no unit `{unit}`", f"the units are {', '.join(COURSE)}")
@@ -254,7 +255,7 @@ class _Reader:
         try:
             if "/" not in name and beside.is_file():
                 return beside.read_text(encoding="utf-8")
-        except ValueError:  # a null character in the name, or no UTF-8 in the file
+        except ValueError:  # a null character in the name, or text that is not UTF-8
             raise self.fail(f"the file `{name}` beside it is not UTF-8 text") from None
         raise self.fail(f"there is no file `{name}` beside it")
 

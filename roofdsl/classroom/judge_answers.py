@@ -25,7 +25,7 @@ from roofdsl.classroom.verdict import Verdict
 from roofdsl.lang.record import Record, replace
 
 _IN_PERCENT = re.compile(r"\b(?:in|how many) (?:percent|%)|percentage")
-"""What a question says that asks for percent; `to within 1 %` is not such a question."""
+"""The words by which a question asks for percent; `to within 1 %` are not such words."""
 
 LONGEST_MESSAGE = 1500
 NO_ANSWER = "No answer yet."

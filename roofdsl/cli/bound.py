@@ -15,13 +15,13 @@ from roofdsl.machine.find import load_machine
 @click.command()
 @click.argument("file")
 @set_option
-@size_option("--cache", "The size of fast memory, such as 32KiB, for numbers at the given sizes.")
+@size_option("--cache", "Evaluate the bound for a fast memory of this size, such as 32KiB.")
 @click.option(
     "--machine", "machine_name", metavar="NAME|FILE[:NAME]", help="Evaluate the bound for every cache of a machine."
 )
 @click.option("--steps", is_flag=True, help="Show the proof step by step.")
 @click.option(
-    "--nested", is_flag=True, help="Find nested tiles for all caches of --machine at once; also with --apply."
+    "--nested", is_flag=True, help="Find nested tiles for all caches of --machine at once; --apply prints them."
 )
 @click.option("--apply", "write", is_flag=True, help="Print the tiled kernel in .roof (needs --cache or --machine).")
 @json_option

@@ -29,7 +29,8 @@ from roofdsl.loops.numbers import with_numbers
 def tiled(syntax: CLike, kernel: Kernel, free: Mapping[LoopId, int], sizes: Mapping[str, int]) -> Launched:
     """The variant `tiled` of a kernel with its directives applied.
 
-    Raises CommandError with the reason if the kernel is not such a tile, or if `sizes` does not fix the size of a tile.
+    Raises CommandError with the reason if the kernel is not a single, completely tiled nest, or if `sizes` does not fix
+    the size of a tile.
     """
     known = {p.name for p in kernel.parameters}
     chain, update = tiled_nest(kernel)

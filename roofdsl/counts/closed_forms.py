@@ -36,7 +36,7 @@ from roofdsl.sets.roots import large_sizes
 __all__ = ["Bytes", "ClosedForms", "NoClosedForm", "PlateauBytes"]
 
 CAPACITY = "Z_lines"
-"""The symbol of a cache's capacity in the smallest lines while sets are counted."""
+"""The symbol of a cache's capacity while sets are counted, in the largest unit of which every line is a multiple."""
 
 
 class ClosedForms(KernelSets):
@@ -134,7 +134,8 @@ class ClosedForms(KernelSets):
     def at_any_cache(self, convention: Traffic) -> Bytes:
         """Q(Z) as cases: the traffic in the kernel's parameters and Z, the cache size in bytes.
 
-        Z is a multiple of the smallest line and at least as large as the largest line, as `assumes` says.
+        Z is a multiple of the largest unit of which every line is a multiple, and at least as large as the largest
+        line, as `assumes` says.
         """
         largest = self._largest_line()
         # Z is counted in the largest unit of which every line is a multiple. Distances are multiples of it, too, so a
@@ -188,9 +189,9 @@ class ClosedForms(KernelSets):
         def total() -> Bytes:
             import islpy as isl
 
-            # `large` collects during the count from which sizes on a piece whose condition is not affine misses as a
-            # whole; `fresh` names products of sizes. Both are known only when all arrays are counted, and then narrow
-            # the sizes.
+            # During the count, `large` collects lower bounds of sizes: from there on, all of a piece whose condition is
+            # not affine misses. `fresh` names products of sizes. Both are known only when all arrays are counted, and
+            # then narrow the sizes.
             fresh = Fresh()
             rule = exceeding(cache, fresh, large)
             counted = tuple(residencies(r, rule, stores=convention != "once") for r in found)

@@ -56,13 +56,13 @@ class Geometry(Record):
 
 
 class Window(Record):
-    """The lines that a loop reuses, or several loops in sequence find from each other.
+    """The lines that a loop reuses, or that loops in sequence reuse from each other.
 
     loops: their variables; lines: those of one iteration; reused: those that the next iteration uses again; lost:
     reused lines that only a fully associative cache keeps; kept: reused lines that only a cache with sets keeps; times:
     how often the loop returns to them; array: the array with the most lost lines, which are in `sets_used` sets,
-    `stride_bytes` apart. crowded_lines: of all lines, those in sets that get more than their ways; crowded_sets: the
-    number of these sets.
+    `stride_bytes` apart. crowded_lines: how many lines are in sets that get more lines than they have ways;
+    crowded_sets: the number of these sets.
     """
 
     loops: tuple[str, ...]
@@ -171,7 +171,7 @@ class _Windows:
             yield replace(worst, lost=lost, kept=kept, times=times)
 
     def _siblings(self, nodes: Sequence[For], env: dict[str, int], times: int) -> Iterator[Window]:
-        """The lines that loops in sequence find from each other: the window is everything that they touch together."""
+        """The lines that loops in sequence reuse from each other: the window is everything that they touch together."""
         import numpy as np
 
         parts = [self.lines((node,), env) for node in nodes]

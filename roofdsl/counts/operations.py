@@ -66,7 +66,7 @@ def tally(body: Sequence[Node], renamed: Mapping[str, str] | None = None) -> tup
 
 
 class _Product(Record):
-    """A multiplication that is a whole sub-expression; `free` of its muls are not in a pair yet."""
+    """A multiplication that is a whole sub-expression. free: how many of its multiplications are not in a pair yet."""
 
     type: ElementType
     free: int

@@ -137,7 +137,8 @@ CORE_ATTRIBUTES = (
         example="5 cycles", shown="forwarded in {text}",
     ),
     Attribute(
-        "bypass", _INSTRUCTION, "cycles", "bypass", "how much later instructions of other classes have its result",
+        "bypass", _INSTRUCTION, "cycles", "bypass",
+        "further cycles until instructions of other classes can use its result",
         example="1 cycle", shown="{text} later for other classes",
     ),
     Attribute(

@@ -28,10 +28,10 @@ _GROUPS: dict[str, Group] = {
 class Spelling(Record):
     """How a call is written in a target, as a template.
 
-    `{x}` is the arguments, `{operand}` and `{atom}` are the argument in parentheses where it is more than a factor or
-    more than a name; `{a}` and `{b}` are the two arguments of a helper of a function of MANY. `{one}` is the number 1
-    in the type computed in, `{f}` the suffix of C's names in single precision, `{ll}` C's prefix in 64-bit integers,
-    and `{T}` the type.
+    `{x}` is the arguments. `{operand}` is the argument, in parentheses if it is more than a factor; `{atom}` is the
+    argument, in parentheses if it is more than a name; `{a}` and `{b}` are the two arguments of a helper of a function
+    of MANY. `{one}` is the number 1 in the type computed in, `{f}` the suffix of C's names in single precision, `{ll}`
+    C's prefix in 64-bit integers, and `{T}` the type.
 
     helper: the text is the body of a small function, which is defined before the kernel and called in it.
     quotient: the outermost operator of the text is a division, so it may need parentheses around it.
@@ -46,7 +46,7 @@ Spellings = Spelling | Mapping[Group, Spelling]
 
 
 class Function(Record):
-    """One function. Without other statements it is a special function: of one real value, counted under its name.
+    """One function. The defaults are those of a special function of one real value, counted under its name.
 
     python, c, cuda: how it is written there, for all types or for each group of types; CUDA writes what C does where
     nothing is stated.
@@ -60,10 +60,11 @@ class Function(Record):
     itself, or zero.
     positive: whether random inputs to it have to be positive. about: what it is, for the page of the language.
     units: how many units of rounding a result may be wrong by. slope and spread: the steepest slope, and the distance
-    of the smallest from the largest value, of a function that does not grow or fall throughout. pole: whether it
-    jumps to infinity at zero; elsewhere a function without `slope` grows or falls throughout.
-    argument, step: how a characterization repeats the function on `a` so that no value leaves its range: of which
-    `argument`, and what becomes of the value `{y}`; `{term}`, `{shift}` and `{factor}` are numbers near 1.
+    of the smallest from the largest value, of a function that is not monotonic. pole: whether it jumps to
+    infinity at zero; away from zero, a function without `slope` is monotonic.
+    argument, step: how a characterization repeats the function so that no value leaves its range: `argument` is what it
+    is called with, and `step` makes the next `a` from its value `{y}`; `{term}`, `{shift}` and `{factor}` are numbers
+    near 1.
     """
 
     name: str

@@ -1,10 +1,10 @@
 """What a machine block may say: the attributes of machines, one row each.
 
-The grammar of lines with one quantity, the checker, the model, `machines show`, JSON, the editor grammars and the
-language page are made from these rows. A new attribute is a row here (of `core` and `instruction` lines, in
-`core_attributes`) and the field that it fills in `roofdsl.machine` (`model`, `core`, `multiprocessor` or
-`instruction`). Rows stand in the order in which they are shown. Sizes, bandwidths, `latency`, rates, `link` and
-`ceiling` have lines of their own: see `check_machine.py`.
+The grammar of lines with one quantity, the checker, `machines show`, JSON, the editor grammars and the language page
+are made from these rows, and the model is filled by them. A new attribute is a row here (of `core` and `instruction`
+lines, in `core_attributes`) and the field that it fills in `roofdsl.machine` (`model`, `core`, `multiprocessor` or
+`instruction`). Rows stand in the order in which they are shown. Not in this table, but read in `check_machine.py`: the
+name, size and bandwidth in a `cache` or `memory` line, and the lines `peak`, `latency`, `link` and `ceiling`.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ COST_CLASSES = (*OPERATION_CLASSES, *SPECIAL_FUNCTIONS)
 MATRIX_CLASSES = ("tensor", "tensor_sparse")
 
 PEAK_CLASSES = ("fma", "min", "div", "special", *SPECIAL_FUNCTIONS, *MATRIX_CLASSES)
-"""What a `peak` line may name after its type; without a class it is of additions and multiplications. `fma` is a class
-of rates only: a fused pair is counted as an `add` and a `mul`.
+"""What a `peak` line may name after its type; without a class, it is the peak of additions and multiplications. `fma`
+is a class of rates only: a fused pair is counted as an `add` and a `mul`.
 """
 
 INSTRUCTION_CLASSES = (
@@ -29,10 +29,10 @@ INSTRUCTION_CLASSES = (
     "store", "masked_load", "masked_store", "gather", "scatter", "memset", "memcpy", "sincos",
     *SPECIAL_FUNCTIONS,
 )  # fmt: skip
-"""What an `instruction` line may name. `max` is of minima too, `widen` converts numbers as it loads them, and `narrow`
-as it stores them. `shuffle` moves elements within the 128-bit parts of a vector and `permute` across them; `exchange`
-combines parts of two vectors, `extract` and `insert` copy one part, and `horizontal` adds neighbors. `shift_each`
-shifts every element by a number of bits of its own, and `move` goes between general and vector registers. A function is
-a call of it; `sincos` is a call for the sine and the cosine of one angle, and `memset` and `memcpy` are calls that take
-their latency and, for each 64 bytes, their throughput.
+"""What an `instruction` line may name. `max` also covers minima, `widen` converts numbers as it loads them, and
+`narrow` as it stores them. `shuffle` moves elements within the 128-bit parts of a vector and `permute` across them;
+`exchange` combines parts of two vectors, `extract` and `insert` copy one part, and `horizontal` adds neighbors.
+`shift_each` shifts every element by a number of bits of its own, and `move` goes between general and vector registers.
+A function is a call of it; `sincos` is a call for the sine and the cosine of one angle, and `memset` and `memcpy` are
+calls that take their latency and, for each 64 bytes, their throughput.
 """

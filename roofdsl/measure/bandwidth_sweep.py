@@ -47,7 +47,7 @@ def _on_ordinary_pages(length: int) -> Any:
 class Buffers:
     """One block of random numbers for each core, from which working sets are cut.
 
-    A block has large pages, if the system has any for programs, like numpy's arrays of 4 MiB and more. With `ordinary`
+    Like numpy's arrays of 4 MiB and more, a block gets large pages if the system offers them. With `ordinary`
     pages it is like several short arrays: addresses take longer to find, and pages share sets by chance.
     """
 
@@ -62,7 +62,7 @@ class Buffers:
             block[:] = np.resize(pattern, length)
 
     def arrays(self, core: int, pattern: Pattern, working_set: int) -> tuple[Any, ...]:
-        """Arrays of one pattern with that size in total; each begins at another line of its page."""
+        """Arrays of one pattern with that size in total; each begins at a different line within its page."""
         block = self.blocks[core]
         start = (-block.ctypes.data // 8) % 8  # elements up to the first line boundary
         length = working_set // 8 // pattern.arrays // 8 * 8

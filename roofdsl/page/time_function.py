@@ -53,7 +53,9 @@ def rates_of(
 
 
 def _one(key: Key, machine: Machine, unit: str | None) -> WorkAt | None:
-    """One operation or fused pair of this type and class; None for a count that is not needed, as others contain it."""
+    """One operation or fused pair of this type and class; None for a count whose operations are timed through
+    other counts.
+    """
     t, cls = key
     if unit is not None:  # a matrix unit has one rate for operations of every class, so any class stands for all
         return WorkAt({(t, "mul"): 1}, {}) if cls == "all" else None

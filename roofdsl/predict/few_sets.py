@@ -26,8 +26,8 @@ class Tight(Record):
     ways.
 
     nearest: whether this is the first cache. buffers: the lines that loads find on their way into it, whatever the
-    number of sets. stored_lines: as many lines of each set are kept for stores as random replacement keeps in a set of
-    so many ways; None if that is not known. sets is 0 if their number is not known.
+    number of sets. stored_lines: of each set, the core keeps as many lines for stores as random replacement would with
+    this many ways; None if that is not known. sets is 0 if their number is not known.
     """
 
     arrays: tuple[str, ...] = ()

@@ -1,4 +1,6 @@
-"""The bound on the time: the largest of compute, memory and launch time, and which one that is (rules 15, 16, 18)."""
+"""A prediction as a record: counts, the terms of the time, the bound, which is the largest of them (rules 15, 16, 18),
+and the expected time.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Bound and expected time on several cores: work is shared, until a level that all of them share is saturated.
 
 This is the ECM model on a chip (Stengel, Treibig, Hager, Wellein, ICS 2015, section 2): n cores are n times as fast as
-one until the transfers of a shared level alone take as long, at n_s = ceil(T_1 / T_shared) cores. Work that the code
+one until the transfers of a shared level alone take as long as each core's share of the work, at
+n_s = ceil(T_1 / T_shared) cores. Work that the code
 does not divide evenly takes as long as on the core with the most of it (`divided_loops`).
 """
 
@@ -142,7 +143,7 @@ def _saturation(found: Expected, shared: tuple[str, Fraction], divided: Division
 
 
 def _on(single: Prediction, found: Expected, machine: Machine, cores: int, divided: Division) -> Expected:
-    """The expected time on this number of cores, with a ladder that starts from their bound instead of one core's."""
+    """The expected time on this number of cores, with its causes (`Expected.ladder`) counted from their bound."""
     part = divided.busiest(cores)
     several = some_cores(machine, cores)
     levels = [_level_of(level, several) for level in single.levels]

@@ -90,7 +90,8 @@ def _build(
 ) -> AccessSets:
     """`build`, kept: most questions about a kernel begin with the same sets.
 
-    source: the identity of the kernel's text. Equal kernels of other texts have other places, which messages quote.
+    source: the identity of the kernel's text. Equal kernels of other texts have other positions in their source, which
+    messages quote.
     """
     numbers = dict(known_numbers)
     require_affine(kernel)
@@ -128,7 +129,7 @@ class _Builder:
         for (placed, _, variables, constraints), instances in zip(rows, points, strict=True):
             times = [f"T[{', '.join(t[c] for c in keep)}]" for t in instances]
             where = " and ".join(constraints) or "true"
-            # Lines of every size are touched by the same executions, and reading these takes half the time.
+            # The executions do not depend on the size of lines, and parsing them takes half of the time.
             executions = set_of(f"{head}{{ {times[0]} : {where} }}")
             domains.append(Domain(placed, executions))
             if isinstance(placed.statement, Count):

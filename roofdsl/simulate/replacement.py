@@ -1,10 +1,11 @@
-"""Sets of cache slots, compiled into the loops that use them: finding, ordering, emptying and choosing slots.
+"""Sets of cache slots, compiled into the loops that use them: finding, ordering and emptying slots, and
+choosing the one to replace (LRU, FIFO, tree-PLRU).
 
 A slot holds one word: the line number in the high bits, then a byte of dirty sectors and a byte of valid ones; -1 is an
 empty slot. In a level with few ways, a set is a row of words from the newest to the oldest, which a hit shifts under
-LRU. Only the words are touched, which matters for large caches. In a level with many ways, a set is a ring of linked
-slots from the newest to the oldest, searched through a hash table. Under tree-PLRU, words stay in place, with a binary
-tree over them. Otherwise, empty slots are at the old end.
+LRU. A search reads these words and nothing else, which matters for large caches. In a level with many ways, a set is a
+ring of linked slots from the newest to the oldest, searched through a hash table. Under tree-PLRU, words stay in place,
+with a binary tree over them. Under other policies, empty slots are at the old end.
 """
 
 from __future__ import annotations

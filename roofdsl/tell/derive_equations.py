@@ -43,7 +43,9 @@ from roofdsl.tell.words import (
 ELSE = "\\text{else}"
 
 MOST_CASES = 4
-"""Cases of one quantity that are written out; of more, the one that holds at the sizes given or for large ones."""
+"""The most cases of one quantity that are written out. Of more, only the one that holds at the given sizes, or for
+large ones, is.
+"""
 
 
 def equation_blocks(d: Derivation) -> list[Block]:

@@ -1,4 +1,4 @@
-"""A prediction: counts, the terms of its time, its bound, and its assumptions."""
+"""What `predict` prints: counts, the terms of the time, the bound, and assumptions."""
 
 from __future__ import annotations
 

@@ -30,12 +30,12 @@ class Header(Record):
     step: Poly
     parallel: bool
     over: Value | None = None  # the array whose elements the loop takes
-    counts: bool = True  # whether the target is the counter
+    counts: bool = True  # whether the loop has a counter: `range` and `enumerate`
 
 
 class _Followed(Record):
-    """A followed loop: names before it, arrays that keep their names, integers at the beginning of an iteration, what
-    each iteration adds to them, and the loop's targets.
+    """A followed loop: what names meant before it, arrays that have had their names since before the loop (`carried`),
+    integers at the beginning of an iteration, what each iteration adds to them, and the loop's targets.
     """
 
     before: dict[str, Any]
@@ -46,7 +46,7 @@ class _Followed(Record):
 
 
 class Loops:
-    """Reads `for` loops."""
+    """Translates `for` loops."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Loops:
         self.context, self.expressions, self.bindings, self.block = context, expressions, bindings, block
 
     def loop(self, node: ast.For) -> None:
-        """Writes a `for`. Raises Refused."""
+        """Translates a Python `for` to loops of the kernel. Raises Refused."""
         context = self.context
         if node.orelse:
             context.refuse("py-statement", "`else` of a loop is not supported", node.orelse[0], "leave it out")
@@ -317,7 +317,7 @@ class Loops:
         return value if self.context.facts.not_negative(needs) else Unknown(why, key, value, needs)
 
     def _keeps(self, items: Sequence[tree.Item]) -> bool:
-        """Whether iterations have private scalars or arrays, which those of the kernel are not."""
+        """Whether iterations have scalars or arrays of their own; in the kernel, all iterations would share them."""
         local = {b.name for b in self.context.buffers.values() if b.place == "local"}
         pending = list(items)
         while pending:

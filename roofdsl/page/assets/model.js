@@ -13,7 +13,7 @@ function sizesOf(values, cache = null) {
   return sizes;
 }
 
-/** A form's value as a fraction; null without a form, if it does not hold at these sizes, or if adding takes long. */
+/** A form's value as a fraction; null without a form, if it does not hold at these sizes, or if its sum has too many terms. */
 function valueOf(form, sizes) {
   if (!form || (form.needs !== undefined && !FUNCTIONS[form.needs](sizes))) return null;
   return FUNCTIONS[form.f](sizes);

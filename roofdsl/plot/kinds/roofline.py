@@ -217,7 +217,7 @@ def _figure(
                 asked.warn(f"{label} on {machine.name} has no mark at an expected rate: {p.no_expected}")
     points += [*parts, *measured]
     points += [p for name in measured_file for p in _profiled(asked, name, level or asked.machine.main_memory.name)]
-    # labels leave out what the predictions of a machine share; every machine has the same ones
+    # labels leave out what all predictions of a machine have in common, which is the same for every machine
     own = [p for p in predictions if p.machine == asked.machines[0].name]
     title = asked.title(own) if len(roofs) == 1 else common_sizes(own)
     return draw_roofline(roofs, points, title, look=asked.look, ceilings=asked.ceilings)
