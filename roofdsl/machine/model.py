@@ -174,7 +174,9 @@ class BandwidthCeiling(Record):
 
 
 ONE_CORE = "one core, {level}"
-"""The name of the ceiling that states the bandwidth of a shared level to a single core."""
+"""The name of the ceiling that states the bandwidth of a shared level, or of STREAMED, to a single core."""
+
+STREAMED = "stores past the caches"
 
 
 class Link(Record):

@@ -14,7 +14,7 @@ from roofdsl.lang.source import Source
 from roofdsl.loops.load import load_file
 from roofdsl.machine.attribute_text import written
 from roofdsl.machine.find import machine_of
-from roofdsl.machine.model import ONE_CORE, Machine
+from roofdsl.machine.model import ONE_CORE, STREAMED, Machine
 from roofdsl.machine.quantities import show_bandwidth, show_power, show_rate, show_size, show_time
 from roofdsl.measure.bandwidth_curve import Bandwidth, Beside, stores_per_s, written_rates
 from roofdsl.measure.characterize_cpu import Characterization
@@ -32,7 +32,7 @@ _ONE_BY_ONE = (
     "# `buffers`, `stored_lines`, `gathered`, `random`, `random_stores`, `restart`, `pages`, `walk`: lines one by",
     "# one, for expected times: the rates of one core, times the number of cores.",
 )
-_PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time, times the cores."
+_PAST = "# `streamed`: stores that bypass the caches, of one core that loads nothing at the same time."
 
 
 _ALLOCATED = (
@@ -282,9 +282,11 @@ def _energy_per_byte(found: Characterization, level: Level) -> float | None:
 
 
 def _past_caches(found: Characterization) -> float | None:
-    """The rate of stores that bypass the caches, measured on one core, times the number of cores."""
+    """The rate of stores that bypass the caches, measured on one core and scaled to all, but not above the memory's
+    bandwidth or the rate of one core.
+    """
     one = None if found.walks is None else found.walks.past_per_s
-    return None if one is None else found.cores * one
+    return None if one is None else min(found.cores * one, max(found.levels[-1].all_cores.bytes_per_s, one))
 
 
 def _strided(found: Characterization, level: Level, *, first: bool = False) -> dict[str, object]:
@@ -380,3 +382,6 @@ def _ceilings(found: Characterization) -> Iterator[str]:
     shared = [v for v in found.levels[:-1] if v.reported is not None and v.reported.copies < found.cores]
     for level in (*shared, memory) if found.cores > 1 else ():
         yield f'ceiling "{ONE_CORE.format(level=level.name)}" {level.name} {show_bandwidth(level.one_core.bytes_per_s)}'
+    past = None if found.walks is None else found.walks.past_per_s
+    if found.cores > 1 and past is not None:
+        yield f'ceiling "{ONE_CORE.format(level=STREAMED)}" {memory.name} {show_bandwidth(past)}'

@@ -16,7 +16,7 @@ from typing import TypeVar
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.model import Kernel
-from roofdsl.machine.model import ONE_CORE, BandwidthCeiling, Cache, Machine, Memory, Peak
+from roofdsl.machine.model import ONE_CORE, STREAMED, BandwidthCeiling, Cache, Machine, Memory, Peak
 from roofdsl.predict.divided_loops import UNEVEN, Division, division, in_words, undivided
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
@@ -130,6 +130,9 @@ def _shared(single: Prediction, found: Expected, machine: Machine) -> tuple[str,
     times = {
         name: time * rates[name] / all_cores.get(name, rates[name]) for name, time in found.transfers if name not in own
     }
+    memory = next((level for level in single.levels if level.name == machine.main_memory.name), None)
+    if memory is not None and memory.streamed_bytes:  # these stores have another rate of one core
+        times[memory.name] = max(times[memory.name], _level_of(memory, machine).time_s)
     return max(times.items(), key=lambda item: item[1])
 
 
@@ -175,8 +178,11 @@ def _on(single: Prediction, found: Expected, machine: Machine, cores: int, divid
 
 
 def _level_of(level: LevelTime, machine: Machine) -> LevelTime:
-    """The level at the machine's rate; a level that is reached over links stays as it is."""
-    return level.at_bandwidth(_rates(machine).get(level.name, level.bandwidth_bytes_per_s))
+    """The level at the machine's rates; a level that is reached over links stays as it is."""
+    found = level.at_bandwidth(_rates(machine).get(level.name, level.bandwidth_bytes_per_s))
+    if not level.streamed_bytes:
+        return found
+    return replace(found, streamed_bytes_per_s=machine.main_memory.streamed_bytes_per_s)
 
 
 def _rates(machine: Machine) -> dict[str, Fraction]:
@@ -199,17 +205,16 @@ def some_cores(machine: Machine, cores: int) -> Machine:
     machine with one core stands for any number of such cores. Raises CommandError if the machine has several cores and
     does not state what one of them gets from the memory.
     """
-    all_cores, memory = machine.units or 1, machine.main_memory
+    all_cores = machine.units or 1
     if cores == all_cores == 1:
         return machine
     part = Fraction(cores, all_cores)
-    rate = min(cores * _one_core_gets(machine), memory.bandwidth_bytes_per_s)
     return replace(
         machine,
         units=cores,
         peaks=tuple(_slower_peak(peak, part) for peak in machine.peaks),
         caches=tuple(_slower_cache(cache, machine, cores, part) for cache in machine.caches),
-        memories=(_slower(memory, rate, part), *machine.memories[1:]),
+        memories=(_slower_memory(machine.main_memory, machine, cores, part), *machine.memories[1:]),
         ceilings=(),
     )
 
@@ -221,7 +226,7 @@ def _one_core_gets(machine: Machine) -> Fraction:
     memory = machine.main_memory
     if (machine.units or 1) == 1:
         return memory.bandwidth_bytes_per_s
-    rate = _stated_for_one_core(machine, memory)
+    rate = _stated_for_one_core(machine, memory.name)
     if rate is not None:
         return rate
     what = f"{machine.name} does not state what a single core gets from {memory.name}"
@@ -229,8 +234,8 @@ def _one_core_gets(machine: Machine) -> Fraction:
     raise CommandError(what, f'on a CPU, state it as `ceiling "{name}" {memory.name} 12 GB/s`')
 
 
-def _stated_for_one_core(machine: Machine, level: Cache | Memory) -> Fraction | None:
-    name = ONE_CORE.format(level=level.name)
+def _stated_for_one_core(machine: Machine, what: str) -> Fraction | None:
+    name = ONE_CORE.format(level=what)
     stated = (c for c in machine.ceilings if isinstance(c, BandwidthCeiling) and c.name == name)
     return next((ceiling.bandwidth_bytes_per_s for ceiling in stated), None)
 
@@ -243,9 +248,19 @@ def _slower_cache(cache: Cache, machine: Machine, cores: int, part: Fraction) ->
     """The copy that serves one core. The cores get their share of its bandwidth; if the machine states what one core
     gets, N cores get N times as much, but never more than the bandwidth.
     """
-    one = _stated_for_one_core(machine, cache)
+    one = _stated_for_one_core(machine, cache.name)
     rate = cache.bandwidth_bytes_per_s * part if one is None else min(cores * one, cache.bandwidth_bytes_per_s)
     return replace(_slower(cache, rate, part), copies=1)
+
+
+def _slower_memory(memory: Memory, machine: Machine, cores: int, part: Fraction) -> Memory:
+    """The memory as these cores get it; see `some_cores`. Stores that bypass the caches have a one-core rate of their
+    own, if the machine states it.
+    """
+    rate = min(cores * _one_core_gets(machine), memory.bandwidth_bytes_per_s)
+    slower = _slower(memory, rate, part)
+    one, past = _stated_for_one_core(machine, STREAMED), memory.streamed_bytes_per_s
+    return slower if one is None or past is None else replace(slower, streamed_bytes_per_s=min(cores * one, past))
 
 
 ONE_BY_ONE = (
@@ -259,7 +274,6 @@ ONE_BY_ONE = (
     "gathered_bytes_per_s",
     "random_bytes_per_s",
     "random_stores_bytes_per_s",
-    "streamed_bytes_per_s",
 )
 """The rates that the buffers of each core limit. They grow with the number of cores, whatever the bandwidth of a shared
 level is; only the bandwidth limits all cores together.

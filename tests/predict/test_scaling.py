@@ -86,6 +86,23 @@ def test_one_core_gets_more_than_its_share_of_a_shared_cache() -> None:
         assert found.strided_bytes_per_s == cores * 10 * 10**9
 
 
+def test_stores_past_the_caches_have_a_rate_of_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One core stores 30 GB/s although it loads only 20; all eight together get the memory's 100."""
+    fill = kernel_of("kernel fill(n):\n    out A: f64[n]\n    for i in range(n):\n        stream A[i] = 1.5\n")
+    made = eight('ceiling "one core, stores past the caches" DRAM 30 GB/s')
+    memory = replace(made.main_memory, streamed_bytes_per_s=Fraction(100 * 10**9))
+    made, n = replace(made, memories=(memory,)), 10**7
+    for cores, rate in ((1, 30), (2, 60), (3, 90), (4, 100), (8, 100)):
+        assert on_cores(fill, {"n": n}, made, cores, Options()).bound_s == Fraction(8 * n, rate * 10**9)
+    monkeypatch.setattr(in_core_time, "_core", lambda *given: InCore("none", (Step("", "", 0.0, 0.0),), 0.0))
+    times = scaling(fill, {"n": n}, made, range(1, 9), CODE).times_s
+    assert [times[cores - 1] for cores in (1, 2, 3, 4, 8)] == [
+        Fraction(8 * n, rate * 10**9) for rate in (30, 60, 90, 100, 100)
+    ]
+    unstated = replace(made, ceilings=eight().ceilings)
+    assert on_cores(fill, {"n": n}, unstated, 1, Options()).bound_s == Fraction(8 * n, 20 * 10**9)
+
+
 def test_launches_do_not_scale(kernel: Kernel = FIVE_POINTS) -> None:
     given = load_machine("haswell_e5_2695v3")
     alone = scaling(kernel, {"m": 40, "n": 40}, given, [1, 2, 4], CODE)
