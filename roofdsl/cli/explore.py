@@ -68,7 +68,7 @@ def explore(
             raise no_programs(chosen, "a page shows kernels")
         kernels += kernels_of(chosen, own)
     asked = Asked(
-        title or " and ".join(dict.fromkeys(k.name for k, _ in kernels)),
+        title or " and ".join(", ".join(dict.fromkeys(k.name for k, _ in kernels)).rsplit(", ", 1)),
         tuple(kernels),
         machines,
         traffic,

@@ -73,7 +73,7 @@ function drawCurve(state, place, words) {
   const text = curveText(kernel, now.entry, now, chosen);
   show(place, size, `Traffic of ${kernel.name} over cache size`, text,
     axes(size, { x, y }, { x: sizeTicks(x), y: byteTicks(y) }, titles),
-    ...cacheLines(content.caches, size, x),
+    ...cacheLines(content.caches, size, x, labels),
     ...plateauLines(content, x, y, labels),
     ...runsOf(content.points).map((run) => runLine(run, k, x, y)),
     chosenMark(k, now, chosen, size, x, y, labels),
@@ -81,12 +81,17 @@ function drawCurve(state, place, words) {
   words.textContent = text;
 }
 
-function cacheLines(caches, size, x) {
+/** The machine's caches as vertical lines; their names stand below each other where they would overlap. */
+function cacheLines(caches, size, x, labels) {
   return caches.flatMap((c) => {
-    const at = x.clamped(c.size);
+    const [at, name] = [x.clamped(c.size), `${c.name} ${showSize(c.size)}`];
+    const [end, width] = [at - 5, name.length * LETTER];
+    const rows = [14, 30, 46, 62].map((down) => size.top + down);
+    const row = rows.find((y) => labels.isFree([end - width, y - 12, end, y + 4])) ?? rows[0];
+    labels.block(end - width, row - 12, width, 16);
     return [
       shape("line", { class: "cache", x1: at, x2: at, y1: size.top, y2: size.bottom }),
-      shape("text", { class: "cache", x: at - 5, y: size.top + 14, "text-anchor": "end" }, `${c.name} ${showSize(c.size)}`),
+      shape("text", { class: "cache", x: end, y: row, "text-anchor": "end" }, name),
     ];
   });
 }

@@ -9,8 +9,8 @@ from typing import Any
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.plot.board import Board, roomy, symbol
 from roofdsl.plot.kind import POINTS, Asked, Kind, Option, at_option, units_of
-from roofdsl.plot.labels import joined
-from roofdsl.plot.look import OKABE_ITO, USUAL, Look, named, outside, styled
+from roofdsl.plot.labels import Box, joined
+from roofdsl.plot.look import DPI, OKABE_ITO, USUAL, Look, named, outside, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.roofline_plane import origin_symbols, ridge_names, roofs_board
 from roofdsl.plot.roofline_points import Point, measured_points, points_of
@@ -113,6 +113,9 @@ def _symbols(board: Board, roofs: Roofs, point: Point, number: int) -> None:
             [x], [point.rate_per_s], linestyle="", marker=marker, markersize=8.0 + 4.5 * over, markeredgewidth=1.1,
             zorder=5 + 0.1 * i, **style,
         )  # fmt: skip
+        if over:  # names keep away from usual symbols, and from larger ones that are taken
+            (px, py), r = board.pixel(x, point.rate_per_s), (8.0 + 4.5 * over) / 2 * DPI / 72 + 3
+            board.taken.append(Box(px - r, py - r, px + r, py + r))
         if level in point.bounds:
             board.axes.plot(
                 [x], [point.rate_per_s], "o", color="none", markeredgecolor=look.ink, markeredgewidth=0.9, zorder=4.5,

@@ -53,7 +53,13 @@ def draw_scaling(
     axes.plot([1, most], [1, most], color=look.grey("#999999"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
     for k, (s, speed, text) in enumerate(zip(found, speeds, key, strict=True)):
         color, sign = look.color(k), SIGNS[k % len(SIGNS)]
-        axes.plot(s.cores, speed, sign + "-", color=color, markersize=5, linewidth=1.6, zorder=4, label=text)
+        # Of curves that coincide, the later ones have gaps and smaller symbols, so that all colours are seen.
+        below = sum(_coincide(speed, earlier) for earlier in speeds[:k])
+        line = (0, (4, 4 * below)) if below else "-"
+        axes.plot(
+            s.cores, speed, marker=sign, color=color, markersize=max(2.0, 5 - 1.5 * below), linewidth=1.6, zorder=4,
+            linestyle=line, label=text,
+        )  # fmt: skip
         seen = measured[k] if measured else {}
         axes.plot(
             list(seen), list(seen.values()), sign, color=look.paper, markeredgecolor=color, markersize=8,
@@ -83,6 +89,11 @@ def draw_scaling(
     for entry in legend.get_texts():
         entry.set_color(look.ink)
     return frame.figure
+
+
+def _coincide(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two curves cannot be told apart in a figure."""
+    return all(abs(a - b) < 0.01 * max(a, b) for a, b in zip(one, other, strict=False))
 
 
 def _key(found: Scaling, label: str) -> str:
