@@ -84,6 +84,7 @@ function show(place, size, name, description, ...children) {
 }
 
 const LETTER = 6.6; // the width of an average letter, in pixels
+const BOLD = 7.5; // the same in bold
 
 /** Texts next to points: each takes the first place around its point where it covers nothing. */
 class Labels {
@@ -92,9 +93,9 @@ class Labels {
     this.taken = [];
   }
 
-  /** Reserves a box, so that no text is placed there. */
-  block(x, y, width, height) {
-    this.taken.push([x, y, x + width, y + height]);
+  /** Reserves a box, so that no text is placed there; with a small weight, rather there than on others. */
+  block(x, y, width, height, weight = 1) {
+    this.taken.push([x, y, x + width, y + height, weight]);
   }
 
   /** Whether nothing is in a box [left, top, right, bottom]. */
@@ -102,15 +103,15 @@ class Labels {
     return this.overlap(box) === 0;
   }
 
-  /** The area of a box that is already taken. */
+  /** The area of a box that is already taken, by weight. */
   overlap([a, b, c, d]) {
     const common = (low, high, from, to) => Math.max(0, Math.min(high, to) - Math.max(low, from));
-    return this.taken.reduce((sum, o) => sum + common(a, c, o[0], o[2]) * common(b, d, o[1], o[3]), 0);
+    return this.taken.reduce((sum, o) => sum + o[4] * common(a, c, o[0], o[2]) * common(b, d, o[1], o[3]), 0);
   }
 
   /** A text element at the distance `apart` from (x, y): the first free place, else the one that covers least. */
   place(text, x, y, attributes = {}, apart = 13) {
-    const width = text.length * LETTER;
+    const width = text.length * (attributes.class === "name" ? BOLD : LETTER);
     const around = [];
     for (const rise of [0, 16, -16, 32, -32, 48, -48, 64]) {
       around.push([x + apart, y + rise, "start"], [x - apart, y + rise, "end"]);
@@ -124,7 +125,7 @@ class Labels {
     const within = around.filter((p) => inside(boxOf(p)));
     const areas = within.map((p) => this.overlap(boxOf(p)));
     const chosen = within[areas.indexOf(Math.min(...areas))] ?? around[0];
-    this.taken.push(boxOf(chosen));
+    this.taken.push([...boxOf(chosen), 1]);
     return shape("text", { x: chosen[0], y: chosen[1] + 4, "text-anchor": chosen[2], ...attributes }, text);
   }
 }

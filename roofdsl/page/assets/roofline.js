@@ -191,7 +191,7 @@ function roofsIn(lines, size, x, y, beta, labels) {
     const boxOf = (line) => [size.right - 6 - width, line - 10, size.right - 6, line + 2];
     const lines = roof.ceiling ? [height + 14] : [height - 6, height - 20, height - 34];
     const line = lines.find((at) => labels.isFree(boxOf(at)));
-    labels.block(start, height - 1, size.right - start, 2);
+    labels.block(start, height - 1, size.right - start, 2, 0.2); // names have a halo, so they may cross a line
     if (!roof.ceiling || line !== undefined) {
       const at = line ?? lines[0];
       labels.block(boxOf(at)[0], boxOf(at)[1], width, 12);
