@@ -67,10 +67,11 @@ def _around(placed: PlacedStatement) -> tuple[object, ...]:
 
 
 def _pairs(placed: tuple[PlacedStatement, ...], members: list[int], among: Container[str] | None) -> Iterator[_Pair]:
-    """Pairs of conflicting uses of the statements `members` in both orders, of the arrays and scalars `among` (None: of
-    all).
+    """Pairs, in both orders, of conflicting uses that the statements `members` make of the arrays and scalars `among`
+    (None: of all).
 
-    One of the uses under the same loops and guards represents all: nothing here reverses what the text alone orders.
+    Of equal uses under the same loops and guards, one represents all, since no directive changes the order of
+    statements within an iteration.
     """
     surroundings: dict[object, int] = {}
     by_array: dict[str, dict[object, tuple[int, Use, str]]] = {}

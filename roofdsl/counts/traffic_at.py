@@ -1,8 +1,8 @@
 """Exact numbers at given sizes: the footprint, the number of accesses, and the traffic of a cache, without sympy.
 
-The histogram of stack distances answers first, for kernels that it takes (`counts.lines`). For others integer sets and
-a compiled simulation of the same definition take turns, each with a larger limit than before, until one of them has the
-number. All are exact; `TrafficAt.method` says which one succeeded.
+The histogram of stack distances answers first, for kernels that it takes (`counts.lines`). For other kernels, integer
+sets and a compiled simulation, which count the same thing, take turns, each with a larger limit than before, until one
+of them has the number. All are exact; `TrafficAt.method` says which one succeeded.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ def touched_bytes_at_once(at: Sized, line_bytes: int | None) -> int | None:
 
 
 _hard_for_sets: dict[tuple[Hashable, ...], float] = {}
-"""What integer sets did not find in this process within a number of operations, with which each key begins, and the
-seconds that they had; infinity if it was not the time that ended them.
+"""The questions that integer sets could not answer in this process: (limit of operations, question) to the seconds that
+they had, or infinity if time was not the reason.
 """
 
 AGAIN = 1.25

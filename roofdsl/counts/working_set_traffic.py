@@ -2,8 +2,8 @@
 
 Every part of a kernel (a loop, an iteration of it, a statement) touches a set of elements. If the lines of that set fit
 in the cache, the part moves each of its sectors once. If not, its iterations are taken one after another, and each
-finds what as many iterations before it as fit have left. This is the layer condition of stencils and the blocking
-condition of products.
+finds in the cache what the preceding iterations left there, as many of them as fit. This is the layer condition of
+stencils and the blocking condition of products.
 
 An LRU cache evicts lines one by one, whereas here a set is kept or lost as a whole. The results are equal except near a
 capacity at which a set just fits or just does not.

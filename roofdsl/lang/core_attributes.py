@@ -39,7 +39,7 @@ CORE_ATTRIBUTES = (
     ),
     Attribute(
         "refill", _CORE, "cycles", "refill",
-        "cycles from the end of an instruction to the start of one that takes its place",
+        "cycles from the end of an instruction to the start of one that takes its place in the window or in a buffer",
         example="20 cycles", shown="{text} to refill a place",
     ),
     Attribute(
@@ -91,8 +91,9 @@ CORE_ATTRIBUTES = (
     ),
     Attribute(
         "learned", _CORE, "count", "learned",
-        "the most calls per launch whose branches the core remembers; without `remembered`, also the most iterations "
-        "of a loop over data, such as the rows of a sparse matrix", example="2048", shown="{number} calls learned",
+        "the most calls of functions per launch whose branches the core remembers; without `remembered`, also the most "
+        "iterations of a loop over data, such as the rows of a sparse matrix",
+        example="2048", shown="{number} calls learned",
     ),
     Attribute(
         "remembered", _CORE, "count", "remembered",

@@ -120,8 +120,8 @@ ATTRIBUTES = (
     ),
     Attribute(
         "written_loads", _CACHE, "bandwidth", "written_loads_bytes_per_s",
-        "loaded lines add their bytes, divided by this bandwidth, to the time of stored ones; a line whose "
-        "first access is a store counts as both",
+        "the time of stored lines grows by the bytes of loaded lines, divided by this bandwidth; a line whose first "
+        "access is a store counts as stored and as loaded",
         example="200 GB/s", shown="loads beside them {text}",
     ),
     Attribute(
@@ -162,8 +162,8 @@ ATTRIBUTES = (
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
         "if the lines fall into fewer than eight sets of the first cache, a store adds its line's bytes, divided by "
-        "this bandwidth, to the time of the line's load; a store to a line from a farther level takes at least as long "
-        "as one to a line of this cache",
+        "this bandwidth, to the time of the line's load; to a line from a farther level, a store adds no less than "
+        "that",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
@@ -180,7 +180,7 @@ ATTRIBUTES = (
     ),
     Attribute(
         "gathered", _LEVELS, "bandwidth", "gathered_bytes_per_s",
-        "the rate of lines that gather instructions load in the order of their addresses, eight elements of each: "
+        "the rate of lines that gathers load in the order of addresses, eight elements of each line: "
         "they are not prefetched like streams",
         example="6 GB/s", shown="gathered {text}",
     ),

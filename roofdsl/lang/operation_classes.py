@@ -1,4 +1,5 @@
-"""The names of the classes of operations: what each is counted as (rule 1), and what a machine states a rate for.
+"""The names of the classes of operations: those that an operation is counted in (rule 1), and those that a machine
+states a rate for.
 
 `functions` has the class of every function, and `counts.operations` finds the classes of a statement's operations.
 """

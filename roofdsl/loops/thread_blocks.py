@@ -3,8 +3,9 @@
 The model (docs/model.md, "Thread blocks"): the `parallel for` loops that the kernel begins with are spread over
 threads, the last one along x. A loop over tiles runs over blocks, the loop inside its tile over the threads of one;
 another loop is cut into chunks, one for each block. Where a block has fewer threads than its tile has points, or the
-grid fewer than the loop has iterations, the threads take turns: a loop inside each of them. The threads of a block, and
-the blocks of a wave, advance together: loops inside the threads come outside them.
+grid fewer than the loop has iterations, each thread executes several points, one after another, in a loop of its own
+(its turns). The threads of a block, and the blocks of a wave, advance together: a loop in the threads' code is moved
+outside the loops over threads.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from roofdsl.loops.transform import apply
 class Launch(Record):
     """A kernel spread over a grid. `blocks` and `threads` are loops, outermost first; `body` is inside all of them.
 
-    The loops of `blocks` run over numbers alone. The bounds of `threads` may depend on loops of `body` over the turns
-    that threads take. along: the threads of a block in each dimension, z first.
+    The bounds of the loops in `blocks` are numbers. The bounds of `threads` may depend on loops of `body` over the
+    turns that threads take. along: the threads of a block in each dimension, z first.
     """
 
     kernel: Kernel
@@ -66,7 +67,8 @@ def _may_be_over_tiles(loop: For, inside: For) -> bool:
 
 
 def dimensions(loops: Sequence[For], tiles: Mapping[str, For]) -> list[tuple[For | None, For]]:
-    """(the loop over its tiles, a loop) for each dimension of a launch, of `loops` without those over tiles, x first.
+    """For each dimension of a launch, x first: (the loop over tiles or None, the loop). `loops` leaves out those over
+    tiles.
 
     tiles: as `tiles_around` found them.
     """
@@ -97,8 +99,9 @@ def launch_of(kernel: Kernel, values: Mapping[str, int], block_threads: int, gri
     """The blocks and threads of a kernel; None if it does not begin with `parallel for`, or if bounds of these loops
     depend on other loops in a way that cannot be written as blocks.
 
-    block_threads: threads of a block, unless tiles determine them, with at most as many points or at most
-    USUAL_THREADS. grid: without it, the last of the loops is x, and they must have bounds of their own.
+    block_threads: threads of a block. If there are tiles, a block has a thread for each point of a tile, but at most
+    the larger of `block_threads` and USUAL_THREADS. grid: without it, the last of the loops is x, and they must have
+    bounds of their own.
     """
     written = apply(kernel)
     plain = with_numbers(written, dict(kernel.constants) | dict(values))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Orders(Record):
     """The orders of one launch of `kernel`. launch: its blocks; None if the loops run as written.
 
-    how: the launch of the generated code, whose warps access the first cache; None if there is not one that is known.
+    how: the launch of the generated code, whose warps access the first cache; None if it is not known.
     resident: blocks on one multiprocessor at a time; units: multiprocessors; at_a_time: blocks of a wave. is_declared:
     whether the kernel states by `parallel for` which loops its threads run. counted: for a kernel with data, what one
     pass over all its accesses found.

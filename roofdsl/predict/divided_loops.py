@@ -25,8 +25,8 @@ UNEVEN = "cores share the work unevenly"
 class Shared(Record):
     """A loop that cores share.
 
-    part: its share of all work. iterations: their number; None if that varies between executions of the loop, which is
-    taken to be many. first: the accesses in the first iterations, for a number of these; None if all are alike.
+    part: its share of all work. iterations: their number; None if that varies between executions of the loop; it is
+    then assumed to be large. first: the accesses in the first iterations, for a number of these; None if all are alike.
     """
 
     part: Fraction
@@ -75,7 +75,7 @@ class Division(Record):
 
 def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     """The division of the kernel's work at these sizes; None if no loop has iterations that are known to be
-    independent. Loops whose accesses data choose, and kernels without accesses, count as divided evenly.
+    independent. Loops with accesses that depend on data, and kernels without accesses, count as divided evenly.
     """
     from roofdsl.codegen.target import outermost
     from roofdsl.counts.first_iterations import accesses_of_first, with_only

@@ -148,7 +148,7 @@ def _private_temps(kernel: Kernel) -> dict[str, frozenset[str]]:
 
 
 def _is_all(call: Call, plain: Kernel) -> bool:
-    """Whether a launch executes all of a kernel, and the kernel itself rather than what the caches see of copies."""
+    """Whether a launch executes the whole kernel as written, without accesses that copies in registers remove."""
     own, every = ([node for node in nodes if not isinstance(node, Count)] for nodes in (call.nodes, plain.body))
     return own == every
 
@@ -257,7 +257,8 @@ class _Walk:
         """(value, times): the values of the host's loop whose launches are counted, and how many each stands for."""
         if var in _deciding(body):
             if len(values) > MOST_SIZES:
-                raise _TooMany(f"the host launches it {len(values):,} times in the loop over {var}, with other sizes")
+                many = f"{len(values):,} times"
+                raise _TooMany(f"the host launches it {many} in the loop over {var}, with different sizes")
             return [(value, 1) for value in values]
         found = alike(body, var, values, at, self._line_bytes)
         if len(found) <= MOST_SIZES:

@@ -54,7 +54,7 @@ def nearer_levels(
     warm: right after another launch of it. accesses: whether the first cache serves the accesses as written, or those
     of code that keeps values in registers that inner loops do not change (`counts.registers`). A level whose exact
     traffic cannot be found, mostly because that takes too long, is left out with a warning. Raises CommandError only if
-    the lines that stores begin cannot be counted.
+    the lines whose first access is a store cannot be counted.
     """
     from roofdsl.counts.traffic_at import OutOfReach
     from roofdsl.predict.thread_block_traffic import launch_transfers
@@ -232,9 +232,8 @@ def link_level_time(
     kernel: Kernel, values: Mapping[str, int], machine: Machine, data: str, traffic: Traffic, *, warm: bool
 ) -> LevelTime:
     """The traffic over the link by which data in memory `data` reach the main memory, which counts as a cache of its
-    size. warm: right after another launch, which left its data there as far as they fit. To this cache, stores that
-    bypass the others are like all stores, except that they load nothing first: it sends a changed element back once,
-    not each time that it is stored.
+    size. warm: right after another launch, which left its data there as far as they fit. For this cache, stores that
+    bypass the others count like ordinary stores, so it sends a changed element back once; but they load nothing first.
 
     Its bandwidth is that of a stream over the machine's links (rule 19). Links carry loads and stores at the same time,
     one in each direction, while the memories at both ends share their bandwidth. Raises CommandError for a memory that

@@ -24,7 +24,7 @@ class AsLaunched(Record):
     """A launch. kernel: its statements as the threads run them, with the loops over threads outermost and marked
     parallel; None for a single thread, and if these loops need others around them.
 
-    covered: the values that each dimension of the grid covers, x first; None if nothing tells them before the launch.
+    covered: the values that each dimension of the grid covers, x first; None if they are not known before the launch.
     loops, block: in each dimension, x first, the loop over threads, and the threads of a block along it; nothing for a
     single thread. most_blocks: of the grid, if the blocks join the parts of sums.
     """

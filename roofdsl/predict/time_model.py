@@ -142,7 +142,7 @@ class ComputePart(Record):
 def compute_seconds(
     parts: Sequence[ComputePart], machine: Machine, unit: str | None, ceilings: Sequence[ComputeCeiling] = ()
 ) -> Largest:
-    """T_comp in the operations of `parts`, each of which occurs once; their numbers are ignored.
+    """T_comp as an expression in the operation counts that `parts` name, each once; their own counts are ignored.
 
     All parts run in sequence. With `pipes separate`, each pipe has its own sequence, and the busiest one counts, unless
     a matrix unit does everything; with `pipes units`, the busiest set of vector units counts. Under a ceiling, the

@@ -100,7 +100,7 @@ class _Run:
         except NeedsData as need:
             raise self.values.learn_data(need) from None
         except Peel as peel:
-            message = f"`{peel.variable.name}` is of the iteration before"
+            message = f"`{peel.variable.name}` still has its value from the iteration before"
             raise Refused("c-loop", message, peel.loop) from None
         if not context.out:
             raise Refused("c-statement", "nothing is computed or stored here", function.decl)

@@ -74,7 +74,8 @@ class Nests:
         context = self.context
         (start,) = header.starts if len(header.starts) == 1 else (None,)
         if start is None or not self._runs(header):
-            message = f"`{variable.name}` is of the iteration before, and nothing shows that the loop runs at all"
+            held = f"`{variable.name}` still has its value from the iteration before"
+            message = f"{held}, and nothing shows that the loop runs at all"
             raise Refused("c-loop", message, node, "write the first iteration before the loop")
         ends, starts = self._states(node, header, Poly.name("@i"))
         context.env[header.variable] = start
@@ -258,7 +259,7 @@ def _extremum(name: str, terms: tuple[Poly, ...], span: Span) -> tree.Expr:
 
 
 def _keeps(body: list[tree.Item], node: Any) -> bool:
-    """Whether iterations have private scalars or arrays, which those of the kernel are not."""
+    """Whether iterations have scalars or arrays of their own; in the kernel, all iterations would share them."""
     pending: list[Any] = list(body)
     while pending:
         item = pending.pop()

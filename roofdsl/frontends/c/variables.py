@@ -54,7 +54,7 @@ class Wrapped(Unknown):
     """A value from outside in the first iteration of a loop, and from the previous iteration in all others."""
 
     def __init__(self, loop: Any, variable: Variable) -> None:
-        super().__init__("it is of the iteration before, and in the first iteration from outside the loop")
+        super().__init__("its value is from the iteration before, and in the first iteration from outside the loop")
         self.loop, self.variable = loop, variable
 
 

@@ -254,7 +254,7 @@ class Loops:
             end, own = ends.get(n), before[n].poly
             by = end.poly - symbols[n] if isinstance(end, Whole) else None
             if by is None or by.names & moving or passed is None or step is None:
-                starts[n] = Unknown(f"`{n}` is of the iteration before", key)
+                starts[n] = Unknown(f"`{n}` still has its value from the iteration before", key)
                 continue
             count = quotient("//", passed if step > 0 else -passed, abs(step))
             starts[n] = Whole(own + by * count)
