@@ -20,8 +20,8 @@ from roofdsl.api import derive
 #     8 n**2  +  8 n  +  8 n + 8 n
 #
 # Some textbooks count y once (`once`). Others count it twice (`load_store`), because a result must be loaded before
-# something is added to it. Both are conventions, and they differ by 8 n bytes. (The third convention is explained
-# after the next cell.)
+# something is added to it. Both are conventions, and they differ by 8 n bytes. (The next cell also prints a
+# third one, `write_allocate`, which is explained after it.)
 
 # %%
 for convention in ("once", "load_store", "write_allocate"):

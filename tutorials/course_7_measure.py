@@ -16,9 +16,9 @@ lines = machine_text(found).splitlines()
 print("\n".join(line for line in lines if line.lstrip().startswith(("peak f64", "cache", "memory"))))
 
 # %% [markdown]
-# This is a machine as in notebook 3, and every number states how it was measured. roofdsl measured the bandwidth for
-# working sets of many sizes: beyond a cache, the curve falls. Which caches does it show? Where does the system report
-# a different size? In a virtual machine it often does.
+# This is a machine as in notebook 3. roofdsl measured the bandwidth for working sets of many sizes: beyond a cache, it
+# falls. The `source` of each cache above says where. Where does the system report a different size? In a virtual
+# machine it often does.
 #
 # ## Predict first
 #

@@ -60,7 +60,8 @@ print(f"which is {found.first} for 4096 x 14336, and tends to {float(found.limit
 # ## One layer, one token
 #
 # A decoding step takes one new token of each sequence through all layers. The following table lists the kernels of
-# one layer for a single sequence with 2048 tokens in its cache.
+# one layer for a single sequence with 2048 tokens in its key-value cache: the keys and values of earlier tokens, which
+# lie in memory.
 
 
 # %%
@@ -82,8 +83,8 @@ print(f"\none layer {float(step.total.bound_s) * 1e6:.1f} us: {step.total.bound}
 
 # %% [markdown]
 # The weights dominate everything, and each weight is read for a single multiplication and addition. With 64
-# sequences the projections climb the bandwidth line, but attention does not. Every sequence has a cache of its
-# own, and each number in it is used only for one group of queries.
+# sequences the projections climb the bandwidth line, but attention does not. Every sequence has a key-value
+# cache of its own, and each number in it is used only for one group of queries.
 
 # %%
 many = layer(batch=64)
@@ -231,8 +232,9 @@ figure.savefig("prefill.png", dpi=120, bbox_inches="tight")
 #
 # This section splits the last matrix of the MLP, now of Llama 3 70B, along its summed dimension. The devices are TPUs
 # (v5e), connected by links in a ring. Each device computes partial sums of the whole result, and an all-reduce adds
-# them. More devices reduce the compute time of each, but from four devices on, not the communication. (Two devices have
-# one link between them. In a ring of more, each device has two.)
+# them. More devices reduce the compute time of each. The communication is shorter with four devices than with two,
+# since two devices have one link between them, and each device of a larger ring has two. With more than four, it is
+# not.
 
 # %%
 tpu = load_machine("tpu_v5e")

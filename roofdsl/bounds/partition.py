@@ -59,7 +59,7 @@ class Partition:
         finished = [a.piece.finished for a in self.parts if a.piece.finished is not None]
         made = [(1, m) for a in self.parts for m in a.piece.made] + [(FINISHED, m) for m in finished]
         ratio = 1 / (power - 1)
-        # The argument of an interval product follows a value until it is final, which may be in another memory.
+        # The argument of an interval product follows a value until it is final; by then, it may be in another memory.
         return Segments(
             shares, ratio, ratio.denominator != 1, self.registers, FINISHED - 1 if finished else 0, tuple(made),
             apart=not finished,

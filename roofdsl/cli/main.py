@@ -71,8 +71,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "--budget",
     metavar="TIME[,SIZE]",
     expose_value=False,
-    help="Limit processor time and memory, as in 2min or 1h,16GiB; the default is 20s,4GiB, and none removes both "
-    "limits.",
+    help="Limit processor time and memory, as in 2min or 1h,16GiB; the default is 20s,4GiB. The value none removes "
+    "both limits.",
 )
 @click.option("-D", metavar="NAME[=VALUE]", expose_value=False, help="Define a macro for C files (repeatable).")
 @click.option("-I", metavar="FOLDER", expose_value=False, help="Search a folder for headers of C files (repeatable).")

@@ -146,9 +146,9 @@ def sweep(
     Where closed forms are exact, all points are evaluated together, millions per second. The other points are counted
     or simulated one by one, as in `predict`.
 
-    --budget limits the search for closed forms, and the time of counted points that fail; points that succeed take as
-    long as they need. --most-counted limits the number of counted points. After Ctrl-C, the journal has all points
-    counted so far.
+    The general option --budget (see roofdsl --help) limits the search for closed forms, and the time of counted points
+    that fail; points that succeed take as long as they need. --most-counted limits the number of counted points. After
+    Ctrl-C, the journal has all points counted so far.
     """
     ranges = {name: values for text in texts for name, values in parse_ranges(text).items()}
     caches = parse_sizes(cache_text) if cache_text else ()

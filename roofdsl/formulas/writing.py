@@ -317,9 +317,7 @@ def remainder(value: Quasi, zero: bool) -> Remainder | None:
 
 
 def _of_admitted(y: Quasi, modulus: int, low: int, high: int) -> Remainder:
-    """The condition that y % modulus is from low to high, in terms of y without its constant and sign if that is a
-    single comparison.
-    """
+    """low <= y % modulus <= high as one comparison: of y without its constant and sign if possible, otherwise of y."""
     x = y - y.constant_value()
     if x and all(c < 0 for _, c in x):  # -x - 1 leaves the remainder that is left of modulus - 1
         x, y, low, high = -x, -y - 1, modulus - 1 - high, modulus - 1 - low

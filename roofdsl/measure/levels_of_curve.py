@@ -30,8 +30,8 @@ CLOSE = 1.3
 class Plateau:
     """A level: the median rate of its working sets (from first to last).
 
-    capacity_bytes: the working set at which the curve crosses the geometric mean of this rate and the next level's,
-    between the measured working sets `between_bytes`; None for the last level.
+    capacity_bytes: the working set at which the curve crosses the geometric mean of the rates at the first points of
+    this level and of the next one, between the measured working sets `between_bytes`; None for the last level.
     """
 
     bytes_per_s: float
@@ -51,8 +51,8 @@ class Plateau:
 def envelope(rates: Sequence[float]) -> list[float]:
     """For each working set, the best rate of it and all larger ones.
 
-    A smaller working set streams no slower, so a point below a later one was disturbed (or is so short that the
-    overhead of calls counts); noise makes rates lower, never higher.
+    A smaller working set streams no slower, so a point below a later one was disturbed (or its calls are so
+    short that their overhead counts); noise makes rates lower, never higher.
     """
     result: list[float] = []
     best = 0.0

@@ -2,9 +2,9 @@
 
 A sample is several calls in a row if one is too short for the clock; a repeat is one sample. Work between samples
 (restoring inputs, flushing caches) is never timed. A sample says nothing about the code if another program took the
-core away meanwhile (the system counts such switches), if another hardware thread shared the core, or if the clock was
-slow (`shared_core`): it is set aside and repeated, as long as enough samples remain. A sample in which the clock stood
-still or ran backwards has no time, and is never used.
+core away meanwhile (the system counts such switches), if another hardware thread shared the core, or if the core ran at
+a low frequency (`shared_core`): it is set aside and repeated, as long as enough samples remain. A sample in which the
+timer stood still or ran backwards has no time, and is never used.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _TICKS = 1000
 class Plan:
     """How a run is timed.
 
-    repeats: samples wanted; once `budget_s` is spent, no more than LEAST_REPEATS are made. sample_s: the shortest
-    sample (a shorter call is repeated within it). warm_s: the calls before the first sample last at least this long in
-    total, with at least one call, so that code is loaded and the clock frequency is up.
+    repeats: samples wanted; once `budget_s` is spent, sampling stops as soon as there are LEAST_REPEATS. sample_s: the
+    shortest sample (a shorter call is repeated within it). warm_s: the calls before the first sample last at least this
+    long in total, with at least one call, so that code is loaded and the clock frequency is up.
     """
 
     repeats: int = REPEATS

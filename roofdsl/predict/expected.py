@@ -59,9 +59,9 @@ class Expected(Record):
 
     causes: they add up to expected_s minus the bound. core_s, loads_s: T_OL and T_nOL. transfers: seconds of each level
     behind the nearest cache, nearest first. data_s: loads and transfers combined by the machine's rule. launch_s: the
-    time that launches add. overlap: the share of what could overlap that does, None if the machine does not say. core:
-    for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy. ladder: for
-    one launch, the causes in the order in which they were added, the launch last.
+    time that launches add. overlap: how much of the possible overlap happens, from 0 to 1; None if the machine does not
+    say. core: for one launch, its in-core time. relaxed_s: the expected time with relaxed math, if that is a remedy.
+    ladder: for one launch, the causes in the order in which they were added, the launch last.
     """
 
     expected_s: Fraction

@@ -181,8 +181,8 @@ class Touched:
         return {name: windows.apply_range(location) for name, location in self.touch.items()}
 
     def bytes_since(self, parts: Sequence[Any]) -> list[Any]:
-        """Bytes touched since the previous access: an isl.PwQPolynomial for each of `parts` (see `since`), or for
-        pieces of them.
+        """Bytes touched since the previous access: isl.PwQPolynomials that together cover `parts` (see `since`); a part
+        may be split.
 
         None for an empty part. Many parts are counted on all cores. Raises TooHard.
         """
