@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import markdown
-from roofdsl.counts.block_shapes import block_bytes
+from roofdsl.counts.bytes_by_block_shape import block_bytes
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
 from roofdsl.lang.source import Source
 from roofdsl.loops.load import kernel, load_file

@@ -16,8 +16,8 @@ from roofdsl.classroom.answer_units import PLAIN, value_of
 from roofdsl.classroom.equality import equal, leading_equal, relation
 from roofdsl.classroom.exact import dimension, evaluate, holds
 from roofdsl.classroom.forms_as_formulas import number
+from roofdsl.classroom.judge_measurements import judge_measurement
 from roofdsl.classroom.kernels import judge_kernel
-from roofdsl.classroom.measured_files import judge_measurement
 from roofdsl.classroom.student_version import MEASURED, StudentVersion, VersionPart, shown
 from roofdsl.classroom.submissions import Missing, Unreadable
 from roofdsl.classroom.typed import as_read, formulas, readings

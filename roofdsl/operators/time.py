@@ -6,9 +6,9 @@ from roofdsl.lang.record import Record
 from roofdsl.machine.model import Machine
 from roofdsl.operators.elementwise import elementwise_s
 from roofdsl.operators.launch import call_s
-from roofdsl.operators.normalizations import row_s
 from roofdsl.operators.operator import Operator
 from roofdsl.operators.products import product_s
+from roofdsl.operators.softmax_and_layer_norm import row_s
 
 KERNELS = {"elementwise": elementwise_s, "row": row_s, "product": product_s}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.block_shapes import FIVE_POINT, MATMUL, STAR, of, shapes
-from roofdsl.counts.block_shapes import block_bytes
+from roofdsl.counts.bytes_by_block_shape import block_bytes
 from roofdsl.counts.histogram_at import NoAnswer
 from roofdsl.counts.traffic_at import convention_totals
 from roofdsl.counts.working_set_traffic import lines_by_working_sets
