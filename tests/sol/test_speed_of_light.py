@@ -271,7 +271,7 @@ def test_half_precision_products_are_found_near_the_floor() -> None:
     assert {t["name"] for t in found["terms"]} == {"compute", "L1", "L2", "HBM", "launch"}
 
 
-@pytest.mark.parametrize(("name", "machine"), [("gemm_tf32", "h100_sxm"), ("gemm_f16", "mi250x_gcd")])
+@pytest.mark.parametrize(("name", "machine"), [("gemm_tf32", "h100_sxm"), ("matmul_bf16", "h100_guide")])
 def test_types_that_run_on_matrix_units_only_are_tried_there_as_written(name: str, machine: str) -> None:
     """There is no time as written, on the ordinary pipes. On the units it is compute, as without caches every datum
     moves once.
