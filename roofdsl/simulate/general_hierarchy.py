@@ -203,11 +203,31 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
 serve = inlined(_serve_request)
 
 
+def _same_blocks(tables: Tables, cursor: Cursor, first: int, count: int, most: int) -> int:
+    """The number of iterations, at most `most`, in which all references stay in their blocks. Finds the blocks of those
+    that have left theirs.
+    """
+    references, places = tables[4], tables[5]
+    flat, stride, left, block = cursor[3], cursor[4], cursor[5], cursor[6]
+    same = most
+    for r in range(count):
+        if left[r] == 0:
+            a = references[first + r, 1]
+            shift = places[a, 2]
+            block[r] = places[a, 0] + (flat[r] >> shift)
+            left[r] = stays(flat[r], stride[r], places[a, 1], shift)
+        same = min(same, left[r])
+    return same
+
+
+same_blocks = inlined(_same_blocks)
+
+
 def _run_caches(  # noqa: PLR0917
     tables: Tables, cursor: Cursor, budget: int, tallies: Ints, element_bytes: Ints, stack: Ints, sets: Sets
 ) -> tuple[int, int, int]:
     """Continues for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
-    references, places = tables[4], tables[5]
+    references = tables[4]
     flat, stride, left, block, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     levels, words, newest = sets[0], sets[1], sets[3]
     top = levels[0]
@@ -227,14 +247,7 @@ def _run_caches(  # noqa: PLR0917
             touched += n * element_bytes[references[first + r, 1]]
         done = 0
         while done < n:
-            same = n - done
-            for r in range(count):
-                if left[r] == 0:
-                    a = references[first + r, 1]
-                    shift = places[a, 2]
-                    block[r] = places[a, 0] + (flat[r] >> shift)
-                    left[r] = stays(flat[r], stride[r], places[a, 1], shift)
-                same = min(same, left[r])
+            same = same_blocks(tables, cursor, first, count, n - done)
             again, quiet = same, False
             while again > 0 and not quiet:
                 quiet = True

@@ -283,14 +283,38 @@ def _expression_value(terms: Ints, spans: Ints, number: int, env: Ints, stack: I
 _value = compiled(_expression_value)
 
 
+def _begin_group(tables: Tables, cursor: Cursor, group: int, count: int) -> bool:
+    """Places the references of a group for `count` iterations; False if one leaves its array, whose number is then in
+    CULPRIT.
+    """
+    _, terms, spans, groups, references, places = tables
+    env, _, stack, flat, stride = cursor[:5]
+    control = cursor[7]
+    first, n = groups[group, 0], groups[group, 1]
+    for r in range(n):
+        k = first + r
+        flat[r] = _value(terms, spans, references[k, 0], env, stack)
+        stride[r] = references[k, 3]
+        last = flat[r] + stride[r] * (count - 1)
+        elements = places[references[k, 1], 3]
+        if flat[r] < 0 or last < 0 or flat[r] >= elements or last >= elements:
+            control[CULPRIT], control[STATUS] = references[k, 1], OUTSIDE
+            return False
+    control[FIRST], control[COUNT], control[REMAINING] = first, n, count
+    return True
+
+
+_begin = inlined(_begin_group)
+
+
 def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
     """Continues to the next references; returns the steps taken.
 
     REMAINING stays 0 at the end, at a BOUNDARY, and after too many steps. Every reference is inside its array from the
     first iteration to the last; otherwise STATUS is OUTSIDE.
     """
-    code, terms, spans, groups, references, places = tables
-    env, stops, stack, flat, stride = cursor[:5]
+    code, terms, spans = tables[0], tables[1], tables[2]
+    env, stops, stack = cursor[0], cursor[1], cursor[2]
     control, loops = cursor[7], cursor[8]
     pc = control[PC]
     steps = 0
@@ -307,18 +331,9 @@ def _advance_to_references(tables: Tables, cursor: Cursor) -> int:
             pc += 1
             steps += 1
             if count:
-                first, n = groups[group, 0], groups[group, 1]
-                for r in range(n):
-                    k = first + r
-                    flat[r] = _value(terms, spans, references[k, 0], env, stack)
-                    stride[r] = references[k, 3]
-                    last = flat[r] + stride[r] * (count - 1)
-                    elements = places[references[k, 1], 3]
-                    if flat[r] < 0 or last < 0 or flat[r] >= elements or last >= elements:
-                        control[CULPRIT], control[STATUS] = references[k, 1], OUTSIDE
-                        return steps
-                control[FIRST], control[COUNT], control[REMAINING] = first, n, count
-                break
+                if _begin(tables, cursor, group, count):
+                    break
+                return steps
         elif op == NEXT:
             v = code[pc, 1]
             env[v] += code[pc, 2]

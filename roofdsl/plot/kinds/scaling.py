@@ -52,25 +52,14 @@ def draw_scaling(
     y = look.limits((0.0, 1.08 * top), "y", logarithmic=False)
     axes.plot([1, most], [1, most], color=look.grey("#999999"), linewidth=1.0, linestyle=(0, (4, 3)), zorder=2)
     for k, (s, speed, text) in enumerate(zip(found, speeds, key, strict=True)):
-        color, sign = look.color(k), SIGNS[k % len(SIGNS)]
         # Of curves that coincide, the later ones have gaps and smaller symbols, so that all colours are seen.
         below = sum(_coincide(speed, earlier) for earlier in speeds[:k])
-        line = (0, (4, 4 * below)) if below else "-"
-        axes.plot(
-            s.cores, speed, marker=sign, color=color, markersize=max(2.0, 5 - 1.5 * below), linewidth=1.6, zorder=4,
-            linestyle=line, label=text,
-        )  # fmt: skip
+        _curve(axes, s, (speed, text), look.color(k), SIGNS[k % len(SIGNS)], paper=look.paper, below=below)
         seen = measured[k] if measured else {}
         axes.plot(
-            list(seen), list(seen.values()), sign, color=look.paper, markeredgecolor=color, markersize=8,
-            markeredgewidth=1.4, zorder=5, linestyle="none",
+            list(seen), list(seen.values()), SIGNS[k % len(SIGNS)], color=look.paper, markeredgecolor=look.color(k),
+            markersize=8, markeredgewidth=1.4, zorder=5, linestyle="none",
         )  # fmt: skip
-        if s.saturation is not None and s.saturation <= most:
-            at = speed[s.cores.index(s.saturation)]
-            axes.plot(
-                [s.saturation], [at], "o", color=look.paper, markeredgecolor=color, markersize=11, markeredgewidth=1.8,
-                zorder=3,
-            )  # fmt: skip
     axes.set_xlim(x)
     axes.set_ylim(y)
     set_ticks(axes.xaxis, [t for t in even_ticks(*x, 9) if t == int(t)], lambda t: str(int(t)), minor=False)
@@ -89,6 +78,26 @@ def draw_scaling(
     for entry in legend.get_texts():
         entry.set_color(look.ink)
     return frame.figure
+
+
+def _curve(
+    axes: Any, found: Scaling, shown: tuple[Sequence[float], str], color: str, sign: str, *, paper: str, below: int
+) -> None:
+    """The speedups of one kernel (shown: these, and its label), and a ring where it saturates.
+
+    below: how many equal curves are drawn already.
+    """
+    speed, label = shown
+    axes.plot(
+        found.cores, speed, marker=sign, color=color, markersize=max(2.0, 5 - 1.5 * below),
+        linewidth=1.6, zorder=4, linestyle=(0, (4, 4 * below)) if below else "-", label=label,
+    )  # fmt: skip
+    if found.saturation is not None and found.saturation in found.cores:
+        at = speed[found.cores.index(found.saturation)]
+        axes.plot(
+            [found.saturation], [at], "o", color=paper, markeredgecolor=color, markersize=11, markeredgewidth=1.8,
+            zorder=3,
+        )  # fmt: skip
 
 
 def _coincide(one: Sequence[float], other: Sequence[float]) -> bool:
