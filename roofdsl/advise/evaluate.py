@@ -106,7 +106,7 @@ def completed(found: Prediction, kernel: Kernel, case: Case) -> Estimate:
     if not missing:
         return Estimate(found)
     most = _levels_at_most(kernel, case)
-    more = _no_more_than(found.levels[0], [most[name] for name in missing], case)
+    more = _no_more_than(found.levels[0], [most[name] for name in missing], kernel, case)
     levels = (*more, *found.levels)
     turns = _turns(levels, kernel, case)
     return Estimate(
@@ -140,7 +140,7 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     if nearer is None:
         return None
     if nearer:
-        behind = {level.name: level for level in _no_more_than(nearer[0], list(behind.values()), case)}
+        behind = {level.name: level for level in _no_more_than(nearer[0], list(behind.values()), kernel, case)}
     memory = behind.pop(machine.main_memory.name)
     every = options.levels == "all"
     found = predict_counts(
@@ -160,18 +160,22 @@ def estimate_at_most(kernel: Kernel, case: Case) -> Estimate | None:
     return Estimate(found, (*behind, memory.name) if every else (memory.name,))
 
 
-def _no_more_than(first: LevelTime, levels: Sequence[LevelTime], case: Case) -> tuple[LevelTime, ...]:
+def _no_more_than(first: LevelTime, levels: Sequence[LevelTime], kernel: Kernel, case: Case) -> tuple[LevelTime, ...]:
     """Upper bounds, none above what the L1 of a GPU serves, `first`: all that moves behind it was missed there.
 
-    Warps access sectors, which are what the levels behind move. Cores access elements and move whole lines.
+    Warps access sectors, which are what the levels behind move. Cores access elements and move whole lines. If stores
+    load what they miss, each sector that L1 takes in may also be loaded.
     """
+    traffic, caches = case.options.traffic, range(len(case.machine.caches))
+    allocates = any(boundary_behind(kernel, case.machine, k, traffic).convention == "write_allocate" for k in caches)
+    served = (first.loads_bytes or 0) + ((first.stores_bytes or 0) if allocates else 0)
 
     def least(level: LevelTime) -> LevelTime:
         if first.nearer != "registers" or first.moved_bytes is None or first.moved_bytes != level.moved_bytes:
             return level
         if level.loads_bytes is None or level.stores_bytes is None:
             return replace(level, bytes=min(level.bytes, first.bytes))
-        loads = min(level.loads_bytes, first.loads_bytes or 0)
+        loads = min(level.loads_bytes, served)
         stores = min(level.stores_bytes, first.stores_bytes or 0)
         both_ways = larger_direction(level.duplex_bytes is not None, loads, stores)
         return replace(level, bytes=loads + stores, loads_bytes=loads, stores_bytes=stores, duplex_bytes=both_ways)

@@ -81,6 +81,18 @@ def test_on_a_gpu_each_launch_has_its_own_accesses(name: str) -> None:
     assert quick.time_s >= exact.bound_s
 
 
+def test_on_a_gpu_a_store_that_loads_its_sector_counts_both_in_an_upper_bound() -> None:
+    """The threads load nothing; L1 loads each sector that they store to, as often as it stores it."""
+    own = kernel_of("kernel k(n):\n    out A: f64[n]\n    for i in range(n):\n        A[i] = 1\n")
+    case = Case({"n": 4096}, load_machine("v100"), Options(traffic="write_allocate"))
+    exact, quick = predict(own, case.values, case.machine, case.options), estimate_at_most(own, case)
+    assert quick is not None
+    found = {level.name: (level.loads_bytes, level.stores_bytes) for level in quick.prediction.levels}
+    assert found["L1"] == (0, 32768)
+    assert found["L2"] == found["HBM"] == (32768, 32768)
+    assert {level.name: (level.loads_bytes, level.stores_bytes) for level in exact.levels} == found
+
+
 def pick(name: str) -> Kernel:
     return kernel(load_file(shipped_models()[name].path), name)
 
