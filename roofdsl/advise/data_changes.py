@@ -7,7 +7,6 @@ from roofdsl.advise.candidate import Candidate, Found, Refused, Subject
 from roofdsl.advise.divisions import kinds_of, with_reciprocals
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
-from roofdsl.lang.write import written
 from roofdsl.loops.accesses import accesses, statements
 from roofdsl.loops.model import Assign, Let
 from roofdsl.loops.streams import why_not_past_caches
@@ -76,17 +75,15 @@ def tensor(subject: Subject) -> Found:
 
 
 def stores(subject: Subject) -> Found:
-    """Streaming stores, on machines that load a line before writing to it (write-allocate)."""
+    """Stores that bypass the caches, on machines that load a line before writing to it (write-allocate)."""
     if subject.now.prediction.traffic != "write_allocate" or subject.case.options.traffic is not None:
         return
     what, why = "stores that bypass the caches (non-temporal stores)", why_not_past_caches(apply(subject.kernel))
     if why:
         yield Refused("stores", what, why)
         return
-    line = tree.Traffic(edits.name("load_store"), edits.HERE)
-    given = replace(subject.given, traffic=None)
-    changed = edits.with_items(edits.without(subject.syntax, tree.Traffic), [line])
-    yield Candidate("stores", what, written(given, changed), "the same stores, without loading their lines first")
+    text = subject.text(edits.with_streams(subject.syntax))
+    yield Candidate("stores", what, text, "the same stores, without loading their lines first")
 
 
 def reciprocals(subject: Subject) -> Found:

@@ -111,6 +111,23 @@ def with_layout(kernel: tree.Kernel, array: str) -> tree.Kernel:
     return declared(kernel, change)
 
 
+def with_streams(kernel: tree.Kernel) -> tree.Kernel:
+    """The kernel with all its plain stores to elements as ones that bypass the caches."""
+
+    def of(item: tree.Item) -> tree.Item:
+        match item:
+            case tree.For(body=body):
+                return replace(item, body=tuple(map(of, body)))
+            case tree.If(branches, orelse):
+                new = tuple(replace(b, body=tuple(map(of, b.body))) for b in branches)
+                return replace(item, branches=new, orelse=tuple(map(of, orelse)))
+            case tree.Assign(tree.Index(), "="):
+                return replace(item, stream=True)
+        return item
+
+    return replace(kernel, body=tuple(map(of, kernel.body)))
+
+
 def mapped(e: tree.Expr, change: Callable[[tree.Expr], tree.Expr]) -> tree.Expr:
     """The expression with `change` applied to every part, innermost first; subscripts are parts too."""
 

@@ -72,16 +72,19 @@ class Illegal(Exception):
 
 
 def require_legal_change(kernel: Kernel) -> None:
-    """Raise Illegal unless the kernel's directives and parallel loops are proven legal for all sizes.
+    """Raise Illegal unless the kernel's directives, parallel loops and stores past the caches are proven legal for all
+    sizes.
 
     The reason contains no line numbers, since nobody has seen the text of the changed kernel.
     """
     from roofdsl.checks.legality import check_directives, check_parallel
+    from roofdsl.checks.streams import check_streams
     from roofdsl.sets.library import LibraryFailure, TooHard, limited
 
     try:
         with limited(f"the dependences of kernel {kernel.name}", LEGALITY_OPERATIONS):
             found = check_directives(kernel, lines=False) + check_parallel(kernel, lines=False)
+            found += check_streams(kernel)
     except InputError as error:
         raise Illegal(error.diagnostics[0].message) from None
     except (TooHard, LibraryFailure, RecursionError):

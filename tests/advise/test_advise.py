@@ -22,6 +22,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.program import predict_launches
 from roofdsl.tell.advice import blocks, to_json, where_time_goes
 from roofdsl.tell.as_text import to_text
+from tests.predict.machines import machine as machine_of_lines
 
 
 def advised(text: str, sizes: Mapping[str, int], machine: Machine, **how: Any) -> Advised:
@@ -132,6 +133,33 @@ def test_stores_past_the_caches() -> None:
     assert_as_predicted(found, machine)
     asked = advised("triad", {"n": 10_000_000}, machine, options=Options(traffic="write_allocate"))
     assert not of_kind(asked, "stores")
+
+
+def test_stores_past_the_caches_count_each_time() -> None:
+    """A cache of 20 KiB holds 800 elements of `B` while they are stored 50 times, so that their lines move twice; past
+    the caches, they move 50 times. With 1024 elements, they move 100 times, or 50 times.
+    """
+    checked = load_file(
+        Source(
+            "t.roof",
+            """
+kernel again(n, m):
+    in A: f64[m, n], c: f64[n]
+    out B: f64[n]
+    for i in range(m), j in range(n):
+        B[j] = A[i, j] * c[j]
+""",
+        )
+    )
+    given = machine_of_lines("peak f64 1 TFLOP/s", "cache L2 20 KiB, 400 GB/s, line 64 B, write_allocate")
+    few, many = (
+        advise(checked.kernels["again"], kernel(checked, "again"), {"n": n, "m": 50}, given) for n in (800, 1024)
+    )
+    assert not of_kind(few, "stores")
+    (stores,) = of_kind(many, "stores")
+    assert "stream B[j] = A[i, j] * c[j]" in stores.text
+    assert stores.gain == Fraction(4 * 50 * 1024, (2 * 50 + 1) * 1024)
+    assert_as_predicted(many, given)
 
 
 APART = """
