@@ -32,7 +32,7 @@ import islpy as isl
 import sympy
 
 from roofdsl.bounds.bound_at_sizes import Live
-from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms
+from roofdsl.bounds.counting import at_large_sizes, count, degree, top_terms, total_degree
 from roofdsl.bounds.flow import Flow, Statement, sets
 from roofdsl.bounds.flow_relations import HOPS, Dependences, Moments, inputs_of
 from roofdsl.bounds.opposing_chains import meetings
@@ -120,9 +120,11 @@ def _added(flow: Flow, size: Any, candidates: Iterable[Moments]) -> Bottleneck |
 
 
 def _weight(leading: Any) -> tuple[int, float]:
-    """A key to compare leading terms: the total degree, then the sum of the coefficients."""
-    degrees = sympy.Poly(leading, *leading.free_symbols).total_degree() if leading.free_symbols else 0
-    return degrees, float(leading.subs(dict.fromkeys(leading.free_symbols, 1)))
+    """A key to compare leading terms: the total degree, then the sum of the coefficients. A floor counts as what it
+    rounds.
+    """
+    whole = leading.replace(sympy.floor, lambda rounded: rounded)
+    return total_degree(sympy.Add.make_args(leading)[0]), float(whole.subs(dict.fromkeys(whole.free_symbols, 1)))
 
 
 def _turns(depends: Dependences) -> Iterator[Moments]:

@@ -45,5 +45,10 @@ def degree(flow: Flow, cases: Cases) -> int:
 def top_terms(value: Any) -> Any:
     """The terms of the highest total degree of a polynomial in the parameters."""
     terms = sympy.Add.make_args(sympy.expand(value))
-    degrees = [sum(e for base, e in t.as_powers_dict().items() if base.free_symbols) for t in terms]
+    degrees = [total_degree(t) for t in terms]
     return sympy.Add(*(t for t, d in zip(terms, degrees, strict=True) if d == max(degrees)))
+
+
+def total_degree(term: Any) -> int:
+    """The total degree of a product of powers of parameters and of floors, each of which grows like a parameter."""
+    return int(sum(e for base, e in term.as_powers_dict().items() if base.free_symbols))

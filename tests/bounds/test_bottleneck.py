@@ -157,6 +157,20 @@ def test_chains_that_run_the_same_way_do_not() -> None:
     assert loads(order, 6) == m * n == found.at({"m": m, "n": n}, 6)[0]
 
 
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_loops_with_steps_make_turns(step: int) -> None:
+    """Every second or third element of a row is summed and then scaled by the sum; floors count them."""
+    row = f"        for j in range(0, n, {step}):\n            "
+    kernel = kernel_of(
+        "kernel scaled(m, n):\n    inout x: f64[m, n]\n    out s: f64[m]\n    for i in range(m):\n        s[i] = 0\n"
+        f"{row}s[i] += x[i, j]\n{row}x[i, j] = x[i, j] * s[i]\n"
+    )
+    found = bound(kernel)
+    assert kinds(found) == ["turn"]
+    assert leading(found) == {1: "2*m*n", 2: "2*m*n - 2*m*floor(n/2)", 3: "2*m*floor(n/3 + 2/3)"}[step]
+    holds(kernel, found, 5)
+
+
 def test_joined_with_what_is_made_at_the_same_time() -> None:
     """No value waits where a[j] is joined with b[n - 1 - j]; the bound is that of an order that runs both at once."""
     kernel = kernel_of(CROSSED)
