@@ -68,7 +68,8 @@ def plan_nest(
             continue
         hoisted.append(moved)
         if (moved.start, moved.stop) != (loop.start, loop.stop):
-            guards += [Compare("<=", loop.start, Sym(loop.var)), Compare("<", Sym(loop.var), loop.stop)]
+            guards += [Compare("<=", e, Sym(loop.var)) for e in loop.starts]
+            guards += [Compare("<", Sym(loop.var), e) for e in loop.stops]
     if not root.parallel and all(map(_runs_once, hoisted)):
         return None
     body: tuple[Node, ...] = chain[-1].body

@@ -120,6 +120,18 @@ def test_loops_inside_declared_ones_stay_in_their_thread() -> None:
     assert call.parallel == ("i",)
 
 
+def test_threads_keep_to_a_band() -> None:
+    """Threads run `j`, outside `i`. Both of its bounds become conditions, as if the text had them as conditions."""
+    head = "kernel band(n):\n    in A: f64[n]\n    inout B: f64[n]\n    for i in range(n):\n"
+    tail = "            B[j] += A[i] * A[j]\n"
+    bounds = kernel_of(f"{head}        for j in range(max(0, i - 1), min(n, i + 2)):\n{tail}")
+    guard = f"            if i - 1 <= j and j < i + 2:\n    {tail}"
+    conditions = kernel_of(f"{head}        for j in range(n):\n{guard}")
+    one, other = (predict(k, {"n": 300}, SMALL) for k in (bounds, conditions))
+    assert one.work == other.work == 2 * (3 * 300 - 2)
+    assert [level.bytes for level in one.levels] == [level.bytes for level in other.levels]
+
+
 def test_time_steps_are_launches_of_the_host() -> None:
     one, ten = (predict(SWEEPS, {"n": 400, "t": t}, SMALL) for t in (1, 10))
     assert one.launches == made(SWEEPS, {"n": 400, "t": 1}) == 2
