@@ -23,6 +23,7 @@ from roofdsl.loops.numbers import check_complete, check_names, numbers
 from roofdsl.loops.program_model import program
 from roofdsl.loops.streams import require_ordinary
 from roofdsl.machine.model import Machine
+from roofdsl.predict.allowed_sizes import first_allowed, last_allowed
 from roofdsl.predict.compute import check_unit
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.kernel import Options, predict
@@ -35,9 +36,6 @@ from roofdsl.sets.cases import Cases
 
 SEARCH_TO = 4096
 """The largest value of the parameter that a search examines by default."""
-
-MOST_STEPS = 10_000
-"""The maximum number of values that are tried to find one that the assumptions of a kernel allow."""
 
 T = TypeVar("T")
 
@@ -157,9 +155,9 @@ def _bounds(grown: Grown, machine: Machine, question: Question, name: str, admis
     except NotExact as error:
         exact, why = False, str(error)
         intervals = _searched(grown, machine, question, admissible)
-    kept = _allowed(intervals, admissible, question)
+    kept = _allowed(intervals, admissible)
     if not kept:
-        raise CommandError(f"no value of {question.over} is allowed by the assumptions of {name}")
+        raise CommandError(f"no value of {question.over} was found that the assumptions of {name} allow")
     return Bounds(name, name, count_text(grown.launches), kept, work, moved, None if exact else intervals[-1].last, why)
 
 
@@ -186,11 +184,11 @@ def _searched(
     bound_at = cache(partial(_bound_at, grown, machine, question))
 
     def nearest(n: int) -> int | None:
-        return next((k for k in range(n, min(n + MOST_STEPS, question.search_to + 1)) if admissible(k)), None)
+        return first_allowed(admissible, n, question.search_to)
 
     def last_above(n: int) -> int | None:
-        end = question.search_to
-        return next((k for k in range(end, max(n, end - MOST_STEPS), -1) if admissible(k)), None)
+        last = last_allowed(admissible, n, question.search_to)
+        return last if last > n else None
 
     at: list[tuple[int, str]] = []
     n: int | None = nearest(1)
@@ -203,8 +201,8 @@ def _searched(
             break
         n = nearest(2 * n) or last_above(n)
     if not at:
-        most = min(question.search_to, MOST_STEPS)
-        raise CommandError(f"no value of {question.over} up to {most} is allowed by the assumptions")
+        what = f"no value of {question.over} up to {question.search_to} was found that the assumptions allow"
+        raise CommandError(what, "--up-to searches farther")
     changes = [at[0], *(change for pair in pairwise(at) for change in _changes(*pair, bound_at, nearest))]
     ends = [start - 1 for start, _ in changes[1:]] + [at[-1][0]]
     return tuple(Interval(start, end, (bound,)) for (start, bound), end in zip(changes, ends, strict=True))
@@ -251,6 +249,7 @@ def _changes(
 def _admissible(launches: Sequence[Growing]) -> Callable[[int], bool]:
     """A test: every launch is made at least once, with positive arguments that its kernel's assumptions allow."""
 
+    @cache  # all launches of a program ask for the same values
     def allowed(n: int) -> bool:
         for launch in launches:
             values = {
@@ -266,19 +265,14 @@ def _admissible(launches: Sequence[Growing]) -> Callable[[int], bool]:
     return allowed
 
 
-def _allowed(
-    intervals: Sequence[Interval], admissible: Callable[[int], bool], question: Question
-) -> tuple[Interval, ...]:
+def _allowed(intervals: Sequence[Interval], admissible: Callable[[int], bool]) -> tuple[Interval, ...]:
     """The intervals with their ends moved to allowed values; intervals without any are left out."""
     kept: list[Interval] = []
     for i in intervals:
-        end = i.first + MOST_STEPS if i.last is None else min(i.last, i.first + MOST_STEPS)
-        first = next((n for n in range(i.first, end + 1) if admissible(n)), None)
+        first = first_allowed(admissible, i.first, i.last)
         if first is None:
             continue
-        last = i.last
-        if last is not None:
-            last = next((n for n in range(last, max(first, last - MOST_STEPS) - 1, -1) if admissible(n)), first)
+        last = i.last if i.last is None else last_allowed(admissible, first, i.last)
         if kept and kept[-1].names == i.names:
             kept[-1] = Interval(kept[-1].first, last, i.names)
         else:
