@@ -11,7 +11,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 from roofdsl.lang.record import Record, replace
+from roofdsl.loops.affine import affine
 from roofdsl.loops.indirect import is_indirect
+from roofdsl.loops.integers import Const, sub
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import deciding
@@ -92,8 +94,10 @@ def division(kernel: Kernel, values: Mapping[str, int]) -> Division | None:
     for loop in divided:
         own = access_count(replace(at, kernel=replace(at.kernel, body=with_only(at.kernel.body, loop, loop))))
         if own:
-            iterations = _iterations(loop, at.values)
-            first = None if iterations is None or loop.var not in deciding(loop.body) else accesses_of_first(at, loop)
+            iterations, first = _iterations(loop, at.values), None
+            if iterations is not None and loop.var in deciding(loop.body):
+                moves = any(bound.symbols() - at.values.keys() for bound in (loop.start, loop.stop))
+                iterations, first = (None, None) if moves else (iterations, accesses_of_first(at, loop))
             loops.append(Shared(Fraction(own, every), iterations, first))
     return Division(1 - sum((loop.part for loop in loops), Fraction(0)), tuple(loops))
 
@@ -118,8 +122,13 @@ def in_words(divided: Division | None, cores: int) -> tuple[str, ...]:
 
 
 def _iterations(loop: For, values: Mapping[str, int]) -> int | None:
-    """The number of iterations of the loop; None if it depends on other loops."""
+    """The number of iterations of the loop; None if it depends on other loops. (Its start may: `range(t, t + n)`.)"""
     try:
-        return len(range(*(bound.evaluate(values) for bound in (loop.start, loop.stop, loop.step)))) or None
+        start, stop, step = (bound.evaluate(values) for bound in (loop.start, loop.stop, loop.step))
     except KeyError:
-        return None
+        numbers = {name: Const(value) for name, value in values.items()}
+        extent, each = affine(sub(loop.stop, loop.start).substitute(numbers)), loop.step.substitute(numbers)
+        if extent.terms or not isinstance(each, Const):
+            return None
+        start, stop, step = 0, extent.constant, each.value
+    return len(range(start, stop, step)) or None

@@ -113,6 +113,22 @@ def test_cores_get_iterations_that_are_not_alike(n: int, m: int, cores: int) -> 
     assert busiest(HALVES, cores, n=n, m=m) == most([2 * n if 2 * i < n else 2 for i in range(0, n, 3)])
 
 
+SKEWED = """
+kernel skewed(t, n):
+    inout A: f64[t + n]
+    for s in range(t):
+        for i in range(s, s + n):
+            A[i] += 1
+"""
+
+
+def test_iterations_that_move_with_the_time_steps() -> None:
+    """range(s, s + n) has n iterations in every step: three of them keep three of eight cores busy."""
+    assert busiest(SKEWED, 8, t=5, n=3) == Fraction(1, 3)
+    assert busiest(SKEWED, 4, t=5, n=10) == Fraction(3, 10)
+    assert busiest(SKEWED.replace("s + n)", "n)"), 8, t=3, n=4) == Fraction(1, 8)  # their number varies
+
+
 def test_no_loop_to_share_and_nothing_to_do() -> None:
     chain = "kernel chain(n):\n    inout x: f64[n]\n    for i in range(1, n):\n        x[i] += x[i - 1]\n"
     assert division(kernel_of(chain), {"n": 9}) is None
