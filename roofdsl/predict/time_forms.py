@@ -15,7 +15,7 @@ from roofdsl.formulas.fact_text import facts_text
 from roofdsl.lang.checked import CheckedFile
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.integers import Compare, IntExpr
+from roofdsl.loops.integers import Compare, Const, IntExpr
 from roofdsl.loops.model import Kernel, Parameter
 from roofdsl.loops.numbers import check_names, numbers
 from roofdsl.loops.streams import require_ordinary
@@ -180,10 +180,12 @@ def program_terms(
 ) -> tuple[Values, tuple[Terms, ...]]:
     """The parameters of a program, and the terms of each launch in them; equal launches together, in order.
 
-    `options.unit` applies to the launches that can use it, as in `predict_launches`. over: a parameter that must stay a
+    `options.unit` applies to the launches that can use it, as in `predict_launches`. An argument without a closed form
+    in all parameters, such as `kv // p`, is taken at the numbers of `settings`. over: a parameter that must stay a
     symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
     from roofdsl.loops.program_model import program, require_launches
+    from roofdsl.predict.program_terms import argument_text
 
     check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)
@@ -191,6 +193,7 @@ def program_terms(
     if over is not None:
         check_free(checked, name, settings, over)
     units = Units(machine, options.unit)
+    numbers_given = {n: Const(v) for n, v in settings.items() if n != over}
     known: dict[tuple[str, tuple[tuple[str, int], ...]], Terms] = {}
     found: dict[str, Terms] = {}
     for launch in lowered.launches:
@@ -198,8 +201,10 @@ def program_terms(
         key = (kernel.name, kernel.constants)
         if key not in known:
             known[key] = terms_of(kernel, machine, replace(options, unit=units.of(kernel)))
-        values, times = {n: quasi(e) for n, e in launch.arguments}, quasi(launch.times)
-        label = f"{kernel.name}({', '.join(str(e) for _, e in launch.arguments)})"
+        arguments = {n: _with_form(e, numbers_given) for n, e in launch.arguments}
+        values, times = {n: quasi(e) for n, e in arguments.items()}, quasi(_with_form(launch.times, numbers_given))
+        shown = [str(e) if e is arguments[n] else argument_text(arguments[n]) for n, e in launch.arguments]
+        label = f"{kernel.name}({', '.join(shown)})"
         one = known[key]
         compute, moved = (form.substitute(values) * times for form in (one.compute_s, one.memory_bytes))
         terms = Terms(label, compute, moved, frozenset(q.substitute(values) for q in one.within), times)
@@ -224,6 +229,22 @@ def check_free(checked: CheckedFile, name: str, given: Mapping[str, int], over: 
 
 def _values(parameters: Sequence[Parameter], settings: Mapping[str, int]) -> Values:
     return {p.name: settings.get(p.name, p.default) for p in parameters}
+
+
+def _with_form(e: IntExpr, numbers_given: Mapping[str, IntExpr]) -> IntExpr:
+    """An expression, with numbers for its parameters if it is not a polynomial in them. Raises CommandError."""
+    try:
+        quasi(e)
+    except CommandError:
+        put = e.substitute(numbers_given)
+        put = put if put.symbols() else Const(put.evaluate({}))
+        try:
+            quasi(put)
+        except CommandError as error:
+            help = "give numbers for its parameters (--set), or omit --formula to search by predictions"
+            raise CommandError(error.message, help) from None
+        return put
+    return e
 
 
 def quasi(e: IntExpr) -> Quasi:

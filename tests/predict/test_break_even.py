@@ -240,3 +240,19 @@ def test_compute_against_the_launches_of_a_program() -> None:
         assert (p.compute_s >= p.launch_s) is longer
     with pytest.raises(CommandError, match="no term is named L2"):
         whole.seconds("L2", v100)
+
+
+def test_arguments_divided_by_a_parameter_with_a_number() -> None:
+    """`kv // p` is no polynomial in p; at p = 4 the sizes are those that `threshold` finds without a formula."""
+    h100 = load_machine("h100_sxm")
+    sizes = {"p": 4, "new": 1, "context": 500}
+    file = load_file(shipped_names("kernels")["layer_parallel"])
+    values, terms = program_terms(file, "layer_parallel", h100, sizes, TENSOR, over="batch")
+    given = {n: v for n, v in values.items() if v is not None}
+    whole, parts = program_bounds(file, "layer_parallel", sizes, h100, Question("batch", TENSOR))
+    assert len(parts) == len(terms)
+    for bounds, each in zip((whole, *parts), (summed(terms), *terms), strict=True):
+        found = break_even("HBM", (each.compute_s, each.seconds("HBM", h100)), "batch", given)
+        assert found.first == bounds.first_without("HBM")
+    with pytest.raises(CommandError, match=r"`.*kv//p.*` has no closed form"):
+        program_terms(file, "layer_parallel", h100, {}, TENSOR, over="batch")
