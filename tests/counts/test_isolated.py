@@ -85,14 +85,14 @@ def test_a_hang_or_a_crash_within_one_of_many_tasks_stops_all(task: Callable[[],
 
 @pytest.mark.spread(1)
 def test_a_limit_within_a_task_leaves_the_rest_of_the_copys_own() -> None:
-    def three() -> str:
-        for _ in range(3):
+    def six() -> str:
+        for _ in range(6):
             in_child(partial(busy, 0.15), 0.3)
         return "done"
 
-    assert in_children([three, three], 20) == ["done", "done"]
+    assert in_children([six, six], 20) == ["done", "done"]
     with pytest.raises(Stopped):
-        in_children([three, three], 0.3)
+        in_children([six, six], 0.3)
 
 
 def test_an_exception_within_one_of_many_tasks_is_told() -> None:
