@@ -339,6 +339,8 @@ class Parser:
         if self.units and unit_named(text):
             raise FormulaError(f"the unit `{text}` has no number")
         known = f"the names are {', '.join(sorted(self.names))}" if self.names else "only numbers are"
+        ends = [k for k in range(1, len(text)) if text[:k] in self.names and unit_named(text[k:])]
+        known = f"write `{text[: ends[-1]]} {text[ends[-1] :]}`" if ends else known  # for `nB`
         raise FormulaError(f"`{_short(text)}` is not known here; {known}")
 
     def call(self, function: str) -> Node:

@@ -101,6 +101,7 @@ REFUSED = [
     ("log(n)", "write logarithms as log2(...)"),
     ("2 3", "something is missing before `3`"),
     ("x + 1", "`x` is not known here"),
+    ("24nB", "`nB` is not known here; write `n B`"),
     ("n = m = 2", "only the right-hand side"),
     ("2n GB", "`GB` is not known"),
     ("(" * 60 + "n" + ")" * 60, "nested more than 40"),
