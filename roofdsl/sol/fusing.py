@@ -26,6 +26,7 @@ from roofdsl.predict.time_model import LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.answer import speed_of_light
 from roofdsl.sol.fused import Kind, Moved, arrays_of
 from roofdsl.sol.level_times import Times
+from roofdsl.sol.passed_on import found_again
 from roofdsl.sol.schedule import Schedule
 
 LONGEST = 4
@@ -209,7 +210,7 @@ def _in_blocks(
     blocks = prod(trips[:-1]) * -(-trips[-1] // together)
     parts = _first(launched, nests, depth, together)
     moved = [arrays_of(part) for part in parts]
-    passed = list(_passed(at, places, moved))
+    passed = list(_passed(at, places, parts, moved))
     memory = machine.main_memory
     terms: dict[str, Fraction] = {}
     for part in parts:
@@ -270,22 +271,28 @@ def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth:
     return found
 
 
-def _passed(at: ProgramAt, places: tuple[int, ...], moved: Sequence[Sequence[Moved]]) -> Iterator[tuple[str, int]]:
+def _passed(
+    at: ProgramAt, places: tuple[int, ...], parts: Sequence[Launched], moved: Sequence[Sequence[Moved]]
+) -> Iterator[tuple[str, int]]:
     """Arrays that a launch of the group reads after another one wrote them, with the bytes that need not move.
 
-    A written array need not reach the memory if it is read in the group, after it was written, and nowhere else in the
-    program.
+    What no launch of the group touched before is loaded. A written array need not reach the memory if it is read in the
+    group, after it was written, and nowhere else in the program.
     """
+    before: dict[tuple[str, object], list[tuple[Launched, Moved]]] = {}
     written: dict[tuple[str, object], Moved] = {}
     outside = {a.kind for k, part in enumerate(at.launched) if k not in places for a in arrays_of(part) if a.loads}
     read: set[tuple[str, object]] = set()
-    for own in moved:
+    for part, own in zip(parts, moved, strict=True):
         for array in own:
             key = array.name, array.kind
-            if array.loads and key in written:
-                yield array.name, array.loads
+            again = found_again(part, array, before[key]) if array.loads and key in written else 0
+            if again:
+                yield array.name, again
                 if key not in read and array.kind not in outside:
                     yield array.name, written[key].stores
             if array.loads:  # also before it is written: an update, whose result the next repetition may load
                 read.add(key)
+        for array in own:
+            before.setdefault((array.name, array.kind), []).append((part, array))
         written |= {(a.name, a.kind): a for a in own if a.stores}

@@ -13,6 +13,7 @@ from roofdsl.sol.answer import SpeedOfLight, speed_of_light
 from roofdsl.sol.claim import Claim, judge
 from roofdsl.sol.fused import Fused, Kind, Known, arrays_of, fused
 from roofdsl.sol.fusing import FusedLaunches, fusions
+from roofdsl.sol.passed_on import found_again
 
 
 class Part(Record):
@@ -125,17 +126,22 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
         best = parts[second].answer.best
         if touched > cache.size_bytes * cache.copies or first == second or best is None:
             continue
-        passed = [a for a in arrays[second] if a.loads and (a.name, a.kind) in written]
+        passed = [
+            (a, again)
+            for a in arrays[second]
+            if a.loads and (before := written.get((a.name, a.kind))) is not None
+            if (again := found_again(at.launched[second], a, [(at.launched[first], before)]))
+        ]
         others = max((t for name, t in best.terms if name != memory.name), default=Fraction(0))
         stores = max(sum(a.stores for a in arrays[second]), _stores_as_written(parts[second].answer))
         if memory.duplex:
             others = max(others, Fraction(stores) / memory.bandwidth_bytes_per_s)  # stores move beside the loads
         left = max(Fraction(0), best.time_s - others)  # no saving beyond the longest of the other terms
-        for a in passed:
-            saved = min(left, Fraction(a.loads) / memory.bandwidth_bytes_per_s)
+        for a, bytes_ in passed:
+            saved = min(left, Fraction(bytes_) / memory.bandwidth_bytes_per_s)
             left -= saved
             names = at.launched[first].kernel.name, at.launched[second].kernel.name
-            yield Kept(a.name, *names, a.loads, times * saved, (first, second))
+            yield Kept(a.name, *names, bytes_, times * saved, (first, second))
 
 
 def _is_still_kept(kept: Kept, at: ProgramAt, together: Iterable[FusedLaunches], machine: Machine) -> bool:
