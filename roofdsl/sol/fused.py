@@ -119,6 +119,15 @@ def arrays_of(part: Launched) -> tuple[Moved, ...]:
     return tuple(found)
 
 
+def held_of(part: Launched, line_bytes: int | None) -> dict[str, int]:
+    """For each array of `arrays_of`, the bytes of the lines that hold what the launch touches."""
+    from roofdsl.counts.traffic_at import lines_at
+    from roofdsl.loops.streams import ordinary
+
+    lines = lines_at(ordinary(part.kernel), dict(part.arguments), None, line_bytes)
+    return {own.name: own.begun * own.line_bytes for own in lines}
+
+
 def _given(launched: Sequence[Launched], arrays: Sequence[Sequence[Moved]]) -> Iterator[frozenset[str]]:
     """For each launch, by its first execution, the arrays that earlier launches may have written.
 

@@ -21,10 +21,10 @@ from roofdsl.loops.integers import Const, Sym, add
 from roofdsl.loops.model import Assign, For, Kernel, Let
 from roofdsl.loops.numbers import numbers
 from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
-from roofdsl.machine.model import Machine
+from roofdsl.machine.model import Cache, Machine
 from roofdsl.predict.time_model import LAUNCH, LAUNCHES, launch_seconds
 from roofdsl.sol.answer import speed_of_light
-from roofdsl.sol.fused import Kind, Moved, arrays_of
+from roofdsl.sol.fused import Kind, Moved, arrays_of, held_of
 from roofdsl.sol.level_times import Times
 from roofdsl.sol.passed_on import found_again
 from roofdsl.sol.schedule import Schedule
@@ -45,6 +45,7 @@ class Touch(Record):
     is_write: bool
     place: Place | None
     shape: tuple[int, ...]
+    column_major: bool
 
 
 class FusedLaunches(Record):
@@ -169,7 +170,9 @@ def _same_iterations(launched: Sequence[Launched], nests: Sequence[Sequence[Loop
             touched.setdefault(touch.kind, []).append((number, touch))
     for several in touched.values():
         shared = len({number for number, _ in several}) > 1 and any(touch.is_write for _, touch in several)
-        if shared and (len({(t.place, t.shape) for _, t in several}) > 1 or several[0][1].place is None):
+        if shared and (
+            len({(t.place, t.shape, t.column_major) for _, t in several}) > 1 or several[0][1].place is None
+        ):
             return False
     return True
 
@@ -190,7 +193,15 @@ def _touches(part: Launched, nest: Sequence[Loop], depth: int) -> Iterator[Touch
                 if isinstance(s, Sym) and s.name in names
             }
             place = tuple(sorted(where.items())) if len(where) == depth else None
-            yield Touch(array.name, array.type.bytes, (array.type.name, prod(shape)), access.is_write, place, shape)
+            yield Touch(
+                array.name,
+                array.type.bytes,
+                (array.type.name, prod(shape)),
+                access.is_write,
+                place,
+                shape,
+                array.column_major,
+            )
 
 
 def _in_blocks(
@@ -203,10 +214,11 @@ def _in_blocks(
     trips = [max(0, -(-(stop - start) // step)) for _, start, stop, step in nests[0][:depth]]
     launched = [at.launched[place] for place in places]
     cache = machine.last_cache
-    touched = _touched(_first(launched, nests, depth, 1), nests, depth)
-    if cache is None or not all(trips) or touched > cache.size_bytes * cache.copies:
+    if cache is None or not all(trips):
         return None
-    together = max(1, min(trips[-1], cache.size_bytes * cache.copies // max(1, touched)))
+    together = _that_fit(launched, nests, depth, trips[-1], cache)
+    if together == 0:
+        return None
     blocks = prod(trips[:-1]) * -(-trips[-1] // together)
     parts = _first(launched, nests, depth, together)
     moved = [arrays_of(part) for part in parts]
@@ -229,28 +241,71 @@ def _in_blocks(
     return FusedLaunches(places, 1, tuple(name for name, *_ in nests[0][:depth]), blocks, names, times)
 
 
-def _touched(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int) -> int:
-    """An upper bound of the bytes that launches touch, which are cut down to one iteration of the first `depth` loops.
+def _that_fit(
+    launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int, most: int, cache: Cache
+) -> int:
+    """The iterations of the last of `depth` loops, at most `most`, whose lines fit in the cache together; 0 if not even
+    those of one do.
+    """
+    room = cache.size_bytes * cache.copies
+    once = _held(_first(launched, nests, depth, 1), nests, depth, 1, None)
+    together = 0 if once > room else max(1, min(most, room // max(1, once)))
+    while together:
+        held = _held(_first(launched, nests, depth, together), nests, depth, together, cache.line_bytes)
+        if held <= room:
+            break
+        together = min(together - 1, together * room // held)
+    return -(-most // -(-most // together)) if together else 0  # blocks of about the same length
+
+
+def _held(
+    launched: Sequence[Launched],
+    nests: Sequence[Sequence[Loop]],
+    depth: int,
+    together: int,
+    line_bytes: int | None,
+) -> int:
+    """An upper bound of the bytes of the lines (elements, if there are none) that launches touch, which are cut down to
+    one block of `together` iterations of the last of `depth` loops.
 
     Arrays with the same name, type and size are the same. Launches may touch different parts of one: the sum counts,
-    but at most the whole array, or the iteration's part of it if its subscripts are the same loops' everywhere.
+    but at most the whole array, or the block's part of it if its subscripts are the same loops' everywhere.
     """
-    whole: dict[tuple[str, Kind], int] = {}
-    touched: dict[tuple[str, Kind], int] = {}
-    places: dict[tuple[str, Kind], set[tuple[Place | None, tuple[int, ...]]]] = {}
+    held: dict[tuple[str, Kind], int] = {}
+    touches: dict[tuple[str, Kind], set[Touch]] = {}
     for part, nest in zip(launched, nests, strict=True):
+        lines = held_of(part, line_bytes)
         for array in arrays_of(part):
             key = array.name, array.kind
-            touched[key] = touched.get(key, 0) + array.touched
+            held[key] = held.get(key, 0) + lines[array.name]
         for touch in _touches(part, nest, depth):
             key = touch.name, touch.kind
-            whole[key] = touch.bytes * touch.kind[1]
-            places.setdefault(key, set()).add((touch.place, touch.shape))
-    for key, several in places.items():
-        (place, shape), *others = several
-        if place is not None and not others:
-            whole[key] //= prod(shape[dim] for _, dim in place)
-    return sum(min(bytes_, whole.get(key, bytes_)) for key, bytes_ in touched.items())
+            touches.setdefault(key, set()).add(replace(touch, is_write=False))
+    step = nests[0][depth - 1][3]
+    for key, several in touches.items():
+        if len(several) == 1 and key in held:
+            held[key] = min(held[key], _most_held(next(iter(several)), depth, together, step, line_bytes))
+    return sum(held.values())
+
+
+def _most_held(touch: Touch, depth: int, together: int, step: int, line_bytes: int | None) -> int:
+    """The bytes of the lines of all elements that the place of an access allows in one block.
+
+    The elements lie in chunks: each has what is inside of the innermost subscript that is a loop's variable.
+    """
+    last = len(touch.shape) - 1
+    dims = touch.shape[::-1] if touch.column_major else touch.shape
+    loops = {last - dim if touch.column_major else dim: loop for loop, dim in touch.place or ()}
+    innermost = max(loops, default=-1)
+    chunk = prod(dims[innermost + 1 :])
+    chunks = prod(length for dim, length in enumerate(dims[: max(0, innermost)]) if dim not in loops)
+    if depth - 1 in loops.values():
+        if loops[innermost] == depth - 1 and step == 1:
+            chunk *= together
+        else:
+            chunks *= together
+    line = line_bytes or touch.bytes
+    return chunks * (-(-chunk * touch.bytes // line) + (line > touch.bytes)) * line
 
 
 def _first(launched: Sequence[Launched], nests: Sequence[Sequence[Loop]], depth: int, together: int) -> list[Launched]:

@@ -11,7 +11,7 @@ from roofdsl.loops.program_at_sizes import Launched, ProgramAt, RepeatedAt
 from roofdsl.machine.model import Machine
 from roofdsl.sol.answer import SpeedOfLight, speed_of_light
 from roofdsl.sol.claim import Claim, judge
-from roofdsl.sol.fused import Fused, Kind, Known, arrays_of, fused
+from roofdsl.sol.fused import Fused, Kind, Known, arrays_of, fused, held_of
 from roofdsl.sol.fusing import FusedLaunches, fusions
 from roofdsl.sol.passed_on import found_again
 
@@ -120,11 +120,12 @@ def _kept(at: ProgramAt, parts: tuple[Part, ...], machine: Machine) -> Iterator[
         return
     memory = machine.main_memory
     arrays = [arrays_of(part) for part in at.launched]
+    lines = [held_of(part, cache.line_bytes) for part in at.launched]
+    held = [sum(of[a.name] for a in own) for own, of in zip(arrays, lines, strict=True)]
     for (first, second), times in _neighbors(at.steps).items():
         written = {(a.name, a.kind): a for a in arrays[first] if a.stores}
-        touched = sum(a.touched for place in (first, second) for a in arrays[place])
         best = parts[second].answer.best
-        if touched > cache.size_bytes * cache.copies or first == second or best is None:
+        if held[first] + held[second] > cache.size_bytes * cache.copies or first == second or best is None:
             continue
         passed = [
             (a, again)
@@ -159,12 +160,18 @@ def _is_still_kept(kept: Kept, at: ProgramAt, together: Iterable[FusedLaunches],
 def _fit(launched: Iterable[Launched], machine: Machine) -> bool:
     """Whether the last cache holds all that these launches touch; arrays of the same name, type and size are one."""
     cache = machine.last_cache
-    touched: dict[tuple[str, Kind], int] = {}
-    for array in (a for part in launched for a in arrays_of(part)):
-        type_name, elements = array.kind
-        key = array.name, array.kind
-        touched[key] = min(TYPES[type_name].bytes * elements, touched.get(key, 0) + array.touched)
-    return cache is not None and sum(touched.values()) <= cache.size_bytes * cache.copies
+    if cache is None:
+        return False
+    line = cache.line_bytes or 1
+    held: dict[tuple[str, Kind], int] = {}
+    for part in launched:
+        lines = held_of(part, cache.line_bytes)
+        for array in arrays_of(part):
+            type_name, elements = array.kind
+            key = array.name, array.kind
+            whole = -(-TYPES[type_name].bytes * elements // line) * line
+            held[key] = min(whole, held.get(key, 0) + lines[array.name])
+    return sum(held.values()) <= cache.size_bytes * cache.copies
 
 
 def _stores_as_written(answer: SpeedOfLight) -> int:

@@ -82,3 +82,30 @@ program pair(n):
     one, other = program_at(load_file(Source("<test>", text)), "pair", {"n": 100}).launched
     written, read = arrays_of(one)[0], next(a for a in arrays_of(other) if a.name == "b")
     assert found_again(other, read, [(one, written)]) == 8 * 400
+
+
+STRIDED = """\
+kernel first(n):
+    in a: f64
+    out b: f64[16 * n]
+    for i in range(n):
+        b[16 * i] = a
+
+kernel last(n):
+    in b: f64[16 * n]
+    inout s: f64
+    for i in range(n):
+        s += b[16 * i]
+
+program strided(n):
+    run first(n)
+    run last(n)
+"""
+
+
+def test_a_cache_holds_whole_lines_of_what_launches_touch() -> None:
+    """Every element is in a line of its own: 40 MiB hold 327,680 lines of 128 bytes, those of both launches."""
+    machine = load_machine("a100_80")
+    at = [program_at(load_file(Source("<test>", STRIDED)), "strided", {"n": n}) for n in (150_000, 170_000)]
+    fits, exceeds = (program_light(one, machine) for one in at)
+    assert [k.array for k in fits.kept] == ["b"] and not exceeds.kept
