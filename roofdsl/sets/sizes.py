@@ -166,6 +166,8 @@ class Sizes:
             case FloorDiv(numerator, divisor) | Mod(numerator, divisor):
                 return self._division(e, self.value(numerator, variables, world), self.value(divisor, variables, world))
             case Min() | Max():
+                if e.symbols() <= self.numbers.keys() - variables.keys():
+                    return Pair(Linear.of({}, e.evaluate(self.numbers)))
                 raise NotAffine(f"`{e}` may stand in a loop's bounds only")
         raise NotAffine(f"`{e}`")
 

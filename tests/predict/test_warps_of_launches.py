@@ -225,3 +225,25 @@ def test_only_three_of_the_declared_loops_are_dimensions_of_the_grid() -> None:
     sizes = {"n": 16, "m": 8, "l": 8, "k": 32}
     assert bytes_of(text, "L2", **sizes) == 8 * (2 * 16 + 1) * 8 * 8 * 32
     assert bytes_of(text.replace("parallel ", ""), "L2", **sizes) == 8 * (2 * 16 + 1) * 8 * 8 * 32
+
+
+def test_a_row_whose_length_is_a_minimum_has_the_traffic_of_that_number() -> None:
+    """A row of 33 elements is no whole number of sectors; threads' copies of `t` have a dimension of min(n, 64)."""
+    text = """\
+kernel rows(n, m):
+    in A: f64[n, WIDE]
+    out C: f64[n]
+    temp t: f64[m]
+    assume n >= 64
+    for i in range(TOP):
+        for j in range(m):
+            t[j] = 2 * A[i, 0]
+        for j in range(m):
+            C[i] = t[j] + t[m - 1 - j]
+"""
+    sizes = {"n": 100, "m": 33}
+    one, other = (
+        predict(kernel_of(text.replace("WIDE", wide).replace("TOP", top)), sizes, load_machine("v100"))
+        for wide, top in (("min(n, m)", "min(n, 64)"), ("33", "64"))
+    )
+    assert [level.bytes for level in one.levels] == [level.bytes for level in other.levels]
