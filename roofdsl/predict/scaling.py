@@ -249,7 +249,7 @@ def _slower_cache(cache: Cache, machine: Machine, cores: int, part: Fraction) ->
     gets, N cores get N times as much, but never more than the bandwidth.
     """
     one = _stated_for_one_core(machine, cache.name)
-    rate = cache.bandwidth_bytes_per_s * part if one is None else min(cores * one, cache.bandwidth_bytes_per_s)
+    rate = cache.bandwidth_bytes_per_s * part if one is None else _to(cores, one, cache.bandwidth_bytes_per_s, part)
     return replace(_slower(cache, rate, part), copies=1)
 
 
@@ -257,10 +257,18 @@ def _slower_memory(memory: Memory, machine: Machine, cores: int, part: Fraction)
     """The memory as these cores get it; see `some_cores`. Stores that bypass the caches have a one-core rate of their
     own, if the machine states it.
     """
-    rate = min(cores * _one_core_gets(machine), memory.bandwidth_bytes_per_s)
+    rate = _to(cores, _one_core_gets(machine), memory.bandwidth_bytes_per_s, part)
     slower = _slower(memory, rate, part)
     one, past = _stated_for_one_core(machine, STREAMED), memory.streamed_bytes_per_s
-    return slower if one is None or past is None else replace(slower, streamed_bytes_per_s=min(cores * one, past))
+    return slower if one is None or past is None else replace(slower, streamed_bytes_per_s=_to(cores, one, past, part))
+
+
+def _to(cores: int, one: Fraction, all_cores: Fraction, part: Fraction) -> Fraction:
+    """What this number of cores gets of a shared level: so many times what one gets, at most what all of them get.
+
+    All cores get that even if one core was measured to get less than its share of it.
+    """
+    return all_cores if part >= 1 else min(cores * one, all_cores)
 
 
 ONE_BY_ONE = (

@@ -190,6 +190,20 @@ def test_all_cores_have_the_bound_of_the_machine(monkeypatch: pytest.MonkeyPatch
         assert on_cores(copy(), {"n": 5000}, each, 8, CODE).bound_s == all_of_them.bound_s
 
 
+def test_all_cores_have_the_rates_of_the_machine_whatever_one_core_gets() -> None:
+    """One core was measured to get less than an eighth of DRAM, of L3, and of stores past the caches."""
+    stated = eight('ceiling "one core, L3" L3 30 GB/s', 'ceiling "one core, stores past the caches" DRAM 6 GB/s')
+    memory = replace(
+        stated.main_memory, bandwidth_bytes_per_s=Fraction(200 * 10**9), streamed_bytes_per_s=Fraction(10**11)
+    )
+    them = replace(stated, memories=(memory,))
+    every, seven = some_cores(them, 8), some_cores(them, 7)
+    assert every.main_memory == memory and every.caches[2].bandwidth_bytes_per_s == 300 * 10**9
+    assert seven.main_memory.bandwidth_bytes_per_s == 140 * 10**9
+    assert seven.main_memory.streamed_bytes_per_s == 42 * 10**9
+    assert seven.caches[2].bandwidth_bytes_per_s == 210 * 10**9
+
+
 def test_figure_and_prediction_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     core = InCore("stated", (Step("chain", "", 3e-4, 1e-4), Step("more", "", 9e-4, 2e-4)), 1e-5)
     monkeypatch.setattr(in_core_time, "_core", lambda *_: core)
