@@ -62,7 +62,7 @@ def characterize(
     for path in targets:
         check_writable(path)
     if name is not None and not (name.isidentifier() and name.isascii()):
-        message = f"`{name}` cannot name a machine; write letters, digits and underscores, as in my_laptop"
+        message = f"`{name}` cannot name a machine: names have letters, digits and underscores, and no digit first"
         raise click.BadParameter(message, param_hint="--name")
     for option, text in (("-o", output), ("--one-core", one_core)):
         if text is not None and not text.endswith(".roof"):

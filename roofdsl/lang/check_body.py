@@ -197,6 +197,9 @@ class Body:
 def _forwards(clause: tree.Clause, step: int) -> str:
     """How to write a loop that counts down by `step`."""
     start, stop = (expression(e) for e in clause.args[:2])
+    if start == "0" and step == 1 and stop != "-1":
+        var = clause.var.text
+        return f"to count up, write `range({stop})`; to count down in it, write `{stop} - 1 - {var}` for `{var}`"
     if stop in ("0", "-1"):
         length = f"{start}{' + 1' if stop == '-1' else ''}".replace(" - 1 + 1", "")
     else:

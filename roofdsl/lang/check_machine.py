@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from roofdsl.lang import tree
@@ -90,6 +91,7 @@ class _Resolver:
         found = CheckedMachine(name.text, title, entries, sources, self.source, self.block.span)
         self._unlinked(found)
         self._capped(found)
+        self._ordered(found)
         return found
 
     def _once(self, line: tree.MachineLine, what: str, *key: str) -> None:
@@ -358,6 +360,15 @@ class _Resolver:
                 if cap.fields["power_cap_w"] <= constant.fields["constant_power_w"]:
                     message = "the power cap must be above the constant power, or nothing can be executed"
                     self.report.error("machine-power", message, cap.line.span)
+
+    def _ordered(self, machine: CheckedMachine) -> None:
+        """Report a cache such as L1 after one such as L2: predictions take the first cache to be the nearest."""
+        named = [(c, c.fields["name"]) for c in machine.all_of("cache")]
+        numbered = [(c, name) for c, name in named if name[:1] == "L" and name[1:].isdecimal()]
+        for (_, before), (cache, name) in pairwise(numbered):
+            if int(name[1:]) < int(before[1:]):
+                message = f"`{name}` stands after `{before}`, but caches are listed from the nearest to the farthest"
+                self.report.error("machine-order", message, cache.line.span, f"move the line of `{name}` up")
 
     def _unlinked(self, machine: CheckedMachine) -> None:
         ends = {link.fields[end] for link in machine.all_of("link") for end in ("start", "end")}

@@ -58,6 +58,8 @@ _FOREIGN = {
     "import": 'import the names of another file with `use "other.roof"`',
     "include": 'import the names of another file with `use "other.roof"`',
     "var": "name a register with `let t = ...`",
+    "cores": "the number of cores is written `units 8`",
+    "threads": "the number of cores is written `units 8`",
     "forall": "write `parallel for`",
     "foreach": "write `for`",
     "switch": "write `if`, `elif` and `else`",
@@ -83,7 +85,7 @@ def explain(line: Sequence[Token], accepts: Iterable[str], text: str) -> Diagnos
         return Diagnostic("syntax", "`:` is missing at the end of this line", span)
     if token in reserved() and "NAME" in accepted and before and _OPERAND - accepted:
         message = f"`{token}` is a reserved word and cannot be a name"
-        return Diagnostic("syntax", message, span, "choose another name")
+        return Diagnostic("syntax", message, span, of_line(text) or "choose another name")
     first = line[0]
     hint = of_line(text) or of_token(text, span_of(token).column)
     if len(before) == 1 and _kind(first) == "NAME" and "UPDATE" in accepted and kind in _BESIDE_A_NAME:
@@ -145,7 +147,9 @@ def _help(line: Sequence[Token], accepted: frozenset[str]) -> str:
     if kind == "LSQB" and before == "RSQB":
         return "put all subscripts into one pair of brackets: `A[i, j]`"
     if before == "NUMBER" and kind in ("NAME", "LPAR") and "STAR" in accepted:
-        return f"a product is written with `*`: `{previous} * {token if kind == 'NAME' else '(...)'}`"
+        product = f"a product is written with `*`: `{previous} * {token if kind == 'NAME' else '(...)'}`"
+        inside = kinds.count("LSQB") > kinds.count("RSQB")
+        return f"{product}; subscripts are separated by `,`" if inside else product
     if kind == "COLON" and kinds.count("LSQB") > kinds.count("RSQB"):
         return "there are no slices: write a loop over the elements"
     if kind == "COLON" and first in ("kernel", "program") and kinds.count("LPAR") > kinds.count("RPAR"):

@@ -74,7 +74,10 @@ _LINES: list[tuple[str, _Say]] = [
     (rf"(?i:(?P<type>{_TYPE}))\s+(?P<name>\w+)\s*(?P<rest>.*)", _typed_first),
     (rf"(kernel|program)\s+\w+\s*\(.*\b(?i:{_TYPE})\s+\w", "a parameter is a positive integer and has no type: `n`"),
     (r"(kernel|program)\s+\w+\s*\([^)]*\[", "parameters are sizes; arrays are declared inside: `in A: f64[n, n]`"),
+    (rf"(?P<name>\w+)\s*:\s*(?i:(?P<type>{_TYPE}))\b\s*(?P<rest>.*)", _typed_first),
+    (r"(in|out|inout|temp)\b.*,\s*(in|out|inout|temp)\s", "`in`, `out`, `inout` and `temp` begin a line each"),
     # loops
+    (r"for\b.*,\s*(parallel\s+)?for\b", "several loops: `for i in range(n), j in range(n):`"),
     (r"for\s*\(", _LOOP),
     (r"(do|loop|foreach)\s+\w", _LOOP),
     (r"for\s+\w+\s*,\s*\w+\s+in\b", "several loops: `for i in range(n), j in range(n):`"),
@@ -92,6 +95,7 @@ _LINES: list[tuple[str, _Say]] = [
     (r"(?P<left>.+?[^=<>!]=)\s+(?P<c>[^?]+)\?(?P<a>[^:]+):(?P<b>.+)$", _select),
     # machines
     (r"peak\s+[\d.]", "a peak has a type: `peak f64 10 GFLOP/s`"),
+    (rf"peak\s.*,\s*({_TYPE})\b", "each type and class has a line of its own: `peak f32 fma 10 GFLOP/s`"),
     (rf"(peak|cost|{'|'.join(SETTINGS)})\b[^=]*=", "there is no `=` here: `peak f64 10 GFLOP/s`, `clock 1.5 GHz`"),
     (r"(memory|cache)\s+\w+\s*[:=]", "the name is followed by size and bandwidth: `memory DRAM 16 GiB, 100 GB/s`"),
     (r"memory\s+\w+\s+[\d.]+\s*\w+/s\s*$", "a memory has a size, too: `memory DRAM 16 GiB, 100 GB/s`"),

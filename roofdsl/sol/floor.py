@@ -145,7 +145,8 @@ def floor_on(machine: Machine, found: Needs) -> Floor:
 
     operations = operations_of(found.launch, machine)
     levels = level_terms(machine, (found.loads, found.stores), needed)
-    terms = in_order([compute_term(operations, machine), *levels, launch_term(machine)])
+    launches = [launch_term(machine)] if operations.work or found.loads or found.stores else []
+    terms = in_order([compute_term(operations, machine), *levels, *launches])
     return Floor(
         found.kernel.name, machine.name, found.values, operations.work, terms, operations.unit, _notes(bound),
         operations.partly,

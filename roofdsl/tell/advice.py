@@ -21,6 +21,7 @@ from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import ProgramPrediction
 from roofdsl.predict.time_model import COMPUTE
 from roofdsl.tell.blocks import Block, Gap, Line, Title, figures, items, line
+from roofdsl.tell.prediction import NOTHING
 from roofdsl.tell.titles import at, on
 
 MOST_ILLEGAL = 3
@@ -49,6 +50,8 @@ def blocks(advised: Advised, machine: Machine | None = None, show_all: bool = Fa
 
 
 def _now(now: Prediction) -> Line:
+    if not now.bounds:
+        return line(f"now: {NOTHING}")
     rate = show_rate(now.rate_per_s, now.operation) if now.work else show_bandwidth(now.bytes_per_s)
     terms = dict(now.terms)
     levels = {level.name: level for level in now.levels}
@@ -66,6 +69,8 @@ def _now(now: Prediction) -> Line:
 
 def _why_nothing(advised: Advised) -> str:
     now = advised.now.prediction
+    if not now.bounds:
+        return NOTHING
     level = next((level for level in now.levels if level.name in now.bounds), None)
     if COMPUTE in now.bounds and now.peak_per_s is not None:
         return f"it computes at the peak, {show_rate(now.peak_per_s, now.operation)}"
@@ -78,7 +83,8 @@ def _why_nothing(advised: Advised) -> str:
     unknown = sum(r.why == NOT_FOUND for r in advised.refused)
     if unknown:
         return f"no change with a known time reduces {now.bound}; {unknown} took too long (`--effort`)"
-    return f"{now.bound} bounds it, and no known change reduces that"
+    verb = "bounds" if len(now.bounds) == 1 else "bound"
+    return f"{now.bound} {verb} it, and no change known to `advise` reduces that (`sol` searches other orders)"
 
 
 def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
@@ -98,7 +104,8 @@ def _table(advised: Advised, shown: Sequence[Advice]) -> list[Block]:
             )
         )
         notes.append((str(number), one.because))
-    why = "how the results change:" if shown[0].precision else "why the results stay the same:"
+    up_to = ", up to rounding" if any(one.rounding for one in shown) else ""
+    why = "how the results change:" if shown[0].precision else f"why the results stay the same{up_to}:"
     head = ("", "change", "time", "gain", "lifts", "then bound by")
     return [figures(rows, head, (0, 2, 3)), Gap(), line(why), figures(notes, right=(0,))]
 

@@ -14,6 +14,7 @@ from roofdsl.sol.claim import Claim
 from roofdsl.sol.floor import Floor
 from roofdsl.sol.program import ProgramLight
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
+from roofdsl.tell.prediction import NOTHING
 
 SCHEMA = "roofdsl.sol/1"
 
@@ -31,9 +32,10 @@ ARGUMENTS = {
 def blocks(found: SpeedOfLight) -> list[Block]:
     """The floor term by term, the kernel as written, the best schedule, and the verdict on a claim."""
     floor = found.floor
+    least = f"No code with these operations takes less than {show_time(floor.time_s)}"
     parts = [
         *_head(floor),
-        line(f"No code takes less than {show_time(floor.time_s)}: {ARGUMENTS[floor.by.argument]}.", 0),
+        line(f"{least}: {ARGUMENTS[floor.by.argument]}." if floor.time_s else f"{NOTHING.capitalize()}.", 0),
         *_terms(floor),
         figures(list(_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
     ]

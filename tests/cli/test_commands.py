@@ -368,3 +368,21 @@ def test_steps_and_ranges(texts: tuple[str, ...], steps: list[dict[str, int]]) -
 def test_wrong_ranges(text: str, message: str) -> None:
     with pytest.raises(CommandError, match=message):
         parse_steps((text,))
+
+
+def test_sizes_at_which_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """No launch, no floor, no point in a figure: the commands agree with `predict`."""
+    file = tmp_path / "a.roof"
+    file.write_text(
+        "kernel a(n):\n    in x: f64[n]\n    out y: f64[n]\n"
+        "    for i in range(1, n - 1):\n        y[i] = x[i - 1] + x[i + 1]\n"
+    )
+    given = [str(file), "--machine", "v100", "--set", "n=2"]
+    for command in ("predict", "advise", "sol"):
+        assert run([command, *given]) == 0, command
+        assert "nothing is computed, and nothing moves" in capsys.readouterr().out.lower(), command
+    assert run(["sol", *given, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["floor_s"] == 0
+    figure = ["plot", "roofline", str(file), "--machine", "v100", "-o", str(tmp_path / "a.svg")]
+    assert run([*figure, "--at", "n=2", "--at", "n=1000"]) == 0
+    assert "n=2 is left out: nothing is computed" in capsys.readouterr().err

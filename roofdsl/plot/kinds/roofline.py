@@ -211,6 +211,9 @@ def _figure(
         own = [p for p in predictions if p.machine == machine.name]
         labels = [p.kernel for p in own] if parts else labels_of(own)
         for p, label in zip(own, labels, strict=True):
+            if not p.bounds:
+                asked.warn(f"{label} is left out: nothing is computed, and nothing moves")
+                continue
             point = explained_point(p, label)
             points += [point, *expected_point(point, p)]
             if expected and p.expected is None:
