@@ -11,11 +11,22 @@ _MOST_STEPS = 2000
 
 
 class Range(Record):
-    """`var` is at least each of `lowers` and at most each of `uppers`; these contain outer variables and parameters."""
+    """`var` is at least each of `lowers` and at most each of `uppers`; these contain outer variables and parameters.
+
+    steps: (length, step) of a loop with steps of more than 1, from whose start to its stop it is that far.
+    """
 
     var: str
     lowers: tuple[Poly, ...]
     uppers: tuple[Poly, ...]
+    steps: tuple[Poly, Poly] | None = None
+
+    def in_whole_steps(self) -> Range:
+        """The same if the length is a multiple of the step: the last value is a step before the stop."""
+        if self.steps is None:
+            return self
+        length, step = self.steps
+        return Range(self.var, self.lowers, (self.lowers[0] + length - step,))
 
 
 class Facts:

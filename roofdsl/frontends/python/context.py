@@ -39,6 +39,7 @@ class Learnt:
         self.homes: dict[Key, Key] = {}  # arrays that replace others of the previous iteration
         self.unused: set[Key] = set()  # arrays that nothing reads or writes
         self.mixed: set[str] = set()  # arguments of Python's type that are used in two types
+        self.whole_steps: dict[tuple[Poly, Poly], ast.AST] = {}  # (length, step) of loops: a multiple of the step
 
 
 class Module(Record):
@@ -257,14 +258,30 @@ class Context(Writing):
         return all(self.facts.not_negative(poly.put({name: way})) for way in ways)
 
     def need(self, poly: Poly, node: ast.AST, message: str, help: str = "", code: str = "py-index") -> None:
-        """Ensures that an integer is nonnegative, by proof or by an assumption on sizes. Raises Refused."""
+        """Ensures that an integer is nonnegative, by proof or by an assumption on sizes. Raises Refused.
+
+        An assumption such as bs <= 1, which only the least sizes meet, is refused, too: nobody means it.
+        """
         if self.dry or self.proven(poly):
             return
         least = None if self.guarded else self._least(poly)
-        if least is None or not self.is_size(least) or Facts().not_negative(-least - 1):
+        if least is None or not self.is_size(least) or Facts().not_negative(-least):
+            self._try_whole_steps(poly, node)
             self.refuse(code, message, node, help)
         if not self.proven(least):
             self.assumed[least] = node
+
+    def _try_whole_steps(self, poly: Poly, node: ast.AST) -> None:
+        """Raises Again if an integer is nonnegative once the length of a surrounding loop is a multiple of its step, as
+        `n % b == 0` says for blocks of b elements.
+        """
+        ranges = self.facts.ranges
+        for k, r in enumerate(ranges):
+            if r.steps is None or r.var not in poly.names or self.guarded or not all(map(self.is_size, r.steps)):
+                continue
+            if Facts((*ranges[:k], r.in_whole_steps(), *ranges[k + 1 :])).not_negative(poly):
+                self.learnt.whole_steps[r.steps] = node
+                raise Again
 
     def expect(self, poly: Poly, node: ast.AST, message: str) -> None:
         """Assumes that an integer is nonnegative, if the program would fail otherwise and sizes decide it.
@@ -276,7 +293,11 @@ class Context(Writing):
         if self.proven(-poly - 1):
             self.refuse("py-index", message, node, "the program fails here")
         least = self._least(poly)
-        if least is not None and self.is_size(least) and not self.guarded and not Facts().not_negative(-least - 1):
+        if least is None or not self.is_size(least) or self.guarded:
+            return
+        if Facts().not_negative(-least):
+            self._try_whole_steps(poly, node)
+        if not Facts().not_negative(-least - 1):
             self.assumed.setdefault(least, node)
 
     def _least(self, poly: Poly) -> Poly | None:

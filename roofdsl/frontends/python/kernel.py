@@ -145,6 +145,7 @@ class _Run:
         def made(intents: Mapping[Buffer, str]) -> tree.Kernel:
             lines = self._declarations(intents, spans)
             used_names = _names((*lines, *context.out)) | {n for p in context.assumed for n in p.names}
+            used_names |= {n for pair in context.learnt.whole_steps for p in pair for n in p.names}
             parameters = tuple(
                 tree.Parameter(tree.Name(n, context.span(node)), None, False, context.span(node))
                 for n, node in context.parameters.items()
@@ -181,10 +182,12 @@ class _Run:
             others = [q for j, q in enumerate(polys) if j != k and context.facts.not_negative(p - q)]
             if not any(not context.facts.not_negative(q - p) or polys.index(q) < k for q in others):
                 needed.append(p)
-        if not needed:
+        whole = context.learnt.whole_steps
+        if not needed and not whole:
             return []
-        span = context.span(context.assumed[needed[0]])
-        return [tree.Assume(tuple(_at_least(p, span) for p in needed), span)]
+        span = context.span(context.assumed[needed[0]] if needed else next(iter(whole.values())))
+        conditions = [*(_at_least(p, span) for p in needed), *(_multiple(*pair, span) for pair in whole)]
+        return [tree.Assume(tuple(conditions), span)]
 
 
 def _returned(view: View) -> Returned:
@@ -203,6 +206,14 @@ def _at_least(p: Poly, span: Span) -> tree.Expr:
         return tree.Compare(left.tree(span), ((">=", (left - p).tree(span)),), span)
     right = Poly({(): p.terms.get((), 0)})
     return tree.Compare((right - p).tree(span), (("<=", right.tree(span)),), span)
+
+
+def _multiple(length: Poly, step: Poly, span: Span) -> tree.Expr:
+    """`n % b == 0`, `(n - 2) % 4 == 0`."""
+    parts = (p.tree(span) for p in (length, step))
+    whole, each = (p if isinstance(p, tree.Ref | tree.Number) else tree.Group(p, span) for p in parts)
+    left = tree.Binary("%", whole, each, span)
+    return tree.Compare(left, (("==", tree.Number("0", 0, span)),), span)
 
 
 def _names(items: Any) -> set[str]:

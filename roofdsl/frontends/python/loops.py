@@ -75,7 +75,7 @@ class Loops:
         with context.visible():
             name = self._name(node, header, up)
             counter, lowers, stops = self._upwards(header, name, up, node)
-            facts = context.facts.inside(Range(name, lowers, tuple(s - 1 for s in stops)))
+            facts = context.facts.inside(self._values(name, lowers, stops, header.step if up else -header.step))
             before = dict(context.frame.env)
             with context.within(facts):
                 changing = [n for n in assigned if isinstance(before.get(n), Whole)]
@@ -190,6 +190,12 @@ class Loops:
             self.context.refuse("py-loop", "a loop that counts down starts at one value", node.iter, "turn it around")
         start = header.starts[0]
         return start - Poly.name(name), (ZERO,), tuple(start - stop for stop in header.stops)
+
+    def _values(self, name: str, lowers: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly) -> Range:
+        """The values of a loop that counts up."""
+        steps = (stops[0] - lowers[0], step) if step.value != 1 and len(stops) == len(lowers) == 1 else None
+        found = Range(name, lowers, tuple(s - 1 for s in stops), steps)
+        return found.in_whole_steps() if steps in self.context.learnt.whole_steps else found
 
     def _clause(
         self, name: str, lowers: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly, span: tree.Span

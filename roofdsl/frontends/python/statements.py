@@ -9,7 +9,7 @@ from typing import Any
 from roofdsl.frontends.python.bindings import Bindings
 from roofdsl.frontends.python.choices import Choices, merged
 from roofdsl.frontends.python.conditions import decided
-from roofdsl.frontends.python.context import Context, Frame, assigned_names
+from roofdsl.frontends.python.context import Again, Context, Frame, assigned_names
 from roofdsl.frontends.python.expressions import Expressions
 from roofdsl.frontends.python.loops import Loops
 from roofdsl.frontends.python.types import kind
@@ -98,6 +98,10 @@ class Statements:
             self.context.refuse("py-statement", message, value, "assign its value, or leave it out")
 
     def _assert(self, test: ast.expr, node: ast.AST) -> None:
+        match test:
+            case ast.Compare(ast.BinOp(length, ast.Mod(), step), [ast.Eq()], [ast.Constant(0)]):
+                self._assert_multiple(length, step, node)
+                return
         found = self.expressions.read(test)
         if decided(found) is True:
             return
@@ -107,6 +111,16 @@ class Statements:
             self.context.refuse("py-statement", message, node, "leave it out")
         for difference in found.holds:
             self.context.assumed.setdefault(difference, node)
+
+    def _assert_multiple(self, length: ast.expr, step: ast.expr, node: ast.AST) -> None:
+        """`assert n % b == 0`."""
+        whole, each = (self.expressions.integer(part, "a size of an assertion") for part in (length, step))
+        if not self.context.is_size(whole) or not self.context.is_size(each):
+            message = "only an assertion that compares sizes is read"
+            self.context.refuse("py-statement", message, node, "leave it out")
+        if (whole, each) not in self.context.learnt.whole_steps:
+            self.context.learnt.whole_steps[whole, each] = node
+            raise Again
 
     # ---- assignments ----
 
