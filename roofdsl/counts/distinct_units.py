@@ -30,7 +30,8 @@ def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int
     """The number of distinct units of `unit_bytes` that the boxes touch in an array of `dims` that begins on a unit.
 
     Exact if rows are a whole number of units long. Otherwise, rows are assumed to begin at every possible offset
-    equally often, and a unit that two rows share is counted in both.
+    equally often. A unit that rows next to each other share is counted once; in arrays of more than two dimensions, one
+    that the last row of a plane shares with the next plane counts twice, unless all boxes have all rows of the planes.
     """
     found = list(dict.fromkeys(boxes))
     extents = list(dims)
@@ -39,12 +40,17 @@ def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int
         length = extents.pop()
         extents[-1] *= length
         found = [(*box[:-2], (box[-2][0] * length, box[-2][1] * length + length - 1)) for box in found]
+    while len(extents) > 2 and all(box[-2] == (0, extents[-2] - 1) for box in found):
+        # all rows of a plane are followed by those of the next
+        length = extents.pop(-2)
+        extents[-2] *= length
+        found = [(*box[:-3], (box[-3][0] * length, box[-3][1] * length + length - 1), box[-1]) for box in found]
     if not found:
         return 0
     row = extents[-1] * element_bytes if len(extents) > 1 else 0
     shift = gcd(row, unit_bytes) if row else unit_bytes
     moved = _to_the_origin(found, unit_bytes // gcd(element_bytes, unit_bytes))
-    return _of_moved(moved, element_bytes, unit_bytes, shift)
+    return _of_moved(moved, _Rows(element_bytes, unit_bytes, row, range(0, unit_bytes, shift)))
 
 
 def _to_the_origin(boxes: list[Box], whole: int) -> tuple[Box, ...]:
@@ -60,37 +66,58 @@ def _to_the_origin(boxes: list[Box], whole: int) -> tuple[Box, ...]:
     return tuple([tuple([(a - by, b - by) for (a, b), by in zip(box, least, strict=True)]) for box in boxes])
 
 
-@lru_cache(KEPT)
-def _of_moved(boxes: tuple[Box, ...], element_bytes: int, unit_bytes: int, shift: int) -> Amount:
-    """The units of boxes of which many others are copies in another place."""
-    return _of_rows(list(boxes), 0, _Rows(element_bytes, unit_bytes, range(0, unit_bytes, shift)), {})
-
-
 class _Rows(NamedTuple):
-    """The bytes of an element and of a unit, and the offsets within a unit at which rows begin."""
+    """The bytes of an element, of a unit and of a row (0: there is one), and the offsets within a unit at which rows
+    begin.
+    """
 
     element_bytes: int
     unit_bytes: int
+    row_bytes: int
     offsets: range
+
+
+@lru_cache(KEPT)
+def _of_moved(boxes: tuple[Box, ...], rows: _Rows) -> Amount:
+    """The units of boxes of which many others are copies in another place."""
+    if len(boxes[0]) == 1:
+        return _of_row(_merged([box[0] for box in boxes]), None, rows)
+    return _of_rows(list(boxes), 0, rows, {})
 
 
 def _of_rows(boxes: list[Box], dimension: int, rows: _Rows, known: dict[tuple[int, tuple[Box, ...]], Amount]) -> Amount:
     """The units of the boxes from `dimension` on; known: earlier counts."""
-    if dimension == len(boxes[0]) - 1:
-        intervals = _merged([box[dimension] for box in boxes])
-        total = sum(_units_of_row(intervals, rows.element_bytes, rows.unit_bytes, offset) for offset in rows.offsets)
-        return total if len(rows.offsets) == 1 else Fraction(total, len(rows.offsets))
-    cuts = sorted({end for box in boxes for end in (box[dimension][0], box[dimension][1] + 1)})
+    is_last = dimension == len(boxes[0]) - 2
     total_units: Amount = 0
+    before: int | None = None
+    cuts = sorted({end for box in boxes for end in (box[dimension][0], box[dimension][1] + 1)})
     for begin, end in pairwise(cuts):
         inside = [box for box in boxes if box[dimension][0] <= begin and end <= box[dimension][1] + 1]
         if not inside:
-            continue
-        key = dimension, tuple(dict.fromkeys(box[dimension + 1 :] for box in inside))
-        if key not in known:
-            known[key] = _of_rows(inside, dimension + 1, rows, known)
-        total_units += (end - begin) * known[key]
+            before = None
+        elif is_last:
+            intervals = _merged([box[-1] for box in inside])
+            total_units += _of_row(intervals, before, rows)
+            before = intervals[-1][1]
+            if end > begin + 1:
+                total_units += (end - begin - 1) * _of_row(intervals, before, rows)
+        else:
+            key = dimension, tuple(dict.fromkeys(box[dimension + 1 :] for box in inside))
+            if key not in known:
+                known[key] = _of_rows(inside, dimension + 1, rows, known)
+            total_units += (end - begin) * known[key]
     return total_units
+
+
+def _of_row(intervals: list[Interval], before: int | None, rows: _Rows) -> Amount:
+    """The units of a row, on average over its offsets, without those of the row before it, whose last element is
+    `before`.
+    """
+    total = 0
+    for offset in rows.offsets:
+        end = 0 if before is None else offset - rows.row_bytes + (before + 1) * rows.element_bytes
+        total += _units_of_row(intervals, rows, offset, (end - 1) // rows.unit_bytes)
+    return total if len(rows.offsets) == 1 else Fraction(total, len(rows.offsets))
 
 
 def _merged(intervals: list[Interval]) -> list[Interval]:
@@ -104,10 +131,11 @@ def _merged(intervals: list[Interval]) -> list[Interval]:
     return found
 
 
-def _units_of_row(intervals: list[Interval], element_bytes: int, unit_bytes: int, offset: int) -> int:
-    total, last = 0, -1
+def _units_of_row(intervals: list[Interval], rows: _Rows, offset: int, last: int) -> int:
+    """The units of a row behind the unit `last`."""
+    total = 0
     for low, high in intervals:
-        first = max((offset + low * element_bytes) // unit_bytes, last + 1)  # neighbors may share a unit
-        last = max((offset + (high + 1) * element_bytes - 1) // unit_bytes, last)
+        first = max((offset + low * rows.element_bytes) // rows.unit_bytes, last + 1)  # neighbors may share a unit
+        last = max((offset + (high + 1) * rows.element_bytes - 1) // rows.unit_bytes, last)
         total += max(0, last - first + 1)
     return total

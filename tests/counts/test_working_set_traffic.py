@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from fractions import Fraction
 from itertools import product
+from math import gcd
 
 import pytest
 
@@ -18,6 +20,8 @@ from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import For, Kernel
 from roofdsl.loops.sized import Sized
 from roofdsl.loops.thread_blocks import Launch, block_by_block, in_waves, launch_of, on_one_copy
+from roofdsl.machine.find import load_machine
+from roofdsl.predict.kernel import predict
 
 
 def of(text: str) -> Kernel:
@@ -134,6 +138,37 @@ def test_rows_that_are_no_whole_number_of_units() -> None:
     assert distinct_units([((0, 4), (0, 6))], [9, 7], 8, 32) == -(-5 * 7 * 8 // 32)
     exact = len({(i * 7 + j) * 8 // 32 for i in range(4) for j in range(2)})
     assert distinct_units([((0, 3), (0, 1))], [9, 7], 8, 32) == exact
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_rows_next_to_each_other_share_units(seed: int) -> None:
+    """Rows that may be shorter than a unit, against their elements at every place where the first one may begin."""
+    chance = random.Random(seed)
+    element, unit = chance.choice([2, 4, 8]), chance.choice([32, 64, 128])
+    dims = [chance.randint(2, 60), chance.randint(2, 40)]
+    boxes = []
+    for _ in range(chance.randint(1, 4)):
+        low, high = sorted(chance.choices(range(dims[1]), k=2))
+        boxes.append(((0, chance.randint(0, dims[0] - 1)), (low, high)))
+    starts = range(0, unit, gcd(dims[1] * element, unit))
+    counts = [
+        len({
+            (start + (i * dims[1] + j) * element) // unit
+            for (_, end), (low, high) in boxes
+            for i, j in product(range(end + 1), range(low, high + 1))
+        })
+        for start in starts
+    ]  # fmt: skip
+    whole = all(columns == (0, dims[1] - 1) for _, columns in boxes)
+    assert distinct_units(boxes, dims, element, unit) == (counts[0] if whole else Fraction(sum(counts), len(counts)))
+
+
+def test_one_element_of_each_short_row() -> None:
+    """y[i] += A[i, 0], with three elements in a row: all of A's sectors move once, not one for each row."""
+    text = "kernel k(n):\n    in A: f32[n, 3]\n    inout y: f32[n]\n    for i in range(n):\n        y[i] += A[i, 0]\n"
+    n = 2_000_000
+    found = predict(of(text), {"n": n}, load_machine("a100_80"))
+    assert [level.bytes / (20 * n) for level in found.levels] == pytest.approx([1, 1, 1], rel=0.005)
 
 
 @pytest.mark.spread(5)
