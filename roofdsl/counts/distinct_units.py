@@ -26,12 +26,17 @@ KEPT = 8192
 """The maximum number of counts that are kept, for boxes of the same shape in other places."""
 
 
+SHORT = 4
+"""Planes of at most so many units are counted like rows: those next to each other share units."""
+
+
 def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int, unit_bytes: int) -> Amount:
     """The number of distinct units of `unit_bytes` that the boxes touch in an array of `dims` that begins on a unit.
 
     Exact if rows are a whole number of units long. Otherwise, rows are assumed to begin at every possible offset
-    equally often. A unit that rows next to each other share is counted once; in arrays of more than two dimensions, one
-    that the last row of a plane shares with the next plane counts twice, unless all boxes have all rows of the planes.
+    equally often. A unit that several rows share is counted once; in arrays of more than two dimensions, one
+    that the last row of a plane shares with the next plane counts twice, unless all boxes have all rows of the planes
+    or planes are short.
     """
     found = list(dict.fromkeys(boxes))
     extents = list(dims)
@@ -45,12 +50,22 @@ def distinct_units(boxes: Sequence[Box], dims: Sequence[int], element_bytes: int
         length = extents.pop(-2)
         extents[-2] *= length
         found = [(*box[:-3], (box[-3][0] * length, box[-3][1] * length + length - 1), box[-1]) for box in found]
+    while len(extents) > 2 and extents[-1] * extents[-2] * element_bytes <= SHORT * unit_bytes:
+        length = extents.pop()
+        extents[-1] *= length
+        found = [(*box[:-2], part) for box in found for part in _in_plane(box, length)]
     if not found:
         return 0
     row = extents[-1] * element_bytes if len(extents) > 1 else 0
     shift = gcd(row, unit_bytes) if row else unit_bytes
     moved = _to_the_origin(found, unit_bytes // gcd(element_bytes, unit_bytes))
     return _of_moved(moved, _Rows(element_bytes, unit_bytes, row, range(0, unit_bytes, shift)))
+
+
+def _in_plane(box: Box, length: int) -> list[Interval]:
+    """The elements of the last two dimensions in one that holds the rows, of this length, one after another."""
+    (begin, end), (low, high) = box[-2:]
+    return [(row * length + low, row * length + high) for row in range(begin, end + 1)]
 
 
 def _to_the_origin(boxes: list[Box], whole: int) -> tuple[Box, ...]:
@@ -87,20 +102,20 @@ def _of_moved(boxes: tuple[Box, ...], rows: _Rows) -> Amount:
 
 def _of_rows(boxes: list[Box], dimension: int, rows: _Rows, known: dict[tuple[int, tuple[Box, ...]], Amount]) -> Amount:
     """The units of the boxes from `dimension` on; known: earlier counts."""
-    is_last = dimension == len(boxes[0]) - 2
+    is_last, length = dimension == len(boxes[0]) - 2, rows.row_bytes // rows.element_bytes
     total_units: Amount = 0
     before: int | None = None
     cuts = sorted({end for box in boxes for end in (box[dimension][0], box[dimension][1] + 1)})
     for begin, end in pairwise(cuts):
         inside = [box for box in boxes if box[dimension][0] <= begin and end <= box[dimension][1] + 1]
         if not inside:
-            before = None
-        elif is_last:
+            continue
+        if is_last:
             intervals = _merged([box[-1] for box in inside])
-            total_units += _of_row(intervals, before, rows)
-            before = intervals[-1][1]
+            total_units += _of_row(intervals, None if before is None else before - begin * length, rows)
             if end > begin + 1:
-                total_units += (end - begin - 1) * _of_row(intervals, before, rows)
+                total_units += (end - begin - 1) * _of_row(intervals, intervals[-1][1] - length, rows)
+            before = (end - 1) * length + intervals[-1][1]
         else:
             key = dimension, tuple(dict.fromkeys(box[dimension + 1 :] for box in inside))
             if key not in known:
@@ -110,12 +125,13 @@ def _of_rows(boxes: list[Box], dimension: int, rows: _Rows, known: dict[tuple[in
 
 
 def _of_row(intervals: list[Interval], before: int | None, rows: _Rows) -> Amount:
-    """The units of a row, on average over its offsets, without those of the row before it, whose last element is
-    `before`.
+    """The units of a row, on average over its offsets, without those of the rows before it.
+
+    before: the last element of these rows, counted from the beginning of this one; None if there are none.
     """
     total = 0
     for offset in rows.offsets:
-        end = 0 if before is None else offset - rows.row_bytes + (before + 1) * rows.element_bytes
+        end = 0 if before is None else offset + (before + 1) * rows.element_bytes
         total += _units_of_row(intervals, rows, offset, (end - 1) // rows.unit_bytes)
     return total if len(rows.offsets) == 1 else Fraction(total, len(rows.offsets))
 
