@@ -184,8 +184,8 @@ def program_terms(
     in all parameters, such as `kv // p`, is taken at the numbers of `settings`. over: a parameter that must stay a
     symbol; an error if a kernel takes it as `const`. Raises what `terms_of` raises.
     """
+    from roofdsl.formulas.writing import text
     from roofdsl.loops.program_model import program, require_launches
-    from roofdsl.predict.program_terms import argument_text
 
     check_names(f"program {name}", settings, checked.programs[name].names)
     lowered = program(checked, name, settings)
@@ -203,7 +203,7 @@ def program_terms(
             known[key] = terms_of(kernel, machine, replace(options, unit=units.of(kernel)))
         arguments = {n: _with_form(e, numbers_given) for n, e in launch.arguments}
         values, times = {n: quasi(e) for n, e in arguments.items()}, quasi(_with_form(launch.times, numbers_given))
-        shown = [str(e) if e is arguments[n] else argument_text(arguments[n]) for n, e in launch.arguments]
+        shown = [str(e) if e is arguments[n] else text(values[n]) for n, e in launch.arguments]
         label = f"{kernel.name}({', '.join(shown)})"
         one = known[key]
         compute, moved = (form.substitute(values) * times for form in (one.compute_s, one.memory_bytes))

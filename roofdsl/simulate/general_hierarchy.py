@@ -47,7 +47,7 @@ from roofdsl.simulate.walk import (
     advance,
     compiled,
     inlined,
-    stays,
+    same_blocks,
 )
 
 # Columns of the tallies of a level.
@@ -201,26 +201,6 @@ def _serve_request(kind: int, block: int, size: int, tallies: Ints, stack: Ints,
 
 
 serve = inlined(_serve_request)
-
-
-def _same_blocks(tables: Tables, cursor: Cursor, first: int, count: int, most: int) -> int:
-    """The number of iterations, at most `most`, in which all references stay in their blocks. Finds the blocks of those
-    that have left theirs.
-    """
-    references, places = tables[4], tables[5]
-    flat, stride, left, block = cursor[3], cursor[4], cursor[5], cursor[6]
-    same = most
-    for r in range(count):
-        if left[r] == 0:
-            a = references[first + r, 1]
-            shift = places[a, 2]
-            block[r] = places[a, 0] + (flat[r] >> shift)
-            left[r] = stays(flat[r], stride[r], places[a, 1], shift)
-        same = min(same, left[r])
-    return same
-
-
-same_blocks = inlined(_same_blocks)
 
 
 def _run_caches(  # noqa: PLR0917

@@ -33,7 +33,7 @@ from roofdsl.simulate.walk import (
     advance,
     compiled,
     inlined,
-    stays,
+    same_blocks,
 )
 
 Words = NDArray[np.int32]
@@ -135,7 +135,7 @@ def _run_plain(  # noqa: PLR0917
     words: Words,
 ) -> tuple[int, int, int]:
     """Continues for about `budget` accesses or steps of the walk: (accesses, their bytes, steps)."""
-    references, places = tables[4], tables[5]
+    references = tables[4]
     flat, stride, left, line, control = cursor[3], cursor[4], cursor[5], cursor[6], cursor[7]
     top = levels[0]
     accesses = touched = steps = misses = 0
@@ -151,15 +151,7 @@ def _run_plain(  # noqa: PLR0917
             touched += n * element_bytes[references[first + r, 1]]
         done = 0
         while done < n:
-            same = n - done
-            for r in range(count):
-                if left[r] == 0:
-                    a = references[first + r, 1]
-                    shift = places[a, 2]
-                    line[r] = places[a, 0] + (flat[r] >> shift)
-                    left[r] = stays(flat[r], stride[r], places[a, 1], shift)
-                same = min(same, left[r])
-            again = same
+            again = same = same_blocks(tables, cursor, first, count, n - done)
             while again > 0:
                 quiet = True
                 for r in range(count):

@@ -378,3 +378,21 @@ def _iterations_in_block(flat: int, stride: int, per: int, shift: int) -> int:
 
 advance = compiled(_advance_to_references)
 stays = compiled(_iterations_in_block)
+
+
+def _same_blocks(tables: Tables, cursor: Cursor, first: int, count: int, most: int) -> int:
+    """In how many of `most` iterations all references stay in their blocks; finds the blocks of those that left."""
+    references, places = tables[4], tables[5]
+    flat, stride, left, block = cursor[3], cursor[4], cursor[5], cursor[6]
+    same = most
+    for r in range(count):
+        if left[r] == 0:
+            a = references[first + r, 1]
+            shift = places[a, 2]
+            block[r] = places[a, 0] + (flat[r] >> shift)
+            left[r] = stays(flat[r], stride[r], places[a, 1], shift)
+        same = min(same, left[r])
+    return same
+
+
+same_blocks = inlined(_same_blocks)
