@@ -50,7 +50,8 @@ def _lines(r: BoundReport, steps: bool) -> Iterator[str]:
         yield _only_compulsory(b)
     if r.intensity is not None:
         per_byte = "" if r.element_bytes is None else f", {short(r.intensity / r.element_bytes)} for each byte"
-        yield f"Intensity, by leading terms: at most {short(r.intensity)} operations for each element loaded{per_byte}."
+        most = "1 operation" if r.intensity == 1 else f"{short(r.intensity)} operations"
+        yield f"Intensity, by leading terms: at most {most} for each element loaded{per_byte}."
         if b.bottleneck is not None or b.sweep is not None or r.intensity.has(b.size):
             yield f"  ({b.size} far below the sizes; otherwise, the complete formula has the value.)"
     if steps:

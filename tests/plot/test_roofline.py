@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from roofdsl.cli.main import run
 from roofdsl.lang.diagnostics import CommandError
 from roofdsl.machine.find import load_machine, shipped_machines
 from roofdsl.plot.board import save_figure
@@ -116,3 +117,11 @@ def test_names_of_two_machines_lie_on_neither_s_roof() -> None:
     names = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts if "FMA" in t.get_text()}
     assert names["f64 FMA 9.7 TFLOP/s"] > 9.7e12
     assert names["f64 FMA 7.8 TFLOP/s"] < 7.8e12 * 0.95
+
+
+def test_a_measured_point_above_the_roof_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["plot", "roofline", "--machine", "v100", "-o", str(tmp_path / "r.svg")]
+    assert run([*line, "--measured", "mine=0.25@2000 GFLOP/s", "--measured", "fine=0.25@200 GFLOP/s"]) == 0
+    said = capsys.readouterr().err
+    assert "mine is 8.89 times as fast as the roof allows" in said
+    assert "fine" not in said

@@ -171,6 +171,9 @@ def _key(shown: _Shown) -> list[Any]:
 
 # ---- the command ----
 
+ABOVE = 1.05
+"""A measured point more than this many times as high as the roof is reported: rates are rounded, and clocks vary."""
+
 _POINT = re.compile(r"(?P<label>.+)=(?P<intensity>[^=@]+)@(?P<rate>[^=@]+)")
 
 
@@ -219,11 +222,21 @@ def _figure(
             if expected and p.expected is None:
                 asked.warn(f"{label} on {machine.name} has no mark at an expected rate: {p.no_expected}")
     points += [*parts, *measured]
+    for point in measured:
+        _compare_with_roofs(asked, roofs, point)
     points += [p for name in measured_file for p in _profiled(asked, name, level or asked.machine.main_memory.name)]
     # labels leave out what all predictions of a machine have in common, which is the same for every machine
     own = [p for p in predictions if p.machine == asked.machines[0].name]
     title = asked.title(own) if len(roofs) == 1 else common_sizes(own)
     return draw_roofline(roofs, points, title, look=asked.look, ceilings=asked.ceilings)
+
+
+def _compare_with_roofs(asked: Asked, roofs: Sequence[Roofs], point: Point) -> None:
+    """Warns if a measured point is clearly above the roof of every machine."""
+    ((_, intensity),) = point.places
+    tops = [r.under(m.main_memory.name, intensity) for r, m in zip(roofs, asked.machines, strict=True)]
+    if tops and point.rate_per_s > ABOVE * max(tops):
+        asked.warn(f"{point.label} is {show_number(point.rate_per_s / max(tops), 3)} times as fast as the roof allows")
 
 
 def _kernels(program: ProgramPrediction) -> list[Point]:
