@@ -29,6 +29,11 @@ ARGUMENTS = {
 }
 
 
+IN_TILES = (
+    "Its time is that of code that keeps tiles in their levels and sums in registers; `predict` counts generated code."
+)
+
+
 def blocks(found: SpeedOfLight) -> list[Block]:
     """The floor term by term, the kernel as written, the best schedule, and the verdict on a claim."""
     floor = found.floor
@@ -44,6 +49,7 @@ def blocks(found: SpeedOfLight) -> list[Block]:
     if found.best is not None and found.best.lines:
         parts += [Gap(), line("Add to the kernel for the best order found:", 0)]
         parts += [line(text) for text in found.best.lines]
+        parts += [line(IN_TILES, 0)] if any(text.startswith("tile") for text in found.best.lines) else []
     if found.best is not None and found.best.text:
         parts += [Gap(), line("The kernel in the best order found:", 0)]
         parts += [line(text) for text in found.best.text.splitlines()]
