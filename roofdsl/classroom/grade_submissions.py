@@ -261,8 +261,8 @@ def summary(grades: Sequence[Grade]) -> str:
     for (exercise, part), results in told.items():
         wrong = Counter(p.told for p in results if not p.correct and p.message != NO_ANSWER)
         message, times = wrong.most_common(1)[0] if wrong else ("", 0)
-        right = sum(p.correct for p in results)
-        writer.writerow([exercise, part, right, len(results), times, _cell(" ".join(message.split()))])
+        right, given = sum(p.correct for p in results), sum(p.message != NO_ANSWER for p in results)
+        writer.writerow([exercise, part, right, given, times, _cell(" ".join(message.split()))])
     return out.getvalue()
 
 
