@@ -49,15 +49,19 @@ class Function(Record):
     """One function. The defaults are those of a special function of one real value, counted under its name.
 
     python, c, cuda: how it is written there, for all types or for each group of types; CUDA writes what C does where
-    nothing is stated. numpy: takes the numpy module and returns its function of arrays, with which the reference
-    evaluates. arguments: how many, or MANY. cls: the class that it is counted in (rule 1), empty where it costs
-    nothing. gives: the type of the result: the arguments' widest type, that type's real component, or a fraction (which
-    for integer arguments is f64). takes_complex: whether complex arguments are allowed. of_complex: the operations that
-    a complex argument costs, by class or special function; additions are fused (rule 4). of_real: what is emitted for a
-    real argument: a call, the argument itself, or zero. positive: whether random inputs to it have to be positive.
-    about: what it is, for the page of the language. units: how many units of rounding a result may be wrong by. slope
-    and spread: the steepest slope, and the distance of the smallest from the largest value, of a function that is not
-    monotonic. pole: whether it jumps to infinity at zero; away from zero, a function without `slope` is monotonic.
+    nothing is stated.
+    numpy: takes the numpy module and returns its function of arrays, with which the reference evaluates.
+    arguments: how many, or MANY.
+    cls: the class that it is counted in (rule 1), empty where it costs nothing.
+    gives: the type of the result: the arguments' widest type, that type's real component, or a fraction (which for
+    integer arguments is f64).
+    takes_complex: whether complex arguments are allowed. of_complex: the operations that a complex argument costs, by
+    class or special function; additions are fused (rule 4). of_real: what is emitted for a real argument: a call, the
+    argument itself, or zero.
+    positive: whether random inputs to it have to be positive. about: what it is, for the page of the language.
+    units: how many units of rounding a result may be wrong by. slope and spread: the steepest slope, and the distance
+    of the smallest from the largest value, of a function that is not monotonic. pole: whether it jumps to infinity at
+    zero; away from zero, a function without `slope` is monotonic.
     argument, step: how a characterization repeats the function so that no value leaves its range: `argument` is what it
     is called with, and `step` makes the next `a` from its value `{y}`; `{term}`, `{shift}` and `{factor}` are numbers
     near 1.

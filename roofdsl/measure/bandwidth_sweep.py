@@ -47,8 +47,8 @@ def _on_ordinary_pages(length: int) -> Any:
 class Buffers:
     """One block of random numbers for each core, from which working sets are cut.
 
-    Like numpy's arrays of 4 MiB and more, a block gets large pages if the system offers them. With `ordinary`
-    pages it is like several short arrays: addresses take longer to find, and pages share sets by chance.
+    Like numpy's arrays of 4 MiB and more, a block gets large pages if the system offers them. With `ordinary` pages it
+    is like several short arrays: addresses take longer to find, and pages share sets by chance.
     """
 
     def __init__(self, size_bytes: int, cores: int, *, ordinary: bool = False) -> None:

@@ -51,8 +51,8 @@ class Plateau:
 def envelope(rates: Sequence[float]) -> list[float]:
     """For each working set, the best rate of it and all larger ones.
 
-    A smaller working set streams no slower, so a point below a later one was disturbed (or its calls are so
-    short that their overhead counts); noise makes rates lower, never higher.
+    A smaller working set streams no slower, so a point below a later one was disturbed (or its calls are so short that
+    their overhead counts); noise makes rates lower, never higher.
     """
     result: list[float] = []
     best = 0.0

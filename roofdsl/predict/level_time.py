@@ -20,18 +20,21 @@ class LevelTime(Record):
     """The bytes that one level exchanges with the nearer one, and their time at its bandwidth.
 
     kind: "cache", "memory", or "link" for a further memory that is reached over links. nearer: the nearer level.
-    loads_bytes, stores_bytes: the two directions, if the convention distinguishes them. moved_bytes: bytes moved at a
-    time, None for single elements. duplex_bytes: on a duplex level, which moves both directions at the same time, the
-    larger of the two, which determines the time (for several launches, summed launch by launch). allocated_bytes: what
-    ordinary stores load before they write, not included in `bytes`, if the machine states a share (`write_allocate
-    0.25`). Stores
-    that bypass the cache avoid these loads, so only the expected time counts them (`with_allocated`). begun_bytes:
-    the bytes of the lines that a store is the first to access, if the machine states how stored and loaded lines share
-    its bandwidth (`written_loads`). streamed_bytes: the part of the memory's stores that bypasses the caches;
-    streamed_bytes_per_s: their bandwidth, if the machine states one. Such stores may be faster than loads: the bound
-    takes the faster of the two bandwidths for them. summed_s: the time if it does not follow from the bytes: over
-    links, which carry loads and stores at the same time, and for several launches whose times have another sum, as on a
-    duplex level where the convention of one of them does not distinguish loads and stores.
+    loads_bytes, stores_bytes: the two directions, if the convention distinguishes them.
+    moved_bytes: bytes moved at a time, None for single elements.
+    duplex_bytes: on a duplex level, which moves both directions at the same time, the larger of the two, which
+    determines the time (for several launches, summed launch by launch).
+    allocated_bytes: what ordinary stores load before they write, not included in `bytes`, if the machine states a share
+    (`write_allocate 0.25`). Stores that bypass the cache avoid these loads, so only the expected time counts them
+    (`with_allocated`).
+    begun_bytes: the bytes of the lines that a store is the first to access, if the machine states how stored and loaded
+    lines share its bandwidth (`written_loads`).
+    streamed_bytes: the part of the memory's stores that bypasses the caches; streamed_bytes_per_s: their bandwidth, if
+    the machine states one. Such stores may be faster than loads: the bound takes the faster of the two bandwidths for
+    them.
+    summed_s: the time if it does not follow from the bytes: over links, which carry loads and stores at the same time,
+    and for several launches whose times have another sum, as on a duplex level where the convention of one of them does
+    not distinguish loads and stores.
     """
 
     name: str

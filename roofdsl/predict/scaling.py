@@ -1,9 +1,9 @@
 """Bound and expected time on several cores: work is shared, until a level that all of them share is saturated.
 
 This is the ECM model on a chip (Stengel, Treibig, Hager, Wellein, ICS 2015, section 2): n cores are n times as fast as
-one until the transfers of a shared level alone take as long as each core's share of the work, at
-n_s = ceil(T_1 / T_shared) cores. Work that the code
-does not divide evenly takes as long as on the core with the most of it (`divided_loops`).
+one until the transfers of a shared level alone take as long as each core's share of the work, at n_s = ceil(T_1 /
+T_shared) cores. Work that the code does not divide evenly takes as long as on the core with the most of it
+(`divided_loops`).
 """
 
 from __future__ import annotations
