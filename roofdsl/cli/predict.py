@@ -127,7 +127,7 @@ def predict(
     if cores is None:
         kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in each]
     else:
-        from roofdsl.predict.scaling import on_cores
+        from roofdsl.predict.on_cores import on_cores
 
         kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in each]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]

@@ -16,7 +16,6 @@ from roofdsl.loops.numbers import numbers
 from roofdsl.loops.sized import sized
 from roofdsl.loops.streams import has_streams, ordinary, within_caches
 from roofdsl.machine.model import Machine
-from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.access_orders import Orders, in_loop_order, orders_of
 from roofdsl.predict.associative import WithSets, conflict_warnings, refuse_sets, with_sets
 from roofdsl.predict.assumed_state import assumed_state, too_large
@@ -29,14 +28,23 @@ from roofdsl.predict.gathered import gathered_of
 from roofdsl.predict.given_counts import predict_counts
 from roofdsl.predict.hardware_traffic import WRITTEN, Moved, Moving, lost_by_sharing
 from roofdsl.predict.idempotent_kernels import changes_nothing_again
-from roofdsl.predict.in_core_time import Code, with_expected
+from roofdsl.predict.in_core_time import Code, with_expected, without_in_core
 from roofdsl.predict.index_array_checks import check_available, values_given
 from roofdsl.predict.kernel_launches import MANY_LAUNCHES, SEVERAL, launches_of_kernel, why_so_many
-from roofdsl.predict.level_traffic import Hierarchy, allocated_bytes, crossing_at, link_level_time, nearer_levels
+from roofdsl.predict.level_traffic import (
+    Hierarchy,
+    allocated_bytes,
+    crossing_at,
+    link_level_time,
+    memory_level_time,
+    nearer_levels,
+    with_streamed,
+)
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.prediction import LevelTime, Prediction
+from roofdsl.predict.scaling import timed_on_all_cores
+from roofdsl.predict.some_cores import states_one_core
 from roofdsl.predict.strided import walks_of
-from roofdsl.predict.time_model import larger_direction
 from roofdsl.predict.variants import in_its_order
 
 if TYPE_CHECKING:
@@ -115,9 +123,27 @@ def predict(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, opt
     case = _checked(kernel, parameters, machine, options)
     found = _bound(case)
     if options.code is not None:
-        compiled, moved = options.accesses == "compiled", partial(_moving, case, found)
-        found = with_expected(found, kernel, case.values, machine, options.code, as_compiled=compiled, moving=moved)
+        found = _with_expected(case, found, options.code)
     return with_energy(found, machine) if options.energy else found
+
+
+def _with_expected(case: _Case, found: Prediction, code: Code) -> Prediction:
+    """The prediction with its expected time, or with the reason why there is none."""
+    kernel, machine, options = case.written, case.machine, case.options
+    if is_timed_by_core(machine, options):
+        by_one = partial(predict, kernel, case.values, options=replace(options, energy=False))
+        return timed_on_all_cores(found, kernel, case.values, machine, by_one)
+    compiled, moved = options.accesses == "compiled", partial(_moving, case, found)
+    return with_expected(found, kernel, case.values, machine, code, as_compiled=compiled, moving=moved)
+
+
+def is_timed_by_core(machine: Machine, options: Options) -> bool:
+    """Whether the expected time of all cores is made from that of one core, as for some of them (`on_cores`).
+
+    The machine has to state what one core gets. Ceilings hold for the whole machine, so with them the cores count as
+    one large core.
+    """
+    return states_one_core(machine) and not options.ceilings and without_in_core(machine) == ""
 
 
 def moving(
@@ -326,8 +352,8 @@ def _one_crossing(
     nearer = Hierarchy(())
     if options.levels == "all":
         nearer = nearer_levels(orders, values, machine, options.traffic, options.warm, accesses=options.accesses)
-    memory = _memory_level_time(machine, moved, boundary)
-    memory, past = _with_streamed(memory, streamed_at(sized(kernel, values)), machine)
+    memory = memory_level_time(machine, moved, boundary)
+    memory, past = with_streamed(memory, streamed_at(sized(kernel, values)), machine)
     if boundary.allocated is not None and orders.launch is None:
         own = allocated_bytes(orders, values, boundary, moved, warm=options.warm)
         memory = replace(memory, allocated_bytes=own)
@@ -343,31 +369,6 @@ def _one_crossing(
     assumed = nearer.assumptions + boundary.assumptions + orders.assumptions + past
     warnings = nearer.warnings + sets.warnings
     return _Crossing(levels[:-1], levels[-1], (), boundary, assumed, sets.assumptions, warnings)
-
-
-def _with_streamed(memory: LevelTime, streamed: int, machine: Machine) -> tuple[LevelTime, tuple[str, ...]]:
-    """The memory with the bytes of stores that bypass the caches, and the assumption about their rate."""
-    if not streamed:
-        return memory, ()
-    rate = machine.main_memory.streamed_bytes_per_s
-    known = "as fast as other stores" if rate is None else f"at {show_bandwidth(rate)}"
-    note = f"{show_bytes(streamed)} of stores go past the caches to {memory.name}, {known}"
-    return replace(memory, streamed_bytes=streamed, streamed_bytes_per_s=rate), (note,)
-
-
-def _memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
-    """The traffic across the memory's boundary, at the memory's bandwidth."""
-    memory = machine.main_memory
-    return LevelTime(
-        memory.name,
-        moved.bytes,
-        memory.bandwidth_bytes_per_s,
-        nearer=machine.caches[-1].name if machine.caches else "registers",
-        loads_bytes=moved.loads_bytes,
-        stores_bytes=moved.stores_bytes,
-        moved_bytes=boundary.moved_bytes,
-        duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
-    )
 
 
 def _at_memory(

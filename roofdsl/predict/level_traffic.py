@@ -16,6 +16,7 @@ from roofdsl.loops.indirect import is_indirect
 from roofdsl.loops.model import Assign, Kernel, Let, Traffic
 from roofdsl.loops.streams import arrays_past_caches, has_streams, ordinary, within_caches
 from roofdsl.machine.model import Cache, Machine
+from roofdsl.machine.quantities import show_bandwidth, show_bytes
 from roofdsl.predict.access_orders import Orders
 from roofdsl.predict.boundary import Boundary, boundary_behind
 from roofdsl.predict.links import stream_rate
@@ -281,3 +282,28 @@ def _stream(machine: Machine, start: str, end: str) -> Fraction:
     if not rate:
         raise CommandError(f"no link of machine {machine.name} leads from {start} to {end}")
     return rate
+
+
+def with_streamed(memory: LevelTime, streamed: int, machine: Machine) -> tuple[LevelTime, tuple[str, ...]]:
+    """The memory with the bytes of stores that bypass the caches, and the assumption about their rate."""
+    if not streamed:
+        return memory, ()
+    rate = machine.main_memory.streamed_bytes_per_s
+    known = "as fast as other stores" if rate is None else f"at {show_bandwidth(rate)}"
+    note = f"{show_bytes(streamed)} of stores go past the caches to {memory.name}, {known}"
+    return replace(memory, streamed_bytes=streamed, streamed_bytes_per_s=rate), (note,)
+
+
+def memory_level_time(machine: Machine, moved: TrafficAt, boundary: Boundary) -> LevelTime:
+    """The traffic across the memory's boundary, at the memory's bandwidth."""
+    memory = machine.main_memory
+    return LevelTime(
+        memory.name,
+        moved.bytes,
+        memory.bandwidth_bytes_per_s,
+        nearer=machine.caches[-1].name if machine.caches else "registers",
+        loads_bytes=moved.loads_bytes,
+        stores_bytes=moved.stores_bytes,
+        moved_bytes=boundary.moved_bytes,
+        duplex_bytes=larger_direction(memory.duplex, moved.loads_bytes, moved.stores_bytes),
+    )

@@ -18,9 +18,10 @@ from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.in_core_time import composed
-from roofdsl.predict.kernel import Options, moving, predict
+from roofdsl.predict.kernel import Options, is_timed_by_core, moving, predict
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.scaling import timed_on_all_cores
 
 NOTE = "executed repeatedly: caches keep the data that the launches in between do not evict"
 
@@ -38,11 +39,13 @@ def steady_parts(
     """
 
     @cache
-    def warm_launch(place: int) -> Prediction:
+    def warm_launch(place: int, machine: Machine) -> Prediction:
+        return launch(place, machine, warm=True)
+
+    def launch(place: int, machine: Machine, *, warm: bool) -> Prediction:
         part = at.launched[place]
-        return predict(
-            part.kernel, dict(part.arguments), machine, replace(options, warm=True, unit=unit_of(part.kernel))
-        )
+        asked = replace(options, warm=warm, unit=unit_of(part.kernel))
+        return predict(part.kernel, dict(part.arguments), machine, asked)
 
     touched = [p.footprint_bytes or 0 for p in cold]
     holders = (*machine.caches, *(() if options.data is None else (machine.main_memory,)))
@@ -51,17 +54,26 @@ def steady_parts(
         holding[place][tuple(part.name for part in holders if between <= part.size_bytes)] += 1
 
     def mixed(place: int, names: tuple[str, ...]) -> Prediction:
-        warm = warm_launch(place)
         if len(names) == len(holders):
+            warm = warm_launch(place, machine)
             return replace(warm, assumptions=(*warm.assumptions, NOTE))
-        found = _mixed(cold[place], warm, set(names), machine)
-        if found.expected is not None and found.expected.core is not None:
-            part = at.launched[place]
-            own = replace(options, warm=True, unit=unit_of(part.kernel))
-            moved = moving(part.kernel, dict(part.arguments), machine, own, found)
-            compiled = options.accesses == "compiled"
-            found = composed(found, found.expected.core, machine, as_compiled=compiled, moving=moved)
+        found = mixed_on(machine, place, names, cold[place])
         return with_energy(found, machine) if options.energy else found
+
+    def mixed_on(machine: Machine, place: int, names: tuple[str, ...], cold: Prediction) -> Prediction:
+        found, part = _mixed(cold, warm_launch(place, machine), set(names), machine), at.launched[place]
+        if found.expected is None or found.expected.core is None:
+            return found
+        if is_timed_by_core(machine, options):
+
+            def by_one(one: Machine) -> Prediction:
+                return mixed_on(one, place, names, launch(place, one, warm=False))
+
+            return timed_on_all_cores(found, part.kernel, dict(part.arguments), machine, by_one)
+        own = replace(options, warm=True, unit=unit_of(part.kernel))
+        moved = moving(part.kernel, dict(part.arguments), machine, own, found)
+        compiled = options.accesses == "compiled"
+        return composed(found, found.expected.core, machine, as_compiled=compiled, moving=moved)
 
     parts = []
     for place in range(len(at.launched)):

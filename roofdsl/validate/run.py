@@ -199,7 +199,7 @@ def _predicted(
     """The prediction, on the number of cores that a measurement states, if it does. Otherwise, the bound is that of the
     whole machine, while code that ran on one thread is expected to take the time of one core.
     """
-    from roofdsl.predict.scaling import by_one_core, on_cores
+    from roofdsl.predict.on_cores import by_one_core, on_cores
 
     cores = measured.details.get(CORES)
     if cores is None:

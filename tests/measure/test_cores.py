@@ -21,7 +21,7 @@ from roofdsl.measure.timing import Plan, usable_cores
 from roofdsl.plot.kinds.scaling import draw_scaling
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
-from roofdsl.predict.scaling import on_cores, scaling
+from roofdsl.predict.on_cores import on_cores, scaling
 from roofdsl.validate.run import compare_all
 from tests.measure.examples import EXAMPLE
 from tests.predict.machines import kernel_of, machine

@@ -12,7 +12,7 @@ from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.random_lines import RandomRates, Window, place, random_rates, text_of, windows_of
 from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE
 from roofdsl.measure.walk_rates import WalkRates
-from roofdsl.predict.scaling import some_cores
+from roofdsl.predict.some_cores import some_cores
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]

@@ -13,7 +13,7 @@ from roofdsl.measure.assembled import is_known, loops
 from roofdsl.measure.machine_file import machine_text, to_machine
 from roofdsl.measure.walk_loops import LINE, PAGE, STRIDE, plan_walks, spans, sweep
 from roofdsl.measure.walk_rates import Walked, WalkRates, _levels, _rates, knee, walk_rates
-from roofdsl.predict.scaling import some_cores
+from roofdsl.predict.some_cores import some_cores
 from tests.measure.made_up import characterized
 
 CAPACITIES = [("L1", 48 << 10), ("L2", 2 << 20), ("L3", 64 << 20), ("DRAM", 16 << 30)]

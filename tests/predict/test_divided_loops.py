@@ -14,7 +14,8 @@ from roofdsl.predict import in_core_time
 from roofdsl.predict.divided_loops import UNEVEN, division, in_words
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
-from roofdsl.predict.scaling import on_cores, scaling, some_cores
+from roofdsl.predict.on_cores import on_cores, scaling
+from roofdsl.predict.some_cores import some_cores
 from tests.predict.machines import kernel_of, machine
 
 CODE = Options(code=Code("stated"))

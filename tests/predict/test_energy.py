@@ -21,8 +21,8 @@ from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.on_cores import on_cores
 from roofdsl.predict.program import predict_launches
-from roofdsl.predict.scaling import on_cores
 from tests.predict.machines import kernel_of, machine
 
 AXPY = kernel_of(

@@ -19,7 +19,7 @@ from roofdsl.predict.in_core_time import Code, composed
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.program import predict_launches
-from roofdsl.predict.scaling import some_cores
+from roofdsl.predict.some_cores import some_cores
 from tests.predict.machines import kernel_of, machine
 from tests.predict.test_program import FILE
 

@@ -16,8 +16,8 @@ from roofdsl.measure.measurement import MATH, Measurement
 from roofdsl.plot.roofline_points import overlay
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.on_cores import on_cores
 from roofdsl.predict.prediction import Prediction
-from roofdsl.predict.scaling import on_cores
 from roofdsl.tell.as_text import to_text
 from roofdsl.tell.validation import blocks, to_json
 from roofdsl.validate.compare import compare

@@ -20,7 +20,7 @@ from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.expected import Expected
 from roofdsl.predict.in_core_time import Code, without_in_core
 from roofdsl.predict.prediction import Prediction
-from roofdsl.predict.scaling import some_cores
+from roofdsl.predict.some_cores import some_cores
 from roofdsl.validate.compare import Comparison
 
 WIDTH_IN, ROW_IN, PANEL_IN = 8.0, 0.27, 0.62

@@ -17,7 +17,7 @@ from roofdsl.plot.roofline_points import common_sizes, labels_of
 from roofdsl.plot.ticks import even_ticks, set_ticks
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.kernel import Options
-from roofdsl.predict.scaling import Scaling, scaling
+from roofdsl.predict.on_cores import Scaling, scaling
 from roofdsl.validate.compare import Comparison
 
 Parameters = tuple[tuple[str, int], ...]

@@ -1,0 +1,110 @@
+"""Bound and expected time on some of a CPU's cores, and the curve of the expected time over the number of cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record, replace
+from roofdsl.loops.model import Kernel
+from roofdsl.machine.model import Machine
+from roofdsl.predict.divided_loops import Division, undivided
+from roofdsl.predict.energy import with_energy
+from roofdsl.predict.expected import Expected, Rung, causes_of
+from roofdsl.predict.kernel import Options, predict
+from roofdsl.predict.prediction import Cores, Prediction
+from roofdsl.predict.scaling import division_if_counted, longest_shared, on_several, saturation, timed_on_cores
+from roofdsl.predict.some_cores import one_core_among, some_cores
+
+
+class Scaling(Record):
+    """The expected time of one launch on 1, 2, ... cores.
+
+    single: the prediction for one core. times_s: for each of `cores`. shared: the shared level that takes longest, with
+    the seconds of its transfers; saturation: the number of cores from which it is the limit; None if nothing is
+    transferred, or if the transfers take less time than the work that one core does alone.
+    """
+
+    single: Prediction
+    cores: tuple[int, ...]
+    times_s: tuple[Fraction, ...]
+    shared: tuple[str, Fraction]
+    saturation: int | None
+
+
+def scaling(
+    kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: Sequence[int], options: Options
+) -> Scaling:
+    """The expected times on these numbers of cores. `options.code` says what code runs.
+
+    Raises CommandError if there is no expected time, and what `predict` raises.
+    """
+    single, found = _single(kernel, values, some_cores(machine, 1), options)
+    divided = division_if_counted(kernel, values)
+    if divided is None and max(cores, default=1) > 1:
+        raise CommandError(undivided(kernel), "leave out --cores, or change the loops")
+    times = []
+    for n in cores:
+        own = _single(kernel, values, one_core_among(machine, n), options) if n == machine.units else (single, found)
+        times.append(on_several(*own, machine, n, divided or Division()).expected_s)
+    shared = longest_shared(single, found, machine)
+    return Scaling(single, tuple(cores), tuple(times), shared, saturation(found, shared, divided))
+
+
+def _single(kernel: Kernel, values: Mapping[str, int], one: Machine, options: Options) -> tuple[Prediction, Expected]:
+    """The prediction for one core, and its expected time. Raises CommandError if there is none."""
+    single = predict(kernel, values, one, options)
+    if single.expected is None:
+        raise CommandError(f"{kernel.name} has no expected time on {one.name}: {single.no_expected}")
+    return single, single.expected
+
+
+def on_cores(kernel: Kernel, values: Mapping[str, int], machine: Machine, cores: int, options: Options) -> Prediction:
+    """The prediction on this number of the machine's cores: their bound, and the expected time as in `scaling`.
+
+    Raises CommandError for a GPU, for ceilings, for more cores than the machine has, for a machine that does not state
+    what one core gets from the memory, and what `predict` raises.
+    """
+    _check(machine, cores, options)
+    their = some_cores(machine, cores)
+    several = replace(predict(kernel, values, their, replace(options, code=None)), cores=Cores(cores))
+    if options.code is None:
+        return several
+    timed = timed_on_cores(
+        several, kernel, values, machine, cores=cores, predicted=lambda one: predict(kernel, values, one, options)
+    )
+    return with_energy(timed, their) if options.energy else timed
+
+
+def by_one_core(kernel: Kernel, values: Mapping[str, int], machine: Machine, options: Options) -> Prediction:
+    """The bound of the whole machine, and the expected time of code that runs on one of its cores.
+
+    Raises what `predict` raises.
+    """
+    whole = predict(kernel, values, machine, replace(options, code=None))
+    try:
+        found = predict(kernel, values, some_cores(machine, 1), replace(options, ceilings=()))
+    except CommandError as error:
+        return replace(whole, no_expected=f"the code runs on one core, and {error.message}")
+    if found.expected is None:
+        return replace(whole, no_expected=found.no_expected)
+    alone = Rung(f"one core of {machine.units} runs the code", f"`--cores {machine.units}`", found.bound_s)
+    ladder = (alone, *found.expected.ladder)
+    expected = replace(found.expected, ladder=ladder, causes=causes_of(whole.bound_s, ladder))
+    assumed = tuple(dict.fromkeys((*whole.assumptions, *found.expected.assumptions)))
+    timed = replace(whole, expected=expected, assumptions=assumed)
+    return with_energy(timed, machine) if options.energy else timed
+
+
+def _check(machine: Machine, cores: int, options: Options) -> None:
+    if machine.multiprocessor is not None:
+        raise CommandError(f"{machine.name} is a GPU; numbers of cores are modeled for CPUs", "leave out `--cores`")
+    if options.ceilings:
+        raise CommandError("a ceiling holds for the whole machine, not for some of its cores", "leave out `--ceiling`")
+    if cores > 1 and machine.units is None:
+        raise CommandError(f"{machine.name} does not state how many cores it has", "state it as `units 8`")
+    if cores > (machine.units or 1):
+        has = "a single core" if machine.units == 1 else f"{machine.units} cores"
+        help = "its file describes one core; `plot scaling` draws several like it" if machine.units == 1 else ""
+        raise CommandError(f"{machine.name} has {has}, not {cores}", help or f"give at most {machine.units}")
