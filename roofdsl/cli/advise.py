@@ -118,8 +118,7 @@ def command(
         show_json(documents[0] if len(documents) == 1 else {"schema": "roofdsl.advise/1", "kernels": documents})
     else:
         show_blocks(*_told(found, programs, machine, show_all, file))
-    for message in dict.fromkeys(w for a in everything for w in a.now.prediction.warnings):
-        warn(message)
+    warn(*(w for a in everything for w in a.now.prediction.warnings))
 
 
 def _require_one(chosen: Chosen, file: str, option: str) -> None:

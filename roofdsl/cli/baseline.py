@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,14 @@ def parse_share(ctx: click.Context, param: click.Parameter, value: str) -> float
 
 
 def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--baseline, --allow, --junit and --markdown."""
+    """--baseline, --allow, --junit and --markdown; the command gets `reports`."""
+
+    @wraps(command)
+    def inner(**given: Any) -> Any:
+        asked = (given.pop(name) for name in ("baseline", "allow", "junit", "markdown"))
+        return command(reports=Reports(*asked), **given)
+
+    found: Any = inner
     for option in (
         click.option("--markdown", metavar="FILE.md", help="Write a table of the results in Markdown."),
         click.option("--junit", metavar="FILE.xml", help="Write the results as JUnit XML."),
@@ -49,8 +57,8 @@ def baseline_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Fail if a run is slower than in these stored results, instead of slower than predicted.",
         ),
     ):
-        command = option(command)
-    return command
+        found = option(found)
+    return found  # type: ignore[no-any-return]
 
 
 class Reports:

@@ -86,8 +86,7 @@ def demo(*, output: str, backend: str) -> None:
     points = [p for c in compared for p in overlay(c)]
     save_figure(figure_path, draw_roofline([roofs_of(machine, types)], points))
     click.echo(f"\nwritten: {', '.join(map(str, paths))}")
-    for message in dict.fromkeys(w for m in measured for w in m.warnings):
-        warn(message)
+    warn(*(w for m in measured for w in m.warnings))
     if doubt:
         warn(f"the machine's rates are doubtful: {doubt}")
     if any(c.verdict == "inconclusive" for c in compared):

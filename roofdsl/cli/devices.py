@@ -163,5 +163,4 @@ def shard_command(
         show_json(documents[0] if len(found) == 1 else {"schema": "roofdsl.shard/1", "shards": documents})
     else:
         show_blocks(blocks(found[0]) if len(found) == 1 else of_several(found))
-    for message in dict.fromkeys(w for f in found for w in f.device.warnings):
-        warn(message)
+    warn(*(w for f in found for w in f.device.warnings))

@@ -77,8 +77,7 @@ def explore(
         tuple(m for name in result_files for m in load(Path(name))),
     )
     content = content_of(asked, lambda text: tell_step(f"deriving {text}"))
-    for message in content.warnings:
-        warn(message)
+    warn(*content.warnings)
     page = to_page(content)
     write_whole(path, page)
     counts = f"{plural(len(kernels), 'kernel')}, {plural(len(machines), 'machine')}"

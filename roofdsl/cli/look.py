@@ -63,8 +63,7 @@ def _telling(run: Callable[[], Any]) -> Any:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", FigureWarning)
         result = run()
-    for message in dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, FigureWarning)):
-        warn(message)
+    warn(*(str(w.message) for w in caught if issubclass(w.category, FigureWarning)))
     for w in caught:
         if not issubclass(w.category, FigureWarning):
             warnings.warn_explicit(w.message, w.category, w.filename, w.lineno)

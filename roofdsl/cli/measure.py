@@ -141,6 +141,5 @@ def measure(
         show_blocks(blocks(found))
         if output is not None:
             click.echo(f"written to {output}")
-    for message in dict.fromkeys(w for m in found for w in m.warnings):
-        warn(message)
+    warn(*(w for m in found for w in m.warnings))
     return 0 if all(m.verified.holds for m in found) else 1

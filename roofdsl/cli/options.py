@@ -392,6 +392,7 @@ def show_json(document: object) -> None:
     click.echo(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False))
 
 
-def warn(message: str) -> None:
-    """Print a warning on standard error."""
-    click.echo(f"warning: {message}", err=True)
+def warn(*messages: str) -> None:
+    """Print each of these warnings once, on standard error."""
+    for message in dict.fromkeys(messages):
+        click.echo(f"warning: {message}", err=True)

@@ -143,5 +143,4 @@ def _show(
     else:
         told = [prediction.blocks(p, machine) for p in kernels]
         show_blocks(*told, *(program_prediction.blocks(p, machine) for p in programs))
-    for message in dict.fromkeys(w for p in (*kernels, *(q.total for q in programs)) for w in p.warnings):
-        warn(message)
+    warn(*(w for p in (*kernels, *(q.total for q in programs)) for w in p.warnings))

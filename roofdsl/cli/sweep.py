@@ -286,8 +286,7 @@ def _tell_troubles(found: Sweep, journal: Journal | None) -> int:
     """
     if found.left_out:
         warn(f"{found.left_out:,} points violate an assumption of the kernel and are left out")
-    for message in found.warnings:
-        warn(message)
+    warn(*found.warnings)
     failures = found.failures
     for where, why in failures[:10]:
         warn(f"{', '.join(f'{n} = {v}' for n, v in where.items())}: {why}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -28,6 +29,7 @@ from roofdsl.cli.subjects import subjects_of
 from roofdsl.cli.text import show_blocks
 from roofdsl.codegen.math_mode import Math
 from roofdsl.lang.diagnostics import CommandError
+from roofdsl.lang.record import Record
 from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
@@ -59,6 +61,35 @@ from roofdsl.validate.run import (
 )
 
 VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive", "tiled", "library")}
+
+
+def _limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--tolerance and --margin; the command gets `limits`."""
+
+    @wraps(command)
+    def inner(**given: Any) -> Any:
+        return command(limits=Limits(given.pop("tolerance"), given.pop("margin")), **given)
+
+    found: Any = inner
+    for option in (
+        click.option(
+            "--margin",
+            type=click.FloatRange(0, 1),
+            default=DEFAULTS.margin,
+            show_default=True,
+            help="How far performance may exceed the bound.",
+        ),
+        click.option(
+            "--tolerance",
+            type=click.FloatRange(0, 1),
+            default=DEFAULTS.tolerance,
+            show_default=True,
+            help="How much slower or faster than its expected time a run may be, as a share; without an expected time, "
+            "how much slower than the bound.",
+        ),
+    ):
+        found = option(found)
+    return found  # type: ignore[no-any-return]
 
 
 @click.command()
@@ -119,21 +150,7 @@ VARIANTS = {"cpu": ("loops", "grouped", "parallel", "library"), "gpu": ("naive",
     help="Accesses to the first cache: as written, or as compiled, with values kept in registers. The default is "
     "compiled for code that was compiled for a CPU, and written otherwise.",
 )
-@click.option(
-    "--tolerance",
-    type=click.FloatRange(0, 1),
-    default=DEFAULTS.tolerance,
-    show_default=True,
-    help="How much slower or faster than its expected time a run may be, as a share; without an expected time, "
-    "how much slower than the bound.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1),
-    default=DEFAULTS.margin,
-    show_default=True,
-    help="How far performance may exceed the bound.",
-)
+@_limit_options
 @click.option("--plot", metavar="OUT.svg|png|pdf", help="Draw predictions and measurements on the roofline.")
 @math_option
 @cores_option
@@ -161,18 +178,14 @@ def validate(
     budget: float,
     traffic: Traffic | None,
     accesses: Accesses | None,
-    tolerance: float,
-    margin: float,
+    limits: Limits,
     math: Math,
     cores: tuple[int, ...],
     energy: bool,
     plot: str | None,
     look: Look,
     output: str | None,
-    baseline: str | None,
-    allow: float,
-    junit: str | None,
-    markdown: str | None,
+    reports: Reports,
     as_json: bool,
 ) -> int:
     """Measure the kernels and programs of FILEs on this computer, and compare the times with a machine's predictions.
@@ -186,26 +199,22 @@ def validate(
     With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and by more than
     noise, is above the roof, or cannot be verified.
     """
-    _check(variants, backend, math, plot, output)
     if cores and results:
         raise click.UsageError("stored results state on how many cores they ran; omit --cores with --results")
-    ways = variants_on(cores, variants or (() if cores else VARIANTS[backend][:1]), backend)
-    reports = Reports(baseline, allow, junit, markdown)
+    _check(variants, backend, math, plot, output)
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
     kernels = list(dict.fromkeys(kernel for kernel, _ in pairs))
-    stored, documents, labels = _stored(results, point_names)
-    limits, options = Limits(tolerance, margin), Options(traffic, accesses=accesses or "written", energy=energy)
+    stored = _stored(results, point_names, cores)
+    options = Options(traffic, accesses=accesses or "written", energy=energy)
     against = partial(compare_all, kernels, options=options, limits=limits, accesses=accesses)
-    found = stored
+    found = stored.measurements
     if not results:
+        ways = variants_on(cores, variants or (() if cores else VARIANTS[backend][:1]), backend)
         runs = [Run(kernel, own, *way) for kernel, own in pairs for way in ways]
         how = How(backend, compiler, cold, budget, math=math, energy=energy, clock_hz=clock_here(machines))
         found = _measured(runs, how, lambda new: [c for m in machines for c in against(new, m)], reports, output)
-    points = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)], documents, labels
-    checks = [c for m in machines for c in compare_points(*points, m, options=options, limits=limits)]
-    if documents and not checks and not stored:
-        raise _no_point(kernels, documents)
+    checks = _checked(pairs, stored, machines, options=options, limits=limits)
     # results measured just now have the sizes of `settings` anyway
     steps = [(settings if results else {}) | at for at in parse_steps(sizes)] if found else []
     compared = _each_once(c for m in machines for at in steps for c in against(found, m, sizes=at))
@@ -214,7 +223,7 @@ def validate(
     _show(compared, checks, beside, as_json)
     reports.write(compared, checks, beside)
     _draw(plot, compared, checks, machines, look)
-    for message in [*stale(kernels, stored), *(w for m in found for w in m.warnings)]:
+    for message in [*stale(kernels, stored.measurements), *(w for m in found for w in m.warnings)]:
         warn(message)
     return _status(compared, checks) if beside is None else status_beside(beside)
 
@@ -235,15 +244,44 @@ def _check(variants: Sequence[str], backend: Backend, math: Math, plot: str | No
             check_writable(Path(path))
 
 
-def _stored(
-    results: Sequence[str], point_names: Sequence[str]
-) -> tuple[list[Measurement], list[Points], dict[str, str]]:
-    """(measurements, documents of points, label of the point of each kernel that `--point` names) from files."""
-    documents = [points_named(path) for path in results if holds_points(path)]
-    if point_names and not documents:
+class _Stored(Record):
+    """What files hold: measurements, points of profilers, and the label of the point of each kernel that `--point`
+    names.
+    """
+
+    measurements: list[Measurement]
+    points: list[Points]
+    labels: dict[str, str]
+
+
+def _stored(results: Sequence[str], point_names: Sequence[str], cores: Sequence[int]) -> _Stored:
+    if cores and results:
+        raise click.UsageError("stored results state on how many cores they ran; omit --cores with --results")
+    points = [points_named(path) for path in results if holds_points(path)]
+    if point_names and not points:
         raise click.UsageError("--point names the stored point of a kernel: pass the points with --results")
     labels = dict(_point_of(text) for text in point_names)
-    return [m for path in results if not holds_points(path) for m in load(Path(path))], documents, labels
+    return _Stored([m for path in results if not holds_points(path) for m in load(Path(path))], points, labels)
+
+
+def _checked(
+    pairs: Sequence[tuple[Subject, dict[str, int]]],
+    stored: _Stored,
+    machines: Sequence[Machine],
+    *,
+    options: Options,
+    limits: Limits,
+) -> list[PointCheck]:
+    """The comparisons of the stored points. Raises CommandError if there are points, but nothing to compare."""
+    alone = [(kernel, own) for kernel, own in pairs if isinstance(kernel, Kernel)]
+    found = [
+        check
+        for machine in machines
+        for check in compare_points(alone, stored.points, stored.labels, machine, options=options, limits=limits)
+    ]
+    if stored.points and not found and not stored.measurements:
+        raise _no_point([kernel for kernel, _ in pairs], stored.points)
+    return found
 
 
 def _measured(
@@ -284,7 +322,7 @@ def _each_once(found: Iterable[Comparison]) -> list[Comparison]:
 def _no_point(kernels: Sequence[Subject], documents: Sequence[Points]) -> CommandError:
     kernel = kernels[0].name
     return CommandError(
-        f"the results contain no point of {', '.join(k.name for k in kernels)}",
+        f"the results contain no point of {', '.join(dict.fromkeys(k.name for k in kernels))}",
         f'{points_held(documents)}; --point "{kernel}=LABEL" names the one for {kernel}',
     )
 
