@@ -199,8 +199,6 @@ def validate(
     With --baseline, the exit status is 1 if a run is slower than its baseline by more than --allow and by more than
     noise, is above the roof, or cannot be verified.
     """
-    if cores and results:
-        raise click.UsageError("stored results state on how many cores they ran; omit --cores with --results")
     _check(variants, backend, math, plot, output)
     machines = [load_machine(name) for name in machine_names]
     pairs = _pairs(files, settings, sizes)
@@ -223,8 +221,7 @@ def validate(
     _show(compared, checks, beside, as_json)
     reports.write(compared, checks, beside)
     _draw(plot, compared, checks, machines, look)
-    for message in [*stale(kernels, stored.measurements), *(w for m in found for w in m.warnings)]:
-        warn(message)
+    warn(*stale(kernels, stored.measurements), *(w for m in found for w in m.warnings))
     return _status(compared, checks) if beside is None else status_beside(beside)
 
 
