@@ -44,7 +44,7 @@ def sol(*, file: str, machine_name: str, settings: dict[str, int], measured: str
     The floor is the longest of the times that no order of the operations can avoid: those of the operations themselves,
     of the bytes across each boundary of the memory hierarchy, and of the launch. For a program (FILE:PROGRAM), there
     are two floors: fused into one launch, and as launched. FILE may also be a definition.json of SOL-ExecBench: its
-    PyTorch code is read, not run. Exit status 1: a measured time is impossible.
+    PyTorch code is read, not run. The exit status is 1 if the time given by --measured is impossible.
     """
     machine = load_machine(machine_name)
     claimed = None if measured is None else _time(measured)

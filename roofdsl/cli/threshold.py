@@ -75,8 +75,9 @@ def threshold(
 ) -> None:
     """Find the values of a parameter at which the bound of FILE's kernels and programs changes.
 
-    The bound is launch overhead, compute or a memory level. On machines without caches, the result is exact for all
-    values; on others, predictions are searched. --formula gives the value from which one term takes as long as another,
+    The bound is launch overhead, compute, a memory level or, in programs with collectives, a link. On machines without
+    caches, the result is exact for all values. On others, values up to --up-to are searched, which may miss a bound
+    that holds only between two powers of two. --formula gives the value from which one term takes as long as another,
     as a formula and as a number.
     """
     machine = load_machine(machine_name)

@@ -212,7 +212,8 @@ def _figure(asked: Asked, *, line: int | None) -> Any:
 
 KIND = Kind(
     "Draw Q(Z): traffic over cache size.",
-    "Draw Q(Z) of one kernel, exactly: its closed form if there is one, plateaus, simulated points, and the best Q(Z).",
+    "Draw Q(Z) of one kernel, exactly: its closed form if there is one, plateaus, simulated points, Q(Z) under the "
+    "best replacement, and the lower bound for any order.",
     (
         "set",
         "traffic",
