@@ -129,8 +129,8 @@ save_figure(Path("gpu_bandwidth.png"), figure)
 # - **Normalization on a V100.** With rows of 768 to 1280 elements, layer normalization takes a third longer there than
 #   the model says, as if the first cache held half as much.
 #
-# `python -m benchmarks published` compares thousands of published points with these laws;
-# [its results](../docs/benchmarks.md#published-measurements-of-gpus) are listed there, with what the laws miss.
+# `python -m benchmarks published` compares thousands of published points with these laws.
+# [The benchmarks page](../docs/benchmarks.md#published-measurements-of-gpus) lists the results, and what the laws miss.
 
 # %%
 share = PUBLISHED["triad"][-1] * 1e9 / BETA

@@ -233,8 +233,8 @@ figure.savefig("prefill.png", dpi=120, bbox_inches="tight")
 # This section splits the last matrix of the MLP, now of Llama 3 70B, along its summed dimension. The devices are TPUs
 # (v5e), connected by links in a ring. Each device computes partial sums of the whole result, and an all-reduce adds
 # them. More devices reduce the compute time of each. The communication is shorter with four devices than with two,
-# since two devices have one link between them, and each device of a larger ring has two. With more than four, it is
-# not.
+# since two devices have one link between them, and each device of a larger ring has two. With more than four, it takes
+# longer than with four, but still less than with two.
 
 # %%
 tpu = load_machine("tpu_v5e")

@@ -23,6 +23,7 @@ from roofdsl.predict.boundary import Boundary, memory_boundary
 from roofdsl.predict.compute import check_unit, parts_of
 from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
+from roofdsl.predict.expected_on_cores import timed_on_all_cores
 from roofdsl.predict.expected_rates import streams_of
 from roofdsl.predict.gathered import gathered_of
 from roofdsl.predict.given_counts import predict_counts
@@ -42,7 +43,6 @@ from roofdsl.predict.level_traffic import (
 )
 from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_ceilings, occupancy
 from roofdsl.predict.prediction import LevelTime, Prediction
-from roofdsl.predict.scaling import timed_on_all_cores
 from roofdsl.predict.some_cores import states_one_core
 from roofdsl.predict.strided import walks_of
 from roofdsl.predict.variants import in_its_order

@@ -12,9 +12,15 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.divided_loops import Division, undivided
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.expected import Expected, Rung, causes_of
+from roofdsl.predict.expected_on_cores import (
+    division_if_counted,
+    longest_shared,
+    on_several,
+    saturation,
+    timed_on_cores,
+)
 from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.prediction import Cores, Prediction
-from roofdsl.predict.scaling import division_if_counted, longest_shared, on_several, saturation, timed_on_cores
 from roofdsl.predict.some_cores import one_core_among, some_cores
 
 

@@ -17,11 +17,11 @@ from roofdsl.loops.model import Kernel
 from roofdsl.loops.program_at_sizes import ProgramAt
 from roofdsl.machine.model import Machine
 from roofdsl.predict.energy import with_energy
+from roofdsl.predict.expected_on_cores import timed_on_all_cores
 from roofdsl.predict.in_core_time import composed
 from roofdsl.predict.kernel import Options, is_timed_by_core, moving, predict
 from roofdsl.predict.levels_in_turn import in_turn
 from roofdsl.predict.prediction import Prediction
-from roofdsl.predict.scaling import timed_on_all_cores
 
 NOTE = "executed repeatedly: caches keep the data that the launches in between do not evict"
 

@@ -1,6 +1,7 @@
 """Sets of cache slots, compiled into the loops that use them: searching, ordering, emptying and replacing slots.
 
-The slot to replace is chosen under LRU, FIFO or tree-PLRU.
+The slot to replace is chosen under LRU, FIFO or tree-PLRU. Two faster loops have an LRU of their own: that of caches
+without special features (`plain_hierarchy`), and that of a single fully associative cache (`lru_list`).
 
 A slot holds one word: the line number in the high bits, then a byte of dirty sectors and a byte of valid ones; -1 is an
 empty slot. In a level with few ways, a set is a row of words from the newest to the oldest, which a hit shifts under
