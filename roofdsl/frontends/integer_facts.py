@@ -8,39 +8,43 @@ from roofdsl.frontends.poly import Atom, Poly, Quotient, quotient
 from roofdsl.lang.record import Record
 
 _MOST_STEPS = 2000
+_MOST_BOUNDS = 16
 
 
 class Range(Record):
     """`var` is at least each of `lowers` and at most each of `uppers`; these contain outer variables and parameters.
 
-    steps: (length, step) of a loop with steps of more than 1, from whose start to its stop it is that far.
+    steps: (length, step) of a loop with steps of more than 1, from whose start to its stop it is that far. end: the
+    last value before the stop, if it is known that the loop ends earlier.
     """
 
     var: str
     lowers: tuple[Poly, ...]
     uppers: tuple[Poly, ...]
     steps: tuple[Poly, Poly] | None = None
+    end: Poly | None = None
 
     def in_whole_steps(self) -> Range:
         """The same if the length is a multiple of the step: the last value is a step before the stop."""
         if self.steps is None:
             return self
         length, step = self.steps
-        return Range(self.var, self.lowers, (self.lowers[0] + length - step,))
+        return Range(self.var, self.lowers, (self.lowers[0] + length - step,), None, self.lowers[0] + length - 1)
 
 
 class Facts:
     """The ranges of the loops around a place, outermost first.
 
-    Every other name is a parameter, and so at least 1; nothing is known about names that begin with `@`.
+    Every other name is a parameter, and so at least 1; nothing is known about names that begin with `@`. `known`:
+    polynomials in parameters that are assumed to be nonnegative.
     """
 
-    def __init__(self, ranges: Sequence[Range] = ()) -> None:
-        self.ranges = tuple(ranges)
+    def __init__(self, ranges: Sequence[Range] = (), known: Sequence[Poly] = ()) -> None:
+        self.ranges, self.known = tuple(ranges), tuple(known)
 
     def inside(self, new: Range) -> Facts:
         """The facts inside one more loop."""
-        return Facts((*self.ranges, new))
+        return Facts((*self.ranges, new), self.known)
 
     def given(self, difference: Poly) -> Facts:
         """The facts if also `difference` >= 0, as far as that bounds the innermost of its loop variables."""
@@ -54,31 +58,44 @@ class Facts:
             bound = -parts[1] if parts[0].value == 1 else parts[1]
             lowers = (*old.lowers, bound) if parts[0].value == 1 else old.lowers
             uppers = (*old.uppers, bound) if parts[0].value == -1 else old.uppers
-            return Facts((*self.ranges[:k], Range(old.var, lowers, uppers), *self.ranges[k + 1 :]))
+            return Facts((*self.ranges[:k], Range(old.var, lowers, uppers), *self.ranges[k + 1 :]), self.known)
         return self
 
     def not_negative(self, value: Poly) -> bool:
         """Whether `value` >= 0 is proven at every iteration, for all positive parameters."""
-        return _Proof(self.ranges).not_negative(value, len(self.ranges))
+        depth = len(self.ranges)
+        return any(_Proof(self.ranges).not_negative(value - least, depth) for least in (Poly({}), *self.known))
 
     def greatest(self, value: Poly) -> Poly | None:
-        """A polynomial in the parameters that `value` never exceeds; None if none is found."""
+        """A polynomial in the parameters that `value` never exceeds; None if none is found. Of several, it is one that
+        no other is proven to be smaller than.
+        """
         known = self._without_quotients(value)
+        found = [] if known is None else [known]
         for r in reversed(self.ranges):
-            if known is None or r.var not in known.names:
-                continue
-            parts = known.split(r.var)
-            if parts is None:
+            bounds = [b for known in found for b in self._bounds(known, r)]
+            if not bounds:
                 return None
-            a, b = parts
-            if self.not_negative(a) and r.uppers:
-                known = a * r.uppers[0] + b
-            elif self.not_negative(-a) and r.lowers:
-                known = a * r.lowers[0] + b
-            else:
-                return None
-            known = self._without_quotients(known)
-        return known
+            found = list(dict.fromkeys(bounds))[:_MOST_BOUNDS]
+        plain = Facts((), self.known)
+        least = found[0] if found else None
+        for p in found[1:]:
+            least = p if least is not None and plain.not_negative(least - p) else least
+        return least
+
+    def _bounds(self, value: Poly, r: Range) -> list[Poly]:
+        """What `value` never exceeds, with the bounds of one loop in place of its variable."""
+        if r.var not in value.names:
+            return [value]
+        parts = value.split(r.var)
+        if parts is None:
+            return []
+        a, b = parts
+        ends = r.uppers if self.not_negative(a) else ()
+        if not ends and self.not_negative(-a):
+            ends = r.lowers
+        bounds = [self._without_quotients(a * end + b) for end in ends]
+        return [bound for bound in bounds if bound is not None]
 
     def _without_quotients(self, value: Poly) -> Poly | None:
         """An upper bound of `value`: quotients and remainders of loop variables take their greatest values, and their
@@ -160,8 +177,9 @@ def _nonnegative(value: Poly) -> bool:
         atom = m[0] if len(m) == 1 else None
         if c < 0 and isinstance(atom, Quotient):
             rest = Poly({k: d for k, d in value.terms.items() if k != m})
-            if atom.op == "%":  # at most by - 1
-                return _nonnegative(rest + c * (atom.by - 1))
+            if atom.op == "%":  # at most by - 1, and at most `of`
+                least = [rest + c * (atom.by - 1), *([rest + atom.of * c] if _nonnegative(atom.of) else [])]
+                return any(map(_nonnegative, least))
             return _nonnegative(rest * atom.by + atom.of * c)  # by * (of // by) is at most of
     shifted = value.put({name: Poly.name(name) + 1 for name in _plain(value)})  # each is 1 plus a nonnegative number
     return all(c >= 0 and all(map(_is_nonnegative_atom, m)) for m, c in shifted.terms.items())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Monomial, Poly
+from roofdsl.frontends.whole_steps import Steps, in_whole_steps, missing
 
 
 def inner_dimensions(subscripts: Sequence[tuple[Poly, Facts]]) -> tuple[Poly, ...] | None:
@@ -52,6 +53,31 @@ def subscripts_of(subscript: Poly, inner: Sequence[Poly], facts: Facts) -> tuple
         else:
             return None
     return (rest, *found)
+
+
+def steps_for_rows(subscript: Poly, inner: Sequence[Poly], facts: Facts) -> tuple[Steps, ...]:
+    """The loops whose lengths have to be multiples of their steps for `subscripts_of` to find subscripts; () if such
+    multiples do not suffice.
+    """
+    split = subscripts_of(subscript, inner, in_whole_steps(facts))
+    if split is None:
+        return ()
+    within = [p for s, dim in zip(split[1:], inner, strict=True) for p in (s, dim - 1 - s)]
+    return tuple(dict.fromkeys(steps for p in within for steps in missing(facts, p) or ()))
+
+
+def rows_need(subscript: Poly, inner: Sequence[Poly], facts: Facts) -> Poly | None:
+    """What has to be nonnegative for the first subscript, from the right, that is not proven to lie in its row; None if
+    its range is not known.
+    """
+    rest = subscript
+    for dim in reversed(inner):
+        high, low = _divided(rest, dim)
+        if not (facts.not_negative(low) and facts.not_negative(dim - 1 - low)):
+            top = facts.greatest(low) if facts.not_negative(low) else None
+            return None if top is None else dim - 1 - top
+        rest = high
+    return None
 
 
 def _divided(value: Poly, by: Poly) -> tuple[Poly, Poly]:

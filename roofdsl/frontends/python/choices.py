@@ -81,8 +81,10 @@ class Choices:
         return tree.Ref(name, span)
 
     def _way(self, statements: Sequence[ast.stmt], node: ast.If) -> list[tree.Item]:
+        self.context.choosing += 1
         with self.context.collected() as items:
             self.block(statements)
+        self.context.choosing -= 1
         for item in items:
             if not isinstance(item, tree.Assign | tree.Let):
                 message = "whether these statements run depends on data"

@@ -14,6 +14,7 @@ from roofdsl.frontends.python.places import span_of
 from roofdsl.frontends.python.types import stored
 from roofdsl.frontends.python.values import Buffer, Shape, Value, View, whole_view
 from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.whole_steps import Steps, missing
 from roofdsl.frontends.writing import Writing
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
@@ -39,7 +40,7 @@ class Learnt:
         self.homes: dict[Key, Key] = {}  # arrays that replace others of the previous iteration
         self.unused: set[Key] = set()  # arrays that nothing reads or writes
         self.mixed: set[str] = set()  # arguments of Python's type that are used in two types
-        self.whole_steps: dict[tuple[Poly, Poly], ast.AST] = {}  # (length, step) of loops: a multiple of the step
+        self.whole_steps: dict[Steps, ast.AST] = {}  # lengths of loops that are multiples of their steps
 
 
 class Module(Record):
@@ -121,6 +122,7 @@ class Context(Writing):
         self.exact = True  # whether numpy rounds every operation as the kernel's code does
         self.known: tuple[Poly, ...] = ()  # polynomials in sizes that are not negative here
         self.guarded = 0  # how many `if`s on sizes and loop variables are around
+        self.choosing = 0  # how many `if`s on data are around
         self.dry = 0  # in loops that are followed to learn how their integers change
         self.top: ast.AST | None = None  # the call that is all of a statement, which may have effects
 
@@ -275,13 +277,10 @@ class Context(Writing):
         """Raises Again if an integer is nonnegative once the length of a surrounding loop is a multiple of its step, as
         `n % b == 0` says for blocks of b elements.
         """
-        ranges = self.facts.ranges
-        for k, r in enumerate(ranges):
-            if r.steps is None or r.var not in poly.names or self.guarded or not all(map(self.is_size, r.steps)):
-                continue
-            if Facts((*ranges[:k], r.in_whole_steps(), *ranges[k + 1 :])).not_negative(poly):
-                self.learnt.whole_steps[r.steps] = node
-                raise Again
+        steps = None if self.guarded else missing(self.facts, poly)
+        if steps and all(self.is_size(p) for pair in steps for p in pair):
+            self.learnt.whole_steps.update(dict.fromkeys(steps, node))
+            raise Again
 
     def expect(self, poly: Poly, node: ast.AST, message: str) -> None:
         """Assumes that an integer is nonnegative, if the program would fail otherwise and sizes decide it.

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from roofdsl.frontends.assumptions import assumption, names_in
 from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.fusion import fused
 from roofdsl.frontends.inferred_intents import read_first
-from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.context import Again, Context, Frame, Learnt, Module, arguments_of, storage
 from roofdsl.frontends.python.signature import Given, Signature
 from roofdsl.frontends.python.statements import Statements
@@ -18,7 +18,6 @@ from roofdsl.frontends.python.values import ONE, ZERO, Buffer, Constant, Items, 
 from roofdsl.frontends.refuse import Refused
 from roofdsl.frontends.uses import uses
 from roofdsl.lang import tree
-from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
 
 INTENTS = ("in", "inout", "out", "temp")
@@ -144,14 +143,15 @@ class _Run:
 
         def made(intents: Mapping[Buffer, str]) -> tree.Kernel:
             lines = self._declarations(intents, spans)
-            used_names = _names((*lines, *context.out)) | {n for p in context.assumed for n in p.names}
+            used_names = names_in((*lines, *context.out)) | {n for p in context.assumed for n in p.names}
             used_names |= {n for pair in context.learnt.whole_steps for p in pair for n in p.names}
             parameters = tuple(
                 tree.Parameter(tree.Name(n, context.span(node)), None, False, context.span(node))
                 for n, node in context.parameters.items()
                 if n in used_names
             )
-            body = (*self._assumptions(used_names), *lines, *context.out)
+            assumed = assumption(context.assumed, context.learnt.whole_steps, context.span)
+            body = (*assumed, *lines, *context.out)
             return tree.Kernel(tree.Name(name, head), parameters, body, whole)
 
         kept = read_first(made(first), {b.name: b for b in otherwise})
@@ -173,22 +173,6 @@ class _Run:
                 found.append(tree.Declaration(intent, tuple(groups.values()), next(iter(groups.values())).span))
         return found
 
-    def _assumptions(self, used: set[str]) -> list[tree.Item]:
-        """The assumptions about sizes, without weaker ones."""
-        context = self.context
-        polys = [p for p in context.assumed if not context.facts.not_negative(p)]
-        needed: list[Poly] = []
-        for k, p in enumerate(polys):
-            others = [q for j, q in enumerate(polys) if j != k and context.facts.not_negative(p - q)]
-            if not any(not context.facts.not_negative(q - p) or polys.index(q) < k for q in others):
-                needed.append(p)
-        whole = context.learnt.whole_steps
-        if not needed and not whole:
-            return []
-        span = context.span(context.assumed[needed[0]] if needed else next(iter(whole.values())))
-        conditions = [*(_at_least(p, span) for p in needed), *(_multiple(*pair, span) for pair in whole)]
-        return [tree.Assume(tuple(conditions), span)]
-
 
 def _returned(view: View) -> Returned:
     axes: list[int] = []
@@ -197,39 +181,6 @@ def _returned(view: View) -> Returned:
             return Returned(None)
         axes.append(a.axis)
     return Returned(view.buffer.name, (*axes, *(k for k in range(len(view.shape)) if k not in axes)))
-
-
-def _at_least(p: Poly, span: Span) -> tree.Expr:
-    """`n >= 2` for n - 2 >= 0, `n <= 8` for 8 - n >= 0."""
-    left = Poly({m: c for m, c in p.terms.items() if c > 0 and m})
-    if left.terms:
-        return tree.Compare(left.tree(span), ((">=", (left - p).tree(span)),), span)
-    right = Poly({(): p.terms.get((), 0)})
-    return tree.Compare((right - p).tree(span), (("<=", right.tree(span)),), span)
-
-
-def _multiple(length: Poly, step: Poly, span: Span) -> tree.Expr:
-    """`n % b == 0`, `(n - 2) % 4 == 0`."""
-    parts = (p.tree(span) for p in (length, step))
-    whole, each = (p if isinstance(p, tree.Ref | tree.Number) else tree.Group(p, span) for p in parts)
-    left = tree.Binary("%", whole, each, span)
-    return tree.Compare(left, (("==", tree.Number("0", 0, span)),), span)
-
-
-def _names(items: Any) -> set[str]:
-    """Every name in statements and declarations."""
-    found: set[str] = set()
-    pending: list[Any] = list(items)
-    while pending:
-        item = pending.pop()
-        match item:
-            case tuple() | list():
-                pending += item
-            case tree.Ref(name):
-                found.add(name)
-            case Record() if not isinstance(item, tree.Name):
-                pending += [getattr(item, field) for field in item.__match_args__ if field != "span"]
-    return found
 
 
 def _words(module: Module) -> set[str]:

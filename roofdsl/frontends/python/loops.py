@@ -14,6 +14,7 @@ from roofdsl.frontends.python.expressions import Expressions
 from roofdsl.frontends.python.indexing import Part
 from roofdsl.frontends.python.values import ZERO, Extremum, Items, Named, Unknown, Value, Whole
 from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.whole_steps import stepped
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
 
@@ -193,9 +194,7 @@ class Loops:
 
     def _values(self, name: str, lowers: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly) -> Range:
         """The values of a loop that counts up."""
-        steps = (stops[0] - lowers[0], step) if step.value != 1 and len(stops) == len(lowers) == 1 else None
-        found = Range(name, lowers, tuple(s - 1 for s in stops), steps)
-        return found.in_whole_steps() if steps in self.context.learnt.whole_steps else found
+        return stepped(name, lowers, stops, step, self.context.learnt.whole_steps)
 
     def _clause(
         self, name: str, lowers: tuple[Poly, ...], stops: tuple[Poly, ...], step: Poly, span: tree.Span

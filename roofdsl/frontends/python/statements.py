@@ -14,6 +14,7 @@ from roofdsl.frontends.python.expressions import Expressions
 from roofdsl.frontends.python.loops import Loops
 from roofdsl.frontends.python.types import kind
 from roofdsl.frontends.python.values import Constant, Items, Known, Value, View
+from roofdsl.frontends.whole_steps import reduced
 from roofdsl.lang import tree
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"}
@@ -98,6 +99,9 @@ class Statements:
             self.context.refuse("py-statement", message, value, "assign its value, or leave it out")
 
     def _assert(self, test: ast.expr, node: ast.AST) -> None:
+        if self.context.guarded or self.context.choosing:
+            message = "an assertion inside an `if` does not hold for every call"
+            self.context.refuse("py-statement", message, node, "leave it out")
         match test:
             case ast.Compare(ast.BinOp(length, ast.Mod(), step), [ast.Eq()], [ast.Constant(0)]):
                 self._assert_multiple(length, step, node)
@@ -118,8 +122,9 @@ class Statements:
         if not self.context.is_size(whole) or not self.context.is_size(each):
             message = "only an assertion that compares sizes is read"
             self.context.refuse("py-statement", message, node, "leave it out")
-        if (whole, each) not in self.context.learnt.whole_steps:
-            self.context.learnt.whole_steps[whole, each] = node
+        steps = reduced(whole, each)
+        if steps not in self.context.learnt.whole_steps:
+            self.context.learnt.whole_steps[steps] = node
             raise Again
 
     # ---- assignments ----
