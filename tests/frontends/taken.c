@@ -34,7 +34,50 @@ void tiles(int n, double A[n][n], double B[n][n], double C[n][n]) {
                         C[i][j] += A[i][k] * B[k][j];
 }
 
+static int least(int a, int b) { return a < b ? a : b; }
+void tiles_by_function(int n, double A[n][n], double B[n][n], double C[n][n]) {
+    for (int ii = 0; ii < n; ii += 4)
+        for (int jj = 0; jj < n; jj += 4)
+            for (int i = ii; i < least(ii + 4, n); i++)
+                for (int j = jj; j < fmin(n, jj + 4); j++)
+                    for (int k = 0; k < n; k++)
+                        C[i][j] += A[i][k] * B[k][j];
+}
+void rest_of_fours(int n, double *a) {
+    int i;
+    for (i = 0; i <= n - 4; i += 4) { a[i] += 1; a[i + 1] += 2; a[i + 2] += 3; a[i + 3] += 4; }
+    for (; i < n; i++) a[i] += 5;
+}
+void rest_of_multiple(int n, double *a) {
+    int i;
+    for (i = 0; i < n - n % 4; i += 4) { a[i] += 1; a[i + 3] += 4; }
+    while (i < n) { a[i] += 5; i++; }
+}
+void rest_first(int n, double *a) {
+    int i;
+    for (i = 0; i < n % 4; i++) a[i] += 5;
+    for (; i < n; i += 4) { a[i] += 1; a[i + 3] += 4; }
+}
+void after_down(int n, double *a) { int i; for (i = n - 1; i > 1; i -= 3) a[i] += a[i - 2]; a[i + 1] += i; }
+void shifted_test(int n, double *a) { for (int i = 0; i + 1 < n; i += 2) { double t = a[i]; a[i] = a[i + 1]; a[i + 1] = t; } }
+void turned_test(int n, double *a) { for (int i = 0; n - i > 2; i++) a[i] += a[i + 2]; }
+void counted_while(int n, int m, double *a) {
+    int i = 0;
+    while (i < n) { int j = m; while (j > 0) { a[i * m + j - 1] += i; j--; } i += 2; }
+}
+void continued(int n, double *a) {
+    for (int i = 0; i < n; i++) { if (i % 3 == 1) continue; a[i] += 1; if (i < 2) { a[i] += 2; continue; } a[i] += 3; }
+}
+void left_early(int n, double *a) { if (!a || n <= 0) return; for (int i = 0; i < n; i++) a[i] += 1; }
+void pairs(int m, double *a) { for (int i = 0; i < m; i += 2) { double t = a[i]; a[i] = a[i + 1]; a[i + 1] = t; } }
+void blocks(int m, int s, double a[m]) { for (int i = 0; i < m; i += s) for (int j = i; j < i + s; j++) a[j] += i; }
+
 /* ---- integers that go along ---- */
+
+void stepping(int n, int m, double *a) { int k = 0; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[k++] += i; }
+void stepping_before(int n, double *a) { int k = -1; for (int i = 0; i < n; i++) a[++k] += i; }
+void walking(int n, double *a, const double *b) { double *p = a; for (int i = 0; i < n; i++) *p++ += *b++ * 2; }
+void counting_data(int n, double *a) { double s = 0; for (int i = 0; i < n; i++) a[i] += s++; }
 
 void packed(int n, double *a, const double *b) {
     int k = 0;

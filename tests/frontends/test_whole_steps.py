@@ -35,6 +35,33 @@ def beyond(x, y, n):
 def backwards(x, y, n):
     for i in range(n - 1, -1, -2):
         y[i] = x[i] + x[i - 1]
+
+def inner(x, y, n, b):
+    for i in range(0, n, b):
+        for ii in range(i, i + b):
+            y[ii] = x[ii] * 2.0
+
+def twice(x, y, n, b, c):
+    for i in range(0, n, b):
+        for ii in range(i, i + b, c):
+            for k in range(ii, ii + c):
+                y[k] = x[k] * 2.0
+
+def equal(x, y, n, m):
+    assert n == m
+    for i in range(n):
+        y[i] = x[i] * m
+
+def whole(x, y, n):
+    for i in range(0, n - n % 4, 4):
+        for j in range(4):
+            y[i + j] = x[i + j] * 2.0
+
+def under_a_condition(x, y, n, m):
+    if m > 3:
+        assert n % 4 == 0
+    for i in range(n):
+        y[i] = x[i] * 2.0
 """
 
 
@@ -50,6 +77,9 @@ def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("pairs", ("x=n:f64", "y=n:f64"), "assume n % 2 == 0"),
         ("asserted", ("x=n:f64", "y=n:f64"), "assume n % 4 == 0"),
         ("backwards", ("x=n:f64", "y=n:f64"), "assume n % 2 == 0"),
+        ("inner", ("x=n:f64", "y=n:f64"), "assume n % b == 0"),
+        ("twice", ("x=n:f64", "y=n:f64"), "assume n % b == 0, b % c == 0"),
+        ("equal", ("x=n:f64", "y=n:f64"), "assume n == m"),
     ],
 )
 def test_the_multiple_is_assumed_and_the_function_computes_the_same(
@@ -66,9 +96,111 @@ def test_the_multiple_is_assumed_and_the_function_computes_the_same(
     assert ran("derive", f"{file}:{name}", *given).returncode == 0
 
 
+def test_a_length_that_is_a_multiple_needs_no_assumption(tmp_path: Path) -> None:
+    file = tmp_path / "code.py"
+    file.write_text(TEXT)
+    said = ran("convert", f"{file}:whole", "--shape", "x=n:f64", "--shape", "y=n:f64")
+    assert said.returncode == 0 and "assume" not in said.stdout
+
+
+def test_an_assertion_under_a_condition_is_refused(tmp_path: Path) -> None:
+    """It was assumed for every call."""
+    file = tmp_path / "code.py"
+    file.write_text(TEXT)
+    said = ran("convert", f"{file}:under_a_condition", "--shape", "x=n:f64", "--shape", "y=n:f64")
+    assert said.returncode != 0 and "does not hold for every call" in said.stderr
+
+
 def test_what_no_multiple_helps_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "code.py"
     file.write_text(TEXT)
     given = ["--shape", "x=n:f64", "--shape", "y=n:f64"]
     said = ran("convert", f"{file}:beyond", *given)
     assert said.returncode != 0 and "this may be beyond the end" in said.stderr
+
+
+C_TEXT = """\
+#include <assert.h>
+void blocks(int n, int b, const double *x, double *y) {
+  for (int i = 0; i < n; i += b) for (int ii = i; ii < i + b; ii++) y[ii] += x[ii];
+}
+void fours(int n, double x[n], double y[static n]) {
+  for (int i = 0; i < n; i += 4) { y[i] += x[i]; y[i+1] += x[i+1]; y[i+2] += x[i+2]; y[i+3] += x[i+3]; }
+}
+void twice(int n, int b, int c, double y[n]) {
+  for (int i = 0; i < n; i += b) for (int j = i; j < i + b; j += c) for (int k = j; k < j + c; k++) y[k] += 1;
+}
+void tiles(int n, int b, const double *A, const double *B, double *C) {
+  for (int i = 0; i < n; i += b) for (int j = 0; j < n; j += b) for (int k = 0; k < n; k += b)
+    for (int ii = i; ii < i + b; ii++) for (int jj = j; jj < j + b; jj++) for (int kk = k; kk < k + b; kk++)
+      C[ii*n + jj] += A[ii*n + kk] * B[kk*n + jj];
+}
+void backwards(int n, double *x, double *y) { for (int i = n - 1; i >= 0; i -= 2) y[i] = x[i] + x[i-1]; }
+void asserted(int n, int m, int b, const double *x, double *y) {
+  assert(x); assert(n % b == 0 && "blocks"); assert(n > 0 && m >= n); assert(x[0] > 0);
+  for (int i = 0; i < n; i++) y[i] += x[m - i - 1] * b;
+}
+void left(int n, int m, double *y) { if (n < m || n % 4 != 0) return; for (int i = m; i < n; i++) y[i - m] = 1; }
+void rows(int n, int lda, double *A) {
+  assert(lda >= n);
+  for (int j = 0; j < n; j++) for (int i = 0; i < n; i++) A[i + j*lda] += 1;
+}
+"""
+C_NOTHING = """\
+#include <stddef.h>
+#include <math.h>
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+void cut(int n, int b, double *C) {
+  for (int i = 0; i < n; i += b) for (int j = 0; j < n; j += b)
+    for (int ii = i; ii < MIN(i + b, n); ii++) for (int jj = j; jj < (j + b < n ? j + b : n); jj++) C[ii*n + jj] += 1;
+}
+void cut_double(int n, int b, double C[n]) {
+  for (int i = 0; i < n; i += b) for (int ii = i; ii < fmin(i + b, n); ii++) C[ii] += 1;
+}
+void red(int n, double *u) { for (int i = 1; i < n - 1; i += 2) u[i] = u[i-1] + u[i+1]; }
+void rest(int n, double y[n]) {
+  int i;
+  for (i = 0; i < n - n % 4; i += 4) { y[i] += 1; y[i+3] += 1; }
+  for (; i < n; i++) y[i] += 1;
+}
+void number(double x[1024]) { for (int i = 0; i < 1022; i += 4) for (int j = 0; j < 4; j++) x[i+j] += 1; }
+void room(size_t n, double *y) { for (size_t i = 0; i + 1 < n; i += 2) { y[i] += 1; y[i+1] += 2; } }
+void room_before(int n, double *y) { for (int i = 0; i <= n - 2; i += 2) { y[i] += 1; y[i+1] += 2; } }
+void twos(size_t n, double y[n]) { for (size_t i = 0; i + 1 < n; i += 2) { y[i] += 1; y[i+1] += 2; } }
+void unless(int n, int flag, double y[n]) { if (flag > 1) for (int i = 0; i < n; i += 2) y[i + 1] += 1; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "assumed", "declared"),
+    [
+        ("blocks", "n % b == 0", "y: f64[n]"),
+        ("fours", "n % 4 == 0", "y: f64[n]"),
+        ("twice", "n % b == 0, b % c == 0", "y: f64[n]"),
+        ("tiles", "n % b == 0", "C: f64[n, n]"),
+        ("backwards", "n % 2 == 0", "x: f64[n]"),
+        ("asserted", "m >= n, n % b == 0", "x: f64[m]"),
+        ("left", "n >= m, n % 4 == 0", "y: f64[n - m]"),
+        ("rows", "lda >= n", "A: f64[n, lda]"),
+    ],
+)
+def test_c_assumes_the_same(name: str, assumed: str, declared: str, tmp_path: Path) -> None:
+    """Without the assumption, the unsized arrays had n + b - 1 elements, and the declared ones were left."""
+    file = tmp_path / "code.c"
+    file.write_text(C_TEXT)
+    said = ran("convert", f"{file}:{name}", "--verify")
+    assert said.returncode == 0, said.stderr
+    assert f"    assume {assumed}\n" in said.stdout and declared in said.stdout
+    assert "verified" in said.stdout + said.stderr
+    assert ran("derive", f"{file}:{name}").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["cut", "cut_double", "red", "rest", "number", "twos", "room", "room_before", "unless"]
+)
+def test_c_assumes_nothing_without_need(name: str, tmp_path: Path) -> None:
+    file = tmp_path / "code.c"
+    file.write_text(C_NOTHING)
+    said = ran("convert", f"{file}:{name}")
+    assert said.returncode == 0 and "assume" not in said.stdout, said.stdout + said.stderr
+    assert "n + b - 1" not in said.stdout

@@ -12,7 +12,7 @@ from roofdsl.frontends.c.c_types import is_integer
 from roofdsl.frontends.c.context import Context, Value
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Variable, assigned_names, base_name, walk
+from roofdsl.frontends.c.variables import Variable, assigned_names, base_name, parameters, walk
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
 
@@ -154,12 +154,6 @@ def _used_once(function: Any, name: str) -> bool:
     items = list(function.body.block_items or ())
     uses = [p for p in walk(function.body) if isinstance(p, c_ast.ID) and p.name == name]
     return len(items) == 1 and isinstance(items[0], c_ast.Return) and len(uses) <= 1
-
-
-def parameters(function: Any) -> list[Any]:
-    """The declarations of a function's parameters."""
-    listed = function.decl.type.args
-    return [p for p in listed.params if isinstance(p, c_ast.Decl)] if listed is not None else []
 
 
 def _followed_globals(context: Context) -> list[str]:

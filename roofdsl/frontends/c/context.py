@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.integer_facts import Facts
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.whole_steps import Steps
 from roofdsl.frontends.writing import Writing
 from roofdsl.lang import tree
 from roofdsl.lang.record import Record
@@ -38,12 +39,13 @@ class Value(Record):
 
 
 class Access(Record):
-    """A use of an element; `facts` hold for the loops around it."""
+    """A use of an element; `facts` hold for the loops around it. guarded: inside an `if` on sizes or loop variables."""
 
     array: Variable
     subscripts: tuple[Poly, ...]
     facts: Facts
     node: Any
+    guarded: bool
 
 
 class Known(Record):
@@ -78,6 +80,7 @@ class Learnt:
         self.stored: set[object] = set()  # scalars that cannot be a `let`
         self.shapes: dict[object, tuple[Poly, ...]] = {}  # inner dimensions of arrays with linear subscripts
         self.single: set[object] = set()  # pointers that are used for one value only
+        self.whole_steps: dict[Steps, Any] = {}  # lengths of loops that are multiples of their steps, and why
 
 
 class Program(Record):
@@ -111,6 +114,9 @@ class Context(Writing):
         self.active: list[set[str]] = [set()]  # those visible here, by block
         self.choices: dict[object, bool] = {}  # known conditions inside expressions that are decided here
         self.calls: list[Any] = []  # the calls whose functions are being inlined
+        self.assumed: dict[Poly, Any] = {}  # polynomials in sizes that an `assert` says are not negative
+        self.only_asserted: set[str] = set()  # parameters that an `assert` was the first to mention
+        self.guarded = 0  # how many `if`s on sizes and loop variables are around
         self.choosing = False  # inside an `if` on data, whose statements are written as one choice
         self.dry = False  # only integers are followed; nothing is written
 
@@ -147,6 +153,18 @@ class Context(Writing):
         self.active[-1].add(name)
         self.inner.add(name)
         return name
+
+    def is_size(self, poly: Poly) -> bool:
+        """Whether an integer consists of parameters of the kernel only."""
+        return poly.names <= self.parameters.keys()
+
+    def learn_whole_steps(self, steps: Sequence[Steps] | None, access: Access) -> None:
+        """Raises Again if lengths of loops have to be multiples of their steps so that an access stays in its array.
+        Inside an `if` on sizes or loop variables, nothing is assumed.
+        """
+        if steps and not access.guarded and all(self.is_size(p) for pair in steps for p in pair):
+            self.learnt.whole_steps.update(dict.fromkeys(steps, access.node))
+            raise Again
 
     # ---- blocks ----
 

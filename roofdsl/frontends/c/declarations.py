@@ -14,6 +14,7 @@ from roofdsl.frontends.linear import inner_dimensions, subscripts_of
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.frontends.uses import uses
+from roofdsl.frontends.whole_steps import extent
 from roofdsl.lang import tree
 
 INTENTS = ("in", "inout", "out", "temp")
@@ -153,13 +154,13 @@ def _extent(context: Context, variable: Variable, subscripts: list[tuple[Poly, A
         if access.facts.not_negative(-subscript - 1):
             message = f"this lies before the beginning of `{variable.name}`"
             raise Refused("c-index", message, access.node, "begin the array at its first element")
-        top = access.facts.greatest(subscript)
-        if top is None:
+        length = extent(access.facts, subscript)
+        if length is None:
             message = f"the size of `{variable.name}` does not follow from this subscript"
             raise Refused("c-index", message, access.node, "declare the array with its dimensions, `double A[n][m]`")
-        if top + 1 not in found:
-            found.append(top + 1)
-    facts = Facts()
+        if length not in found:
+            found.append(length)
+    facts = Facts((), tuple(context.assumed))
     largest: list[Poly] = []
     for k, p in enumerate(found):
         others = [q for j, q in enumerate(found) if j != k and facts.not_negative(q - p)]

@@ -10,12 +10,14 @@ from pycparser import c_ast
 from roofdsl.frontends.c.c_types import common, is_unsigned, steady
 from roofdsl.frontends.c.context import Context
 from roofdsl.frontends.c.values import Values
-from roofdsl.frontends.c.variables import Variable, assigned_names, walk
+from roofdsl.frontends.c.variables import Variable, assigned_names, parameters, walk
+from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang.record import Record
 
 _TURNED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_DATA = "run it for a number of iterations that is a parameter"
 _WHILE = "write `for (i = lo; i < hi; i += step)` with bounds of loop variables and sizes"
 
 
@@ -38,8 +40,8 @@ class Header(Record):
 
 def counter_of(node: Any) -> str:
     """The name of the counter in the header of a `for`. Raises Refused if there is none."""
-    if node.cond is None or node.next is None or node.init is None:
-        raise Refused("c-loop", "this loop has no bounds, or no step", node, _WHILE)
+    if node.cond is None or node.next is None:
+        raise Refused("c-loop", "this loop has no bounds, or no step in its header", node, _WHILE)
     steps = node.next.exprs if isinstance(node.next, c_ast.ExprList) else [node.next]
     tested = {part.name for part in walk(node.cond) if isinstance(part, c_ast.ID)}
     changed = [next(iter(assigned_names(s)), "") for s in steps]
@@ -54,6 +56,7 @@ class Headers:
 
     def __init__(self, context: Context, values: Values) -> None:
         self.context, self.values = context, values
+        self.starts: tuple[Poly, ...] = ()
         self.wraps = False  # the counter is compared as unsigned
 
     def read(self, node: Any) -> Header:
@@ -62,18 +65,18 @@ class Headers:
         name = counter_of(node)
         before, starts, declares = self._start(node, name)
         variable = self.context.scopes.find(name)
-        assert variable is not None
-        if not variable.type.is_integer or not variable.type.is_plain:
-            message = f"the loop counts with `{name}`, which is not an integer"
-            raise Refused("c-loop", message, node.init, "count with an `int`")
+        if variable is None:
+            raise Refused("c-name", f"`{name}` is not declared", node.cond)
         if int(variable.type.base[1:]) < 32:
             message = f"the counter `{name}` of type `{variable.type.words}` may overflow"
-            raise Refused("c-loop", message, node.init, "count with an `int`")
+            raise Refused("c-loop", message, node.init or node.cond, "count with an `int`")
         steps = node.next.exprs if isinstance(node.next, c_ast.ExprList) else [node.next]
         own = next(s for s in steps if name in assigned_names(s))
         step = self._step(own, name)
         down = (step.value or 0) < 0
-        steady(variable.type, node.init, name)
+        steady(variable.type, node.init or node.cond, name)
+        self._alone(node, name)
+        self.starts = starts
         stops = self._stops(node.cond, name, down, variable)
         if self.wraps and down and step.value != -1:
             self._lands(starts, stops, step.value or 0, name, node.cond)
@@ -84,12 +87,17 @@ class Headers:
         for part in steps[steps.index(own) + 1 :]:
             self._apart(part, name, "its step")
         self._steady(node, own, name, after)
+        self._affine(starts, node.init or node.cond)
+        self._affine(stops, node.cond)
         return Header(variable, starts, stops, step, declares, before, after)
 
     def _start(self, node: Any, name: str) -> tuple[tuple[Any, ...], tuple[Poly, ...], bool]:
         init = node.init
+        own = next((d for d in getattr(init, "decls", ()) if d.name == name), None)
+        self._require_integer(own, name, init or node.cond)
+        if init is None:
+            return (), (self.values.integer(c_ast.ID(name, node.cond.coord), "the start of a loop"),), False
         if isinstance(init, c_ast.DeclList):
-            own = next((d for d in init.decls if d.name == name), None)
             if own is None or own.init is None:
                 raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
             type_ = self.context.type_of(own.type)
@@ -106,6 +114,31 @@ class Headers:
                 self._in_order(parts, part, part.rvalue, name)
                 return tuple(p for p in parts if p is not part), tuple(self.bounds(part.rvalue, "max")), False
         raise Refused("c-loop", f"the loop does not set `{name}`", init, _WHILE)
+
+    def _alone(self, node: Any, name: str) -> None:
+        """Checks that the condition tests no other counter, as that of `for (i = 0, j = n; i < j; i++, j--)` does."""
+        tested = {p.name for p in walk(node.cond) if isinstance(p, c_ast.ID)} - {name}
+        declared = {d.name for d in getattr(node.init, "decls", ())}
+        others = tested & (assigned_names(node.next) | declared)
+        if others:
+            message = f"the condition compares `{name}` with `{min(others)}`, which changes in the loop"
+            raise Refused("c-loop", message, node.cond, "compare it with what does not change, such as `i < n / 2`")
+
+    def _affine(self, bounds: Sequence[Poly], node: Any) -> None:
+        if any(len(m) > 1 for bound in bounds for m in bound.terms):
+            message = "a bound of this loop multiplies sizes or loop variables"
+            help = "write a loop for each factor, or make the product an argument of the function"
+            raise Refused("c-loop", message, node, help)
+
+    def _require_integer(self, own: Any, name: str, node: Any) -> None:
+        """own: the declaration of the counter in the header; None if it is declared before the loop."""
+        variable = self.context.scopes.find(name)
+        type_ = None if variable is None else variable.type
+        if own is not None:
+            type_ = self.context.type_of(own.type)
+        if type_ is not None and not (type_.is_integer and type_.is_plain):
+            message = f"the loop counts with `{name}`, which is not an integer"
+            raise Refused("c-loop", message, node, "count with an `int`")
 
     def _in_order(self, parts: Sequence[Any], own: Any, value: Any, name: str) -> None:
         """Refuses parts of a header that use each other, since all are read as if they were simultaneous."""
@@ -133,6 +166,9 @@ class Headers:
 
     def bounds(self, node: Any, kind: str) -> list[Poly]:
         """The bounds that one expression stands for: `a < b ? a : b` is two stops, `a > b ? a : b` two starts."""
+        node = self._written_out(node)
+        if isinstance(node, c_ast.FuncCall) and node.name.name == f"f{kind}":
+            return [bound for part in node.args.exprs for bound in self.bounds(part, kind)]
         if isinstance(node, c_ast.TernaryOp) and isinstance(node.cond, c_ast.BinaryOp):
             op = node.cond.op
             sides = [self.values.integer(n, "a loop bound") for n in (node.cond.left, node.cond.right)]
@@ -142,6 +178,23 @@ class Headers:
             if (least and kind == "min") or (most and kind == "max"):
                 return [*self.bounds(node.iftrue, kind), *self.bounds(node.iffalse, kind)]
         return [self.values.integer(node, "a loop bound")]
+
+    def _written_out(self, node: Any) -> Any:
+        """The choice that a call of a function such as `imin` stands for; any other expression as it is."""
+        called = node.name.name if isinstance(node, c_ast.FuncCall) and isinstance(node.name, c_ast.ID) else ""
+        function = self.context.program.functions.get(called)
+        return node if function is None else _choice(function, node) or node
+
+    def _first(self, bound: Any) -> Any:
+        """One of the bounds that `a < b ? a : b` or `fmin(a, b)` stands for."""
+        while True:
+            bound = self._written_out(bound)
+            if isinstance(bound, c_ast.TernaryOp):
+                bound = bound.iftrue
+            elif isinstance(bound, c_ast.FuncCall) and bound.name.name in ("fmin", "fmax"):
+                bound = bound.args.exprs[0]
+            else:
+                return bound
 
     def _step(self, node: Any, name: str) -> Poly:
         help = "step by a positive number or a size: `i++`, `i += 4`, `i -= 2`"
@@ -184,12 +237,12 @@ class Headers:
         if not self._is_counter(tested, name):
             op, tested, bound = _TURNED[op], node.right, node.left
         if not self._is_counter(tested, name) or name in {p.name for p in walk(bound) if isinstance(p, c_ast.ID)}:
-            raise Refused("c-loop", f"the condition does not compare `{name}` with a bound", node, _WHILE)
+            return self._solved(node, name, down, variable)
         if (op in (">", ">=")) != down:
             message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
             raise Refused("c-loop", message, node, "turn the comparison or the step around")
         found = self.bounds(bound, "max" if down else "min")
-        unsigned = is_unsigned(common(variable.type.base, self.values.value(_first(bound)).type))
+        unsigned = is_unsigned(common(variable.type.base, self.values.value(self._first(bound)).type))
         self.wraps = self.wraps or unsigned
         for stop in found:
             facts = self.context.facts
@@ -200,6 +253,34 @@ class Headers:
         if op in ("<=", ">="):
             found = [stop + (1 if op == "<=" else -1) for stop in found]
         return tuple(found)
+
+    def _solved(self, node: Any, name: str, down: bool, variable: Variable) -> tuple[Poly, ...]:
+        """`_stops` of a condition such as `i + 1 < n`."""
+        symbol, before = self.context.symbol(), self.context.env.get(variable)
+        self.context.env[variable] = symbol
+        least = Range(next(iter(symbol.names)), () if down else self.starts, ())
+        try:
+            with self.context.within(self.context.facts.inside(least)):
+                left, right = (self.values.integer(side, "the condition of a loop") for side in (node.left, node.right))
+        except Refused as refused:
+            if refused.code in ("c-integer", "c-name"):
+                raise
+            raise Refused("c-loop", "how often this loop runs depends on data", node, _DATA) from None
+        if before is None:
+            del self.context.env[variable]
+        else:
+            self.context.env[variable] = before
+        parts = (left - right).split(next(iter(symbol.names)))
+        sign = None if parts is None else parts[0].value
+        if parts is None or sign is None or abs(sign) != 1:
+            raise Refused("c-loop", f"the condition does not compare `{name}` with a bound", node, _WHILE)
+        self.wraps = self.wraps or is_unsigned(variable.type.base)
+        op = node.op if sign == 1 else _TURNED[node.op]
+        if (op in (">", ">=")) != down:
+            message = f"the loop counts {'down' if down else 'up'}, but its condition compares with `{op}`"
+            raise Refused("c-loop", message, node, "turn the comparison or the step around")
+        stop = parts[1] * -sign
+        return (stop + {"<=": 1, ">=": -1}.get(op, 0),)
 
     def _is_counter(self, node: Any, name: str) -> bool:
         """Whether an expression is the counter, in a type that holds it."""
@@ -222,12 +303,24 @@ class Headers:
                     raise Refused("c-loop", message, part, "leave counters and bounds as they are in the body")
 
 
+def _choice(function: Any, call: Any) -> Any:
+    """What `static int imin(int a, int b) { return a < b ? a : b; }` returns for the arguments of a call; None for any
+    other function.
+    """
+    items, declared = list(function.body.block_items or ()), parameters(function)
+    given = call.args.exprs if call.args is not None else []
+    if len(items) != 1 or not isinstance(items[0], c_ast.Return) or len(given) != len(declared):
+        return None
+    chosen = items[0].expr
+    if not isinstance(chosen, c_ast.TernaryOp) or not isinstance(chosen.cond, c_ast.BinaryOp):
+        return None
+    values = {p.name: value for p, value in zip(declared, given, strict=True)}
+    parts = (chosen.cond.left, chosen.cond.right, chosen.iftrue, chosen.iffalse)
+    if not all(isinstance(p, c_ast.ID) and p.name in values for p in parts):
+        return None
+    left, right, yes, no = (values[p.name] for p in parts)
+    return c_ast.TernaryOp(c_ast.BinaryOp(chosen.cond.op, left, right, call.coord), yes, no, call.coord)
+
+
 def _changes(part: Any) -> bool:
     return isinstance(part, c_ast.Assignment | c_ast.UnaryOp)
-
-
-def _first(bound: Any) -> Any:
-    """One of the bounds that `a < b ? a : b` stands for."""
-    while isinstance(bound, c_ast.TernaryOp):
-        bound = bound.iftrue
-    return bound

@@ -12,10 +12,9 @@ from typing import Any
 
 from pycparser import c_ast, c_generator
 
-from roofdsl.frontends.c.calls import parameters
 from roofdsl.frontends.c.kernel import Reading
 from roofdsl.frontends.c.static_types import FUNCTIONS
-from roofdsl.frontends.c.variables import base_name, walk
+from roofdsl.frontends.c.variables import base_name, parameters, walk
 from roofdsl.lang.record import Record
 
 ENTRY, DATA = "roofdsl_users", "roofdsl_data"

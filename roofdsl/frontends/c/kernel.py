@@ -7,21 +7,24 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.assumptions import names_in
+from roofdsl.frontends.c.blocks import assumed, need_whole_steps
 from roofdsl.frontends.c.c_types import CType, element
-from roofdsl.frontends.c.calls import Calls, parameters
-from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Value
+from roofdsl.frontends.c.calls import Calls
+from roofdsl.frontends.c.context import Again, Context, Learnt, Program, Split, Value
 from roofdsl.frontends.c.declarations import declarations, first_intents
 from roofdsl.frontends.c.pointers import Peel
 from roofdsl.frontends.c.rows import require_rows_kept
 from roofdsl.frontends.c.scop_region import Region, outside, targets_of_globals
 from roofdsl.frontends.c.statements import Statements
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Variable, assigned_names
+from roofdsl.frontends.c.variables import Variable, assigned_names, parameters
 from roofdsl.frontends.free_names import free_name
 from roofdsl.frontends.inferred_intents import read_first
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
+from roofdsl.lang.format_text import expression
 from roofdsl.lang.record import Record
 from roofdsl.lang.source import Span
 
@@ -99,27 +102,38 @@ class _Run:
                 self._result(given)
         except NeedsData as need:
             raise self.values.learn_data(need) from None
+        except Split as split:
+            message = f"the returned value depends on whether `{expression(split.condition.written)}`"
+            raise Refused("c-condition", message, given, "return a number that is computed from arrays") from None
         except Peel as peel:
             message = f"`{peel.variable.name}` still has its value from the iteration before"
             raise Refused("c-loop", message, peel.loop) from None
         if not context.out:
             raise Refused("c-statement", "nothing is computed or stored here", function.decl)
+        need_whole_steps(context)
         first, otherwise = first_intents(context, self._needed())
         name = free_name(function.decl.name, set())
         head = context.spans(function.decl)
         whole = Span(head.line, head.column, max(head.end_line, *(i.span.end_line for i in context.out)), 1)
-        order = _signature(function)
-        wanted = sorted(context.parameters, key=lambda n: order.get(n, len(order)))
-        used = [tree.Parameter(tree.Name(n, context.parameters[n]), None, False, context.parameters[n]) for n in wanted]
 
         def made(intents: dict[Variable, str]) -> tree.Kernel:
-            body = (*declarations(context, intents), *context.out)
-            return tree.Kernel(tree.Name(name, head), tuple(used), body, whole)
+            lines = declarations(context, intents)
+            body = (*assumed(context, (*lines, *context.out)), *lines, *context.out)
+            return tree.Kernel(tree.Name(name, head), self._parameters(body), body, whole)
 
         kept = read_first(made(first), {context.declared[v]: v for v in otherwise})
         whole_kernel = made(first | {v: otherwise[v] for v in kept})
         require_rows_kept(context, whole_kernel)
         return whole_kernel
+
+    def _parameters(self, body: Sequence[tree.Item]) -> tuple[tree.Parameter, ...]:
+        """The parameters in the order of the signature, without those that only an `assert` mentions."""
+        context, order = self.context, {p.name: k for k, p in enumerate(parameters(self.region.function))}
+        unread = context.only_asserted - names_in(body)
+        wanted = sorted(context.parameters.keys() - unread, key=lambda n: order.get(n, len(order)))
+        return tuple(
+            tree.Parameter(tree.Name(n, context.parameters[n]), None, False, context.parameters[n]) for n in wanted
+        )
 
     def _enumerators(self) -> None:
         """Names of `enum`s: each is a number, one more than the one before unless a value is given."""
@@ -177,8 +191,3 @@ class _Run:
         context.emit(tree.Assign(target, "=", value.written(span), span), given)
         self.results.add(result)
         self.returned = result
-
-
-def _signature(function: Any) -> dict[str, int]:
-    names: Sequence[str] = [p.name for p in parameters(function)]
-    return {name: k for k, name in enumerate(names)}

@@ -16,9 +16,12 @@ from roofdsl.frontends.c.variables import Pointer, State, Unknown, Variable, Wra
 from roofdsl.frontends.integer_facts import Range
 from roofdsl.frontends.poly import Poly, quotient
 from roofdsl.frontends.refuse import Refused
+from roofdsl.frontends.whole_steps import iterations, stepped
 from roofdsl.lang import tree
 from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
+
+_COUNTED = "a loop has counted with it, and nothing shows that it did not begin beyond its end"
 
 
 class Writer(Protocol):
@@ -101,7 +104,7 @@ class Nests:
         with context.visible():
             name = context.inner_name("r" if (header.step.value or 0) < 0 else header.variable.name)
             counter, lowers, stops, step = self._upwards(header, name, node)
-            inside = context.facts.inside(Range(name, lowers, tuple(s - 1 for s in stops)))
+            inside = context.facts.inside(stepped(name, lowers, stops, step, context.learnt.whole_steps))
             with context.within(inside):
                 ends, starts = self._states(node, header, counter)
                 if given:
@@ -219,13 +222,21 @@ class Nests:
     ) -> None:
         """The known state after the loop."""
         context = self.context
-        runs = self._runs(replace(header, stops=tuple(s + 1 for s in header.stops)))  # start <= stop
         simple = len(header.starts) == len(header.stops) == 1 and header.step.value == 1
         if not header.declares:
-            known = simple and runs and self.follower.is_followed(header.variable)
-            context.env[header.variable] = header.stops[0] if known else Unknown("a loop has counted with it")
+            last = self._last(header) if self.follower.is_followed(header.variable) else None
+            context.env[header.variable] = Unknown(_COUNTED) if last is None else last
         for v, end in ends.items():
             context.env[v] = self._final(end, starts[v], header, simple, name)
+
+    def _last(self, header: Header) -> Poly | None:
+        """The value of the counter after the loop."""
+        step = header.step.value
+        if len(header.starts) != 1 or len(header.stops) != 1 or step is None:
+            return None
+        length = (header.stops[0] - header.starts[0]) * (1 if step > 0 else -1)
+        count = iterations(self.context.facts, length, abs(step))
+        return None if count is None else header.starts[0] + count * step
 
     def _final(self, end: State | None, begin: State, header: Header, simple: bool, name: str) -> State:
         """The value after the loop: that at the end of its last iteration."""

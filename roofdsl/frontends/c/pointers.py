@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.assumptions import at_least
 from roofdsl.frontends.c.c_types import CType, element
 from roofdsl.frontends.c.context import Access, Context, Value
 from roofdsl.frontends.c.variables import Pointer, Unknown, Variable, Wrapped
-from roofdsl.frontends.linear import subscripts_of
+from roofdsl.frontends.linear import rows_need, steps_for_rows, subscripts_of
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
+from roofdsl.lang.format_text import expression
+from roofdsl.lang.source import Span
 
 _ROWS = "declare a two-dimensional array, `double A[n][m]`, or one block of memory with `A[i*m + j]`"
+_NOWHERE = Span(1, 1, 1, 1)
 
 
 class Peel(Exception):
@@ -178,7 +182,7 @@ class Pointers:
             raise Refused("c-pointer", f"`{array.name}` takes more subscripts", node)
         type_ = element(array.type, node, array.name)
         context = self.context
-        context.accesses.append(Access(array, found.subscripts, context.facts, node))
+        context.accesses.append(Access(array, found.subscripts, context.facts, node, bool(context.guarded)))
         span = context.spans(node)
         name = context.top_name(array)
         if array.key in context.learnt.single:
@@ -188,13 +192,22 @@ class Pointers:
         if inner is not None:
             split = subscripts_of(subscripts[0], inner, context.facts)
             if split is None:
+                context.learn_whole_steps(steps_for_rows(subscripts[0], inner, context.facts), context.accesses[-1])
                 dims = "".join(f"[{extent}]" for extent in ("?", *inner))
                 message = f"nothing shows that this subscript stays within `{array.name}`, which is read as "
                 message += f"`{array.name}{dims}` with an unknown number of rows"
-                raise Refused("c-index", message, node, "declare the array with its dimensions, `double A[n][m]`")
+                raise Refused("c-index", message, node, self._rows_help(subscripts[0], inner))
             subscripts = split
         index = tree.Index(tree.Name(name, span), tuple(s.tree(span) for s in subscripts), span)
         return array, Value(type_, type_, index)
+
+    def _rows_help(self, subscript: Poly, inner: Sequence[Poly]) -> str:
+        """What to write where rows may overlap: an assertion, if one about sizes suffices."""
+        context = self.context
+        least = rows_need(subscript, inner, context.facts)
+        if least is None or not context.is_size(least):
+            return "declare the array with its dimensions, `double A[n][m]`"
+        return f"write `assert({expression(at_least(least, _NOWHERE))});` at the beginning of the function"
 
 
 def rank(array: Variable) -> int:

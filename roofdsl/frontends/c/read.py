@@ -10,8 +10,10 @@ from pycparser import c_ast, c_lexer, c_parser
 from roofdsl.frontends.c.context import Program
 from roofdsl.frontends.c.kernel import Reading, reading
 from roofdsl.frontends.c.places import Places
+from roofdsl.frontends.c.plain_loops import rewrite
 from roofdsl.frontends.c.preprocess import preprocess
 from roofdsl.frontends.c.scop_region import Region, region_of
+from roofdsl.frontends.c.steps_inside import take_out
 from roofdsl.frontends.c.variables import walk
 from roofdsl.frontends.refuse import Refused, too_deep
 from roofdsl.lang import tree
@@ -94,6 +96,8 @@ class _Reader:
         enums = [p for node in parsed.ext for p in walk(node) if isinstance(p, c_ast.Enum)]
         for node in parsed.ext:
             if isinstance(node, c_ast.FuncDef):
+                take_out(node)
+                rewrite(node)
                 functions[node.decl.name] = node
             elif isinstance(node, c_ast.Typedef):
                 typedefs[node.name] = node.type
@@ -107,6 +111,10 @@ class _Reader:
         place = (int(found[1]), int(found[2])) if found and found[2] else reached
         source, span = self.places.at(*place)
         said = found[3] if found else text.lstrip(": ")
+        word = source.line(span.line)[span.column - 1 : span.end_column - 1]
+        if said == "Invalid declaration" and word.isidentifier():
+            help = "include the header that defines it, or define it: `-D bool=int`"
+            return InputError(source, [Diagnostic("c-syntax", f"`{word}` is not a known type", span, help)])
         message = f"`{said[8:].strip()}` is not expected here" if said.startswith("before: ") else said.lower()
         help = "roofdsl reads C99, without extensions of compilers and without C++"
         return InputError(source, [Diagnostic("c-syntax", message, span, help)])

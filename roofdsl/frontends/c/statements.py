@@ -7,17 +7,19 @@ from typing import Any
 
 from pycparser import c_ast
 
+from roofdsl.frontends.c.assertions import Assertions
 from roofdsl.frontends.c.c_types import element, is_integer, steady
 from roofdsl.frontends.c.choices import Choices
 from roofdsl.frontends.c.conditions import turned
 from roofdsl.frontends.c.context import Again, Context, Known, Split, Value
+from roofdsl.frontends.c.effects import no_effects
 from roofdsl.frontends.c.follow import Follower, is_allocation, merged
 from roofdsl.frontends.c.nests import Nests
 from roofdsl.frontends.c.omp_pragmas import Directive, directive
 from roofdsl.frontends.c.pointers import member
 from roofdsl.frontends.c.static_types import fits
 from roofdsl.frontends.c.values import NeedsData, Values
-from roofdsl.frontends.c.variables import Unknown, Variable, walk
+from roofdsl.frontends.c.variables import Unknown, Variable
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.refuse import Refused
 from roofdsl.lang import tree
@@ -43,6 +45,7 @@ class Statements:
         self.nests = Nests(context, values, self.follower, self)
         self.choices = Choices(context, values.conditions, self.scoped)
         self.follower.loops = self.nests.followed
+        self.assertions = Assertions(context, values)
 
     def block(self, items: Sequence[Any]) -> None:
         """Consecutive statements; a pragma applies to the loop after it."""
@@ -273,20 +276,14 @@ class Statements:
         if isinstance(found, Poly):
             found = self.integer(variable.name, variable.type.base, found, node)
         if isinstance(found, Unknown):
-            self._no_effects(node, node)
+            no_effects(node, node)
         self.context.env[variable] = found
-
-    def _no_effects(self, node: Any, statement: Any = None) -> None:
-        """Checks that a value stored in an integer that is never used has no side effects."""
-        for part in walk(node):
-            changes = isinstance(part, c_ast.Assignment) or getattr(part, "op", "") in ("++", "--", "p++", "p--")
-            if isinstance(part, c_ast.FuncCall) or (changes and part is not statement):
-                message = "a side effect inside an expression is not supported"
-                raise Refused("c-effect", message, part, "write two statements")
 
     # ---- branches ----
 
     def _if(self, node: Any) -> None:
+        if self.assertions.returns(node):
+            return
         condition = self.values.conditions.read(node.cond)
         if not isinstance(condition, Known):
             self.choices.write(condition, node)
@@ -310,6 +307,7 @@ class Statements:
         facts = context.facts
         for d in condition.holds:
             facts = facts.given(d)
+        context.guarded += 1
         with context.block() as first, context.within(facts):
             then()
         after, context.env = context.env, before
@@ -318,6 +316,7 @@ class Statements:
             facts = facts.given(d)
         with context.block() as second, context.within(facts):
             otherwise()
+        context.guarded -= 1
         context.env = merged(after, context.env)
         span = context.spans(node)
         if first:
@@ -339,9 +338,12 @@ class Statements:
             assert self.values.caller is not None
             self.values.caller.statement(node)  # type: ignore[attr-defined]
             return
-        if name in ("free", "assert", "__builtin_unreachable", "__builtin_assume"):
+        if name == "assert" and node.args is not None and len(node.args.exprs) == 1:
+            self.assertions.read(node.args.exprs[0])
+            return
+        if name in ("free", "__builtin_unreachable", "__builtin_assume"):
             for argument in node.args.exprs if node.args is not None else ():
-                self._no_effects(argument)
+                no_effects(argument)
             return
         shown = f"`{name}`" if name else "a function"
         message = f"what {shown} does is not known"

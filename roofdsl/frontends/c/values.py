@@ -294,6 +294,9 @@ class Values:
             whole = abs(a.value) // by * (1 if a.value >= 0 else -1)
             return Poly.number(whole if op == "/" else a.value - whole * by)
         exact = all(c % by == 0 for c in a.terms.values())
+        if not exact and not a.is_affine_in(r.var for r in self.context.facts.ranges):
+            message = f"`{op}` of a product of loop variables is not read"
+            raise Refused("c-index", message, node, "use an array with two dimensions")
         if not exact and not self.context.facts.not_negative(a):
             message = f"`{op}` rounds towards zero, and nothing shows that this is not negative"
             raise Refused("c-integer", message, node, "divide only what cannot be negative")

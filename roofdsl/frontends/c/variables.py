@@ -118,6 +118,12 @@ def assigned_names(node: Any) -> set[str]:
     return found
 
 
+def parameters(function: Any) -> list[Any]:
+    """The declarations of a function's parameters."""
+    listed = function.decl.type.args
+    return [p for p in listed.params if isinstance(p, c_ast.Decl)] if listed is not None else []
+
+
 def walk(node: Any) -> Iterator[Any]:
     """A node and everything below it."""
     pending = [node]
