@@ -123,7 +123,10 @@ def name_roofs(board: Board, roofs: Sequence[Roof], color: str) -> None:
         ridge = max(board.frame.x0, board.pixel(roof.ridge, roof.rate_per_s)[0])
         ends = [board.frame.x1 - 4 - 12 * i for i in range(100)]
         room = [px for px in ends if px - width > ridge + 8] or ends[:1]
-        rows = [y for y in (line + 3, stacked, line - height) if y + height < board.frame.y1 + 12]
+        above = [line + 3]
+        if not any(line + 3 < other < stacked + 3 for other in lines):  # beyond another line, it would be that one's
+            above.append(stacked)
+        rows = [y for y in (*above, line - height) if y + height < board.frame.y1 + 12]
         spots = [Box(px - width, y, px, y + height) for y in rows or [line - height] for px in room]
         best = spots[_least_covered(board, spots)]
         board.text(best.x1, best.y0, text, look.small, color=color, ha="right", va="bottom")

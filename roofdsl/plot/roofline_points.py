@@ -112,15 +112,14 @@ def sizes_text(parameters: Sequence[tuple[str, int]]) -> str:
 
 
 def labels_of(predictions: Sequence[Prediction]) -> list[str]:
-    """Labels that distinguish the predictions: the sizes in which a kernel's predictions differ, and the kernel's name
-    if there are several kernels.
+    """Labels that distinguish the predictions: the kernel's name if there are several kernels, and the sizes that
+    `sizes_of_all` does not have, so that each size is either in the title of a figure or in a label.
     """
-    several = len({p.kernel for p in predictions}) > 1
+    several, titled = len({p.kernel for p in predictions}) > 1, dict(_shared(predictions))
     found = []
     for p in predictions:
-        differing = differing_sizes(p, predictions)
-        sizes = differing or ("" if several else sizes_text(p.parameters))
-        found.append(differing if differing and not several else f"{p.kernel} {sizes}".rstrip())
+        sizes = sizes_text([(n, v) for n, v in p.parameters if n not in titled])
+        found.append(sizes if sizes and not several and len(predictions) > 1 else f"{p.kernel} {sizes}".rstrip())
     return found
 
 
@@ -137,12 +136,17 @@ def common_sizes(predictions: Sequence[Prediction]) -> str:
 
 
 def sizes_of_all(predictions: Sequence[Prediction]) -> str:
-    """`bands=8, ngpown=64`: the sizes that several predictions have, and that are the same in all that have them."""
-    values: dict[str, list[int]] = {}
-    for p in predictions:
+    """`bands=8, ngpown=64`: the sizes that are the same in all predictions that have them; empty for one prediction."""
+    return sizes_text(_shared(predictions))
+
+
+def _shared(predictions: Sequence[Prediction]) -> list[tuple[str, int]]:
+    """The sizes of `sizes_of_all`, with their values."""
+    values: dict[str, set[int]] = {}
+    for p in predictions if len(predictions) > 1 else ():
         for name, value in p.parameters:
-            values.setdefault(name, []).append(value)
-    return sizes_text([(name, own[0]) for name, own in values.items() if len(own) > 1 and len(set(own)) == 1])
+            values.setdefault(name, set()).add(value)
+    return [(name, min(own)) for name, own in values.items() if len(own) == 1]
 
 
 # ---- measured and cited ----

@@ -80,8 +80,27 @@ def test_names_say_what_differs() -> None:
     assert common_sizes(two) == "n=64"
     assert common_sizes(sizes[:1]) == ""
     three = [*two, replace(sizes[0], kernel="other", parameters=(("batch", 2),))]
-    assert common_sizes(three) == "n=64"  # of those that have an n
-    assert common_sizes(three[1:]) == ""
+    assert common_sizes(three) == "n=64, batch=2"  # each of those that have it
+    assert common_sizes(three[1:]) == "n=64, batch=2"
+    unlike = [sizes[1], *two[1:], three[2]]  # n differs, so that it is in the labels
+    assert common_sizes(unlike) == "batch=2"
+    assert [k.label for k in points_of(unlike)] == ["gemv n=128", "minplus n=64", "other"]
+
+
+def test_a_ring_stands_at_levels_that_no_other_term_exceeds() -> None:
+    """A level that takes almost as long as the arithmetic is not what bounds the kernel."""
+
+    def rings(*bounds: str) -> list[float]:
+        figure = draw_hierarchy(level_roofs(V100, ["f64"]), [replace(B, bounds=bounds)])
+        return [
+            float(line.get_xdata()[0])
+            for line in figure.axes[0].lines
+            if line.get_marker() == "o" and line.get_markersize() >= 15
+        ]
+
+    assert rings("HBM", "compute") == [40.0]
+    assert rings("HBM", "L1") == [3.0, 40.0]
+    assert rings("compute", "HBM") == rings("launch", "L1") == []
 
 
 def test_effective_peaks_of_mixes_are_ceilings_of_their_own() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,19 @@ def test_points_stand_where_they_say() -> None:
     left = figure.axes[0].get_xlim()[0]
     assert (left, pytest.approx(450e9 * left)) in places
     assert ([0.25, 0.25], [180e9, 210e9]) in lines(figure)
+
+
+def test_no_line_passes_between_a_roof_and_its_name() -> None:
+    """Roofs that lie close together on a tall figure: the name of one was once above the line of the next."""
+    roofs = roofs_of(load_machine("v100"), ["f16", "f64"])
+    launch = replace(roofs.roofs[-1], rate_per_s=7.989e12, name="one launch", is_ceiling=True)
+    figure = draw_roofline([replace(roofs, roofs=(*roofs.roofs, launch))], [at("slow", 0.003, 3e7)])
+    rates = {r.label: r.rate_per_s for r in (*roofs.roofs, launch)}
+    named = {t.get_text(): t.get_position()[1] for t in figure.axes[0].texts if t.get_text() in rates}
+    assert len(named) > 3
+    for label, bottom in named.items():
+        between = sorted((rates[label], bottom))
+        assert not [r for r in rates.values() if between[0] * 1.05 < r < between[1]], (label, named)
 
 
 @pytest.mark.spread(1)

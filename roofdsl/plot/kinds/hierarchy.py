@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from math import log10
 from typing import Any
 
@@ -95,11 +96,12 @@ def _filled(board: Board, origin: str, number: int) -> dict[str, Any]:
 
 
 def _symbols(board: Board, roofs: Roofs, point: Point, number: int) -> None:
-    """One symbol for each level of a kernel; open if it is measured or cited. The level that bounds it has a ring of
+    """One symbol for each level of a kernel; open if it is measured or cited. The levels that bound it have a ring of
     ink.
     """
     look = board.look
     names = [s.level for s in roofs.levels]
+    ringed = _bounding_levels(roofs, point)
     for i, (level, x) in enumerate(point.places):
         marker = MARKERS[names.index(level) % len(MARKERS)] if level in names else "X"
         same = [n for n, (_, other) in enumerate(point.places) if abs(log10(other / x)) < 0.02]
@@ -116,11 +118,19 @@ def _symbols(board: Board, roofs: Roofs, point: Point, number: int) -> None:
         if over:  # names keep away from usual symbols, and from larger ones that are taken
             (px, py), r = board.pixel(x, point.rate_per_s), (8.0 + 4.5 * over) / 2 * DPI / 72 + 3
             board.taken.append(Box(px - r, py - r, px + r, py + r))
-        if level in point.bounds:
+        if level in ringed:
             board.axes.plot(
                 [x], [point.rate_per_s], "o", color="none", markeredgecolor=look.ink, markeredgewidth=0.9, zorder=4.5,
                 markersize=15 + 4.5 * (len(same) - 1),
             )  # fmt: skip
+
+
+def _bounding_levels(roofs: Roofs, point: Point) -> list[str]:
+    """The levels that bound a kernel, if no other term of the time is larger: a kernel that is bound by compute has
+    none, even if a level takes almost as long.
+    """
+    names = {s.level for s in roofs.levels}
+    return list(takewhile(names.__contains__, point.bounds))
 
 
 def _levels_legend(board: Board, roofs: Roofs, points: Sequence[Point]) -> list[Any]:
@@ -131,7 +141,7 @@ def _levels_legend(board: Board, roofs: Roofs, points: Sequence[Point]) -> list[
     handles = [symbol(m, level, face=grey, edge=grey) for level, m in markers.items() if level in shown]
     if others := ", ".join(sorted(shown.difference(markers))):
         handles.append(symbol("X", others, face=grey, edge=grey))
-    if any(level in markers for p in points for level in p.bounds):
+    if any(_bounding_levels(roofs, p) for p in points):
         handles.append(symbol("o", "the bound", face="none", edge=look.ink, size=10))
     return handles + origin_symbols(look, points)
 

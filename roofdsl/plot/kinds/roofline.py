@@ -18,7 +18,15 @@ from roofdsl.plot.labels import hidden_under, joined
 from roofdsl.plot.look import USUAL, Look, named, outside, style_of, styled
 from roofdsl.plot.names import Name, name_points
 from roofdsl.plot.roofline_plane import origin_symbols, place_of, ridge_names, roofs_board
-from roofdsl.plot.roofline_points import Point, common_sizes, expected_point, explained_point, intensity_of, labels_of
+from roofdsl.plot.roofline_points import (
+    Point,
+    common_sizes,
+    expected_point,
+    explained_point,
+    intensity_of,
+    labels_of,
+    sizes_text,
+)
 from roofdsl.plot.roofs import Ceilings, Roofs, require_roof, roofs_of, with_ceilings, with_launches
 from roofdsl.predict.in_core_time import Code
 from roofdsl.predict.program import ProgramPrediction
@@ -212,7 +220,7 @@ def _figure(
     points: list[Point] = []
     for machine in asked.machines:
         own = [p for p in predictions if p.machine == machine.name]
-        labels = [p.kernel for p in own] if parts else labels_of(own)
+        labels = [own[0].kernel] if parts and len(own) == 1 else labels_of(own)
         for p, label in zip(own, labels, strict=True):
             if not p.bounds:
                 asked.warn(f"{label} is left out: nothing is computed, and nothing moves")
@@ -227,7 +235,9 @@ def _figure(
     points += [p for name in measured_file for p in _profiled(asked, name, level or asked.machine.main_memory.name)]
     # labels leave out what all predictions of a machine have in common, which is the same for every machine
     own = [p for p in predictions if p.machine == asked.machines[0].name]
-    title = asked.title(own) if len(roofs) == 1 else common_sizes(own)
+    sizes = sizes_text(own[0].parameters) if parts and len(own) == 1 else common_sizes(own)
+    name = asked.machine.title or asked.machine.name
+    title = "\n".join(filter(None, [name if len(roofs) == 1 else "", sizes]))
     return draw_roofline(roofs, points, title, look=asked.look, ceilings=asked.ceilings)
 
 
