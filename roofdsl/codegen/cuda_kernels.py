@@ -32,6 +32,7 @@ from roofdsl.codegen.threads import Nest, Spread, loops_of_threads, plan_nest
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.indirect import is_indirect
+from roofdsl.loops.integers import And
 from roofdsl.loops.model import Array, Assign, Count, For, If, Kernel, Let, Node, ScalarRef
 from roofdsl.loops.private_loops import PrivateLoop
 
@@ -272,11 +273,12 @@ class _Builder:
         self.without |= {id(loop) for loop in chain_of(root)}  # copies for fewer of these loops are not better
         inside = self._is_launched_inside(root)
         otherwise = self._host_loop(root, variables) if inside else self._alone((root,), variables)
-        condition = copies.is_better((otherwise,))
-        if condition is None:
+        limits = copies.limits((otherwise,))
+        if not limits:
             del self.functions[written:]
             return call
-        return HostIf(condition, (call,), (otherwise,))
+        conditions = tuple(condition for condition, _ in limits)
+        return HostIf(conditions[0] if len(conditions) == 1 else And(conditions), (call,), (otherwise,), limits)
 
     @staticmethod
     def _ranks(nest: Nest) -> list[str]:

@@ -66,11 +66,16 @@ class HostLoop:
 
 @dataclass(frozen=True)
 class HostIf:
-    """A condition that the host evaluates."""
+    """A condition that the host evaluates.
+
+    limits: if the host chooses between a launch with copies and steps without, the parts of the condition, each with
+    the reason against copies if it does not hold.
+    """
 
     condition: Condition
     then: tuple[Step, ...]
     orelse: tuple[Step, ...]
+    limits: tuple[tuple[Condition, str], ...] = ()
 
 
 Step = Call | HostLoop | HostIf

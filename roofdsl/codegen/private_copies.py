@@ -22,7 +22,7 @@ from roofdsl.lang.source import Source
 from roofdsl.lang.types import ElementType
 from roofdsl.loops.accesses import LoopId
 from roofdsl.loops.affine import NotAffineError, Range, at_least, at_most
-from roofdsl.loops.integers import And, Compare, Condition, Const, FloorDiv, IntExpr, Sym, add, mul, sub
+from roofdsl.loops.integers import Compare, Condition, Const, FloorDiv, IntExpr, Sym, add, mul, sub
 from roofdsl.loops.model import Array, Assign, Element, For, If, IntValue, Kernel, Let, Node, ScalarRef
 from roofdsl.loops.private_loops import PrivateLoop
 
@@ -53,19 +53,22 @@ class Copies(Record):
     buffer_bytes: IntExpr
     iterations: IntExpr | None
 
-    def is_better(self, otherwise: Sequence[Step]) -> Condition | None:
-        """The condition for one launch with copies instead of the steps `otherwise`; None if it always holds.
+    def limits(self, otherwise: Sequence[Step]) -> tuple[tuple[Condition, str], ...]:
+        """The conditions for one launch with copies instead of the steps `otherwise`, each with the reason against it
+        if it does not hold.
 
         The buffers must fit, and a thread must not run so many iterations that more launches with more threads take
         less time: LAUNCH_ITERATIONS for each.
         """
-        found: list[Condition] = []
+        found: list[tuple[Condition, str]] = []
         if self.buffers:
-            found.append(Compare("<=", self.buffer_bytes, Const(MOST_BYTES)))
+            fits = Compare("<=", self.buffer_bytes, Const(MOST_BYTES))
+            found.append((fits, f"a copy for each thread would take more than {MOST_BYTES >> 30} GiB"))
         launches = launches_at_most(otherwise)
         if self.iterations is not None and launches not in (None, Const(1)):
-            found.append(Compare("<=", self.iterations, mul(Const(LAUNCH_ITERATIONS), launches)))
-        return And(tuple(found)) if len(found) > 1 else found[0] if found else None
+            few = Compare("<=", self.iterations, mul(Const(LAUNCH_ITERATIONS), launches))
+            found.append((few, "one launch with a copy for each thread would leave a thread too much work"))
+        return tuple(found)
 
 
 def private_copies(

@@ -114,7 +114,7 @@ def orders_of(
     used = min(units, in_grid)
     each = f"each of {used} multiprocessors" if used > 1 else "1 multiprocessor"
     note = (
-        f"blocks of {threads:,} threads, {blocks} at a time on {each}; "
+        f"blocks of {threads:,} thread{'' if threads == 1 else 's'}, {blocks} at a time on {each}; "
         "the threads of a block and the blocks of a wave advance together"
     )
     is_declared = declares_threads(kernel)

@@ -45,6 +45,7 @@ from roofdsl.predict.occupancy import Block, LatencyCeiling, Occupancy, latency_
 from roofdsl.predict.prediction import LevelTime, Prediction
 from roofdsl.predict.some_cores import states_one_core
 from roofdsl.predict.strided import walks_of
+from roofdsl.predict.told_apart import told_apart
 from roofdsl.predict.variants import in_its_order
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _bound(case: _Case) -> Prediction:
     footprint = footprint_at(kernel, values) if case.counted is None else case.counted.footprint_bytes
     warnings = prediction.warnings + crossing.warnings + _warnings(kernel, machine, options, footprint, latency)
     if launches.count >= MANY_LAUNCHES and prediction.bounds[0] == "launch":
-        warnings += (why_so_many(kernel, launches.count),)
+        warnings += (why_so_many(kernel, values, launches.count),)
     assumed = prediction.assumptions + crossing.assumptions + assumed_state(prediction, machine, warm=options.warm)
     return replace(
         prediction,
@@ -312,26 +313,28 @@ def _crossing(case: _Case, kernel: Kernel, machine: Machine, options: Options, b
     for launch in launches.each:
         if launch.kernel is not None:
             own = orders_of(launch.kernel, values, machine, options.block, launch.how)
-            parts.append((_one_crossing(own, values, machine, options, boundary), launch.times))
+            parts.append((launch.function, _one_crossing(own, values, machine, options, boundary), launch.times))
     note = f"{launches.count:,} launches of the generated code, each with cold caches"
     notes = (note, *filter(None, [launches.sampled])) if launches.count > 1 else ()
     return replace(_added(parts), beyond=beyond, in_sets=notes)
 
 
-def _added(parts: Sequence[tuple[_Crossing, int]]) -> _Crossing:
-    """The sum over several launches, each with its number of executions. A level that one of them lacks is left out."""
-    kept = set.intersection(*({level.name for level in part.nearer} for part, _ in parts))
+def _added(parts: Sequence[tuple[str, _Crossing, int]]) -> _Crossing:
+    """The sum over several launches, each with its function and its number of executions. A level that one of them
+    lacks is left out.
+    """
+    kept = set.intersection(*({level.name for level in part.nearer} for _, part, _ in parts))
     each = [
         (tuple(level * times for level in part.nearer if level.name in kept), part.memory * times)
-        for part, times in parts
+        for _, part, times in parts
     ]
     nearer, memory = each[0]
     for others, its_memory in each[1:]:
         nearer = tuple(a + b for a, b in zip(nearer, others, strict=True))
         memory = memory + its_memory
-    assumed = tuple(dict.fromkeys(note for part, _ in parts for note in part.assumptions))
-    warnings = tuple(dict.fromkeys(text for part, _ in parts for text in part.warnings))
-    return _Crossing(nearer, memory, (), parts[0][0].boundary, assumed, (), warnings)
+    assumed = told_apart([(function, part.assumptions) for function, part, _ in parts])
+    warnings = tuple(dict.fromkeys(text for _, part, _ in parts for text in part.warnings))
+    return _Crossing(nearer, memory, (), parts[0][1].boundary, assumed, (), warnings)
 
 
 def _one_crossing(

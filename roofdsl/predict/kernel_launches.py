@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import InputError
-from roofdsl.lang.record import Record
+from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.affine import affine, is_positive
 from roofdsl.loops.integers import Compare, Const, IntExpr, Sym, sub
@@ -43,11 +43,13 @@ MANY_LAUNCHES = 100
 class Launched(Record):
     """A launch and how often it is made. kernel: its statements alone; None for a block that only joins the parts of a
     sum, whose traffic does not count. how: its threads, or why its accesses are counted in the order of the loops.
+    function: the name of its generated code, where a kernel becomes several launches.
     """
 
     kernel: Kernel | None
     times: int
     how: AsLaunched | str = ""
+    function: str = ""
 
     @property
     def threads(self) -> AsLaunched | None:
@@ -124,8 +126,11 @@ def _each(kernel: Kernel, made: Sequence[tuple[Call, dict[str, int], int]], env:
             run = None if call.nest is None else alone(plain, (call.nest,), outer, before, temps)
             how = as_launched(call, run, {**env, **outer})
             stored |= stores
-        known = found[own].times if own in found else 0
-        found[own] = Launched(own, known + times, how or "")
+        before_it = found.get(own)
+        if before_it is None:
+            found[own] = Launched(own, times, how or "", call.function)
+        else:
+            found[own] = replace(before_it, times=before_it.times + times, how=how or "")
     return list(found.values())
 
 
@@ -161,13 +166,35 @@ def launches_by_function(kernel: Kernel, values: Mapping[str, int]) -> Mapping[s
     return {} if isinstance(steps, str) else _counts(steps, dict(kernel.constants) | dict(values))
 
 
-def why_so_many(kernel: Kernel, count: int) -> str:
-    """The warning for a kernel whose launches take longer than anything else."""
-    why = f"the host launches {kernel.name} {count:,} times, because iterations of its outer loops"
-    shared = [f"`{a.name}`" for a in kernel.arrays if a.intent == "temp"]
-    if not shared:
-        return f"{why} depend on each other"
-    return f"{why} depend on each other or share {', '.join(shared)}; a dimension for each such loop separates them"
+def why_so_many(kernel: Kernel, values: Mapping[str, int], count: int) -> str:
+    """The warning for a kernel whose `count` launches take longer than anything else."""
+    steps = _steps(kernel)
+    refused = () if isinstance(steps, str) else tuple(_refused(steps, dict(kernel.constants) | dict(values)))
+    many = f"the host launches {kernel.name} {count:,} times, because"
+    if 2 * sum(launches for _, _, launches in refused) > count:
+        reasons = [f"share {_quoted(names)}: {reason}" for names, reason, _ in refused]
+        return f"{many} iterations of its outer loops {'; others '.join(dict.fromkeys(reasons))}"
+    why = f"{many} iterations of its outer loops depend on each other"
+    copied = {name for names, _, _ in refused for name in names}
+    shared = [a.name for a in kernel.arrays if a.intent == "temp" and a.name not in copied]
+    return f"{why} or share {_quoted(shared)}; a dimension for each such loop separates them" if shared else why
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _refused(steps: Sequence[Step], env: Mapping[str, int]) -> Iterator[tuple[tuple[str, ...], str, int]]:
+    """(arrays, the reason, the number of launches instead) where the host prefers several launches to one with copies
+    of these arrays. Launches inside loops of the host are left out.
+    """
+    from roofdsl.codegen.launch_grids import Call, HostIf
+
+    for step in steps:
+        match step:
+            case HostIf(condition, (Call(copied=copied),), orelse, limits) if limits and not condition.holds(env):
+                reason = next(reason for limit, reason in limits if not limit.holds(env))
+                yield copied, reason, _counts(orelse, env).total()
 
 
 def is_spread(kernel: Kernel) -> bool:

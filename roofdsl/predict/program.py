@@ -18,6 +18,7 @@ from roofdsl.predict.contraction import is_contraction
 from roofdsl.predict.energy import with_energy
 from roofdsl.predict.kernel import DEFAULTS, Options, predict
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.told_apart import told_apart
 
 if TYPE_CHECKING:
     from roofdsl.loops.program_at_sizes import ProgramAt
@@ -147,7 +148,9 @@ def predict_at(at: ProgramAt, machine: Machine, options: Options = DEFAULTS) -> 
         parts += tuple(with_energy(p, machine) if options.energy else p for p in exchanged)
     total = replace(_summed(parts), kernel=at.name, parameters=at.parameters)
     notes, warnings = units.notes(), units.warnings(at.name)
-    total = replace(total, assumptions=(*notes, *total.assumptions), warnings=(*warnings, *total.warnings))
+    assumed = told_apart([(p.kernel, p.assumptions) for p in parts if not p.links])
+    sent = dict.fromkeys(text for p in parts if p.links for text in p.assumptions)  # each says which link it is about
+    total = replace(total, assumptions=(*notes, *assumed, *sent), warnings=(*warnings, *total.warnings))
     return ProgramPrediction(total, parts)
 
 

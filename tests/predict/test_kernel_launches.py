@@ -22,6 +22,7 @@ from roofdsl.predict.kernel import Options, predict
 from roofdsl.predict.kernel_launches import is_spread, launches_by_function, launches_of_kernel
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.prediction import Prediction
+from roofdsl.predict.told_apart import told_apart
 from tests.predict.machines import kernel_of, machine
 
 SMALL = machine(
@@ -152,10 +153,41 @@ def test_many_launches_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     shared, own = (kernel_of(ROWS.format(row=row, at=at)) for row, at in (("n", "j"), ("m, n", "i, j")))
     of_rows, in_one = (predict(of, {"m": 100, "n": 8}, SMALL) for of in (shared, own))
     assert of_rows.launches == made(shared, {"m": 100, "n": 8}) == 200 and of_rows.bound == "launch"
-    assert [w for w in of_rows.warnings if "launches rows 200 times" in w and "share `S`" in w]
+    (warning,) = of_rows.warnings
+    assert "launches rows 200 times" in warning and "share `S`: a copy for each thread would take more than" in warning
     assert in_one.launches == made(own, {"m": 100, "n": 8}) < 3 and not in_one.warnings
     few = predict(SWEEPS, {"n": 8, "t": 10}, SMALL)
     assert few.bound == "launch" and not few.warnings
+
+
+def test_copies_that_give_a_thread_too_much_work_are_named_as_the_reason() -> None:
+    """A dimension more would not help: the rows already have copies, which the host does not use at these sizes."""
+    shared, sizes = (
+        kernel_of(ROWS.format(row="n", at="j").replace("kernel rows", "kernel long")),
+        {"m": 60, "n": 16_000},
+    )
+    p = predict(shared, sizes, SMALL, Options(levels="memory"))
+    assert p.launches == made(shared, sizes) == 120 and p.bound == "launch"
+    (warning,) = p.warnings
+    assert "share `S`: one launch with a copy for each thread would leave a thread too much work" in warning
+    assert "a dimension" not in warning
+
+
+def test_assumptions_say_which_launch_they_are_of() -> None:
+    """The launches of one kernel are named by the functions of its code."""
+    text = (
+        "kernel k(n, m):\n    in x: f64[n], y: f64[m]\n    out a: f64[n], b: f64[m]\n"
+        "    for i in range(n):\n        a[i] = 2 * x[i]\n    for i in range(m):\n        b[i] = 2 * y[i]\n"
+    )
+    found = predict(kernel_of(text), {"n": 64, "m": 640}, SMALL, Options(block=Block(64))).assumptions
+    blocks = [note.partition(": ") for note in found if "blocks of" in note]
+    assert [name for name, *_ in blocks] == ["k_1", "k_2"], found
+    assert "on 1 multiprocessor;" in blocks[0][2] and "on each of 4 multiprocessors" in blocks[1][2]
+    assert any(note.startswith("L1: a warp") for note in found)  # of all of them
+    assert told_apart([("f", ("a", "b")), ("g", ("b",)), ("g", ("c",))]) == ("f: a", "b", "g: c")
+    assert told_apart([("f", ("a",)), ("f", ("b",))]) == ("a", "b")
+    many = [(name, ("a",)) for name in "fghij"]
+    assert told_apart([*many, ("k", ())]) == ("f, g, h and 2 others: a",)
 
 
 def test_copies_are_one_launch_of_their_own_traffic() -> None:

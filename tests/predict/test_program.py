@@ -51,6 +51,15 @@ def test_a_program_is_the_sum_of_its_launches() -> None:
     assert (p.kernel, p.parameters, p.bound) == ("steps", (("n", 8), ("t", 5)), "launch")
 
 
+def test_assumptions_of_some_kernels_say_of_which() -> None:
+    """A rate that only `add` needs is assumed for it alone; what all kernels share has no name before it."""
+    rate = "f64: unfused operations at half the fused rate (500 GFLOP/s)"
+    assert predict(kernel_of(KERNELS, "add"), {"n": 8}, M).assumptions == (rate,)
+    assert predict_program(FILE, "steps", {"t": 5}, M).assumptions == (f"add: {rate}",)
+    alone = load_file(Source("p.roof", KERNELS + "\nprogram adds(n):\n    run add(n)\n    run add(2 * n)\n"))
+    assert predict_program(alone, "adds", {"n": 5}, M).assumptions == (rate,)
+
+
 def test_parameters_of_programs() -> None:
     with pytest.raises(CommandError, match="program steps needs a number for t"):
         predict_program(FILE, "steps", {}, M)
