@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +32,14 @@ def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
     if len(line) > MOST_CHARACTERS:
         return _refused(None, f"a request has at most {MOST_CHARACTERS:,} characters")
     try:
-        asked = json.loads(line)
+        asked = json.loads(line, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return _refused(None, "a request must be one line of JSON")
-    if not isinstance(asked, dict) or not isinstance(asked.get("method"), str):
+    if not isinstance(asked, dict):
         return _refused(None, 'a request must be an object with a "method"')
     number, given = asked.get("id"), asked.get("params", {})
+    if not isinstance(asked.get("method"), str):
+        return _refused(number, 'a request must be an object with a "method"')
     if not isinstance(given, dict):
         return _refused(number, '"params" must be an object')
     try:
@@ -50,6 +53,14 @@ def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
     if "error" in found:
         return {"id": number, "error": found["error"]}
     return {"id": number, "result": found}
+
+
+def _finite(text: str) -> float:
+    """A number of a request. Raises ValueError for NaN and infinity, which no answer could repeat: they are not JSON."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(text)
+    return value
 
 
 def _refused(number: object, message: str, help: str = "") -> dict[str, Any]:

@@ -6,6 +6,7 @@ documents that the command prints with `--json`.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -226,14 +227,19 @@ def _defines(text: str, machine: str) -> bool:
 
 
 def _sizes(value: object) -> list[tuple[str, int]]:
+    about = '`set` must be an object of whole numbers, such as {"n": 4096}'
     if not isinstance(value, dict):
-        raise CommandError('`set` must be an object of whole numbers, such as {"n": 4096}')
+        raise CommandError(about)
+    found = []
     for name, number in value.items():
-        if not isinstance(name, str) or not name.isidentifier() or type(number) is not int:
-            raise CommandError(
-                '`set` must be an object of whole numbers, such as {"n": 4096}', f"not `{str(name)[:40]}`"
-            )
-    return list(value.items())
+        if not isinstance(name, str) or not name.isidentifier():
+            raise CommandError(about, f"`{str(name)[:40]}` is not the name of a parameter")
+        if isinstance(number, float) and number.is_integer():
+            number = int(number)  # a JSON Schema's `integer` includes 4096.0
+        if type(number) is not int:
+            raise CommandError(about, f"the value of `{name[:40]}` is {json.dumps(number)[:40]}")
+        found.append((name, number))
+    return found
 
 
 def _data(value: object) -> list[tuple[str, str]]:

@@ -150,6 +150,23 @@ def test_lines_are_answered_in_order(nursery: Nursery, root: Path) -> None:
     assert all("message" in f["error"] for f in found[2:])
 
 
+def test_every_answer_is_json_with_the_id_of_its_request(nursery: Nursery, root: Path) -> None:
+    """NaN and numbers beyond any float are no JSON, so that an answer could not repeat them."""
+    requests = [
+        '{"id": NaN, "method": "check", "params": {"text": ""}}', '{"id": 1e999, "method": "check", "params": {}}',
+        '{"id": 5}', '{"id": 6, "method": "predict", "params": {"file": "gemv", "machine": "v100", "set": {"n": "8"}}}',
+        '{"id": 7, "method": "predict", "params": {"file": "gemv", "machine": "v100", "set": {"n": 8.0}}}',
+    ]  # fmt: skip
+
+    def no_constant(text: str) -> None:
+        raise AssertionError(text)
+
+    found = [json.loads(line, parse_constant=no_constant) for line in serve(requests, nursery, root)]
+    assert [f["id"] for f in found] == [None, None, 5, 6, 7]
+    assert found[3]["error"]["help"] == 'the value of `n` is "8"'
+    assert found[4]["result"]["parameters"] == {"n": 8}  # a whole number by the schema
+
+
 @pytest.mark.thorough
 def test_the_command_serves_lines() -> None:
     asked = json.dumps({"id": 7, "method": "predict", "params": CALLS["predict"]})
