@@ -45,7 +45,7 @@ def blocks(rows: Sequence[Row], machine: Machine, size: str | None, width: int =
     ]
     notes = [f"{r.name}: {_first(n)}" for r in rows for n in r.notes]
     if notes:
-        found += [Gap(), line("left out:"), items(notes)]
+        found += [Gap(), line("notes:"), items(notes)]
     return found
 
 
