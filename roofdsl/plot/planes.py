@@ -83,15 +83,18 @@ MOST_LISTED = 8
 def _name_spots(
     board: Board, kind: Which, places: Sequence[tuple[Series, list[tuple[Place, Place]]]], colors: Sequence[str]
 ) -> None:
-    """Names at the spots; if a series is long, or a key lists the series, only as many as there is room for."""
-    names = []
+    """Names at the spots; if a series is long, or there are many series, only as many as there is room for.
+
+    A key lists the series, and has no sizes.
+    """
+    names, many = [], len(places) > MOST_LISTED
     for (s, found), color in zip(places, colors, strict=True):
         named_open = kind == "time" and not _crowd(board, [o for _, o in found if o is not None])
         for k, (spot, (closed, opened)) in enumerate(zip(s.spots, found, strict=True)):
             at = opened if named_open else closed
             if at is None or not spot.label or not board.shows(*at) or (board.key and len(s.spots) == 1):
                 continue
-            may_go = board.key or (len(s.spots) > 6 and 0 < k < len(s.spots) - 1)
+            may_go = many or (len(s.spots) > 6 and 0 < k < len(s.spots) - 1)
             names.append(Name(board.pixel(*at), spot.label, color, optional=may_go))
     name_points(board, names)
 

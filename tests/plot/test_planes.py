@@ -311,3 +311,12 @@ def test_more_kernels_than_colours() -> None:
 def test_bars_need_a_time() -> None:
     with pytest.raises(CommandError, match="no run time"):
         draw_runtime([], "")
+
+
+def test_every_size_of_a_series_is_named_if_its_legend_stands_beside_the_axes() -> None:
+    """The legend there has the series, not their sizes."""
+    sizes = ({"batch": 16, "hidden": 16}, {"batch": 64, "hidden": 64}, {"batch": 128, "hidden": 512})
+    series = predicted_series([lstm(**each) for each in sizes], "HBM")
+    figure = draw_plane("time", plane_of(V100, ("f16", "f32"), ()), series, "")
+    texts = {t.get_text() for t in figure.axes[0].texts}
+    assert {f"batch={s['batch']}, hidden={s['hidden']}" for s in sizes} <= texts

@@ -129,3 +129,17 @@ def test_plateaus_are_drawn_where_the_exact_curve_is_level() -> None:
     ends = [p.end_bytes or 0 for p in content.plateaus[:-1]]
     starts = [p.start_bytes for p in content.plateaus[1:]]
     assert any(end < start / 10 for end, start in zip(ends, starts, strict=True))
+
+
+def test_the_legend_is_where_no_curve_and_no_name_is() -> None:
+    """A lower bound in one corner and a cache's name in the other: neither is under the legend."""
+    curve = ((64.0, 600.0, 30_000.0), (1e7, 8e5, 6e4))
+    bound = (tuple(64.0 * 2**k for k in range(12)), tuple(max(6e4, 3e5 / 2**k) for k in range(12)))
+    figure = draw_traffic(TrafficContent("k", "", curve, (), (), (("L3", 1 << 24),), bound=bound))
+    axes = figure.axes[0]
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    box = axes.get_legend().get_window_extent(renderer)
+    assert not any(box.overlaps(t.get_window_extent(renderer)) for t in axes.texts)
+    assert not any(box.contains(*axes.transData.transform(at)) for at in zip(*bound, strict=True))

@@ -94,11 +94,12 @@ def _caches(frame: Frame, content: TrafficContent, look: Look) -> None:
     for name, size in sorted(content.caches, key=lambda c: c[1]):
         if not left <= size <= right:
             continue
-        axes.axvline(size, color=look.grey("#BBBBBB"), linewidth=1.2, zorder=1)
+        axes.axvline(size, color=look.grey("#BBBBBB"), linewidth=1.2, zorder=2.2)
         last = max(log2(size / left) / log2(right / left), last + line)
         axes.text(
             left * (right / left) ** last, high, f" {named(name)} {show_size(size)} ", fontsize=look.small,
             color=look.grey("#555555"), rotation=90, ha="right", va="top", zorder=2,
+            bbox={"facecolor": look.paper, "edgecolor": "none", "alpha": 0.75, "pad": 0.2},
         )  # fmt: skip
 
 
@@ -158,16 +159,19 @@ def _dress(frame: Frame, content: TrafficContent, look: Look) -> None:
     entries = axes.get_legend_handles_labels()[1]
     size = (0.3 if not entries else max(look.width_in(e) for e in entries) + 0.6 * look.font_scale) / inches
     tall = (0.19 * look.font_scale * len(entries) + 0.15) / high
-    axes.legend(loc=_corner(axes, content, (size, tall)), frameon=False, fontsize=look.small)
+    axes.legend(
+        loc=_free_place(axes, content, (size, tall)), fontsize=look.small, facecolor=look.paper, edgecolor="none",
+        framealpha=0.8,
+    )  # fmt: skip
 
 
-def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> str:
-    """Where a legend of that size, in fractions of the axes, covers the least of the curve, the plateaus and the
+def _free_place(axes: Any, content: TrafficContent, size: tuple[float, float]) -> str:
+    """Where a legend of that size, in fractions of the axes, covers the least of the curves, the plateaus and the
     caches.
     """
     (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
     points: list[tuple[float, float]] = []
-    for steps in (content.curve, content.best):
+    for steps in (content.curve, content.best, content.bound):
         if steps is not None:  # evenly along the axis, however many steps there are
             even = [left * (right / left) ** (k / 60) for k in range(61)]
             points += [(z, _at(steps, [z])[0]) for z in even if z >= steps[0][0]]
@@ -179,16 +183,13 @@ def _corner(axes: Any, content: TrafficContent, size: tuple[float, float]) -> st
     points += [(z, high / (high / low) ** (k / 40)) for _, z in content.caches for k in range(12)]  # their names
     places = [(log2(z / left) / log2(right / left), log2(q / low) / log2(high / low)) for z, q in points if q > 0]
 
-    def covered(corner: str) -> int:
-        up, aside = corner.split()
-        count = 0
-        for x, y in places:
-            near_x = x < size[0] if aside == "left" else x > 1 - size[0]
-            near_y = y < size[1] if up == "lower" else y > 1 - size[1]
-            count += near_x and near_y and 0 <= x <= 1 and 0 <= y <= 1
-        return count
+    def covered(place: str) -> int:
+        up, aside = place.split()
+        bottom = {"lower": 0.0, "center": (1 - size[1]) / 2, "upper": 1 - size[1]}[up]
+        start = 0.0 if aside == "left" else 1 - size[0]
+        return sum(start <= x <= start + size[0] and bottom <= y <= bottom + size[1] for x, y in places)
 
-    return min(("lower left", "upper right", "lower right", "upper left"), key=covered)
+    return min(("lower left", "upper right", "lower right", "upper left", "center right", "center left"), key=covered)
 
 
 # ---- the command ----
