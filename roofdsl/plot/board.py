@@ -301,8 +301,8 @@ class Board:
             "upper right": Box(f.x1 - width, f.y1 - height, f.x1, f.y1),
         }
         place = min(corners, key=lambda c: self.cover([corners[c]]))
-        style |= {"frameon": True, "facecolor": self.look.paper, "edgecolor": "none", "framealpha": 0.8}
-        self.axes.legend(handles=handles, loc=place, **style)  # lines under it are veiled, as under other texts
+        veil: dict[str, Any] = {"frameon": True, "facecolor": self.look.paper, "edgecolor": "none", "framealpha": 0.8}
+        self.axes.legend(handles=handles, loc=place, **style | veil)  # lines under it are veiled, as under other texts
         box = corners[place]
         self.taken.append(box if place != "lower right" else Box(box.x0, 0, box.x1, box.y1))
 

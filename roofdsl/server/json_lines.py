@@ -56,7 +56,7 @@ def _answered(line: str, nursery: Nursery, root: Path | None) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    """A number of a request. Raises ValueError for NaN and infinity, which no answer could repeat: they are not JSON."""
+    """A number of a request. Raises ValueError for NaN and infinity, which no answer in JSON could repeat."""
     value = float(text)
     if not isfinite(value):
         raise ValueError(text)

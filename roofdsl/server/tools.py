@@ -234,11 +234,10 @@ def _sizes(value: object) -> list[tuple[str, int]]:
     for name, number in value.items():
         if not isinstance(name, str) or not name.isidentifier():
             raise CommandError(about, f"`{str(name)[:40]}` is not the name of a parameter")
-        if isinstance(number, float) and number.is_integer():
-            number = int(number)  # a JSON Schema's `integer` includes 4096.0
-        if type(number) is not int:
+        is_whole = type(number) is int or (isinstance(number, float) and number.is_integer())  # `integer` has 4096.0
+        if not is_whole:
             raise CommandError(about, f"the value of `{name[:40]}` is {json.dumps(number)[:40]}")
-        found.append((name, number))
+        found.append((name, int(number)))
     return found
 
 

@@ -80,7 +80,7 @@ def _best(frame: Frame, content: TrafficContent, right: float) -> None:
     frame.axes.fill_between(edges, upper, lower, step="post", color=_BEST, alpha=0.18, linewidth=0, zorder=2)
 
 
-def _at(steps: tuple[tuple[int, ...], tuple[int, ...]], sizes: Sequence[float]) -> list[int]:
+def _at(steps: tuple[Sequence[float], Sequence[float]], sizes: Sequence[float]) -> list[float]:
     """The traffic at each of `sizes`; below the first step, that of the first step."""
     return [steps[1][max(0, bisect_right(steps[0], z) - 1)] for z in sizes]
 
