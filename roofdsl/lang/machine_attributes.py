@@ -162,8 +162,8 @@ ATTRIBUTES = (
     Attribute(
         "crowded_stores", _CACHE, "bandwidth", "crowded_stores_bytes_per_s",
         "if the lines fall into fewer than eight sets of the first cache, a store adds its line's bytes, divided by "
-        "this bandwidth, to the time of the line's load; to a line from a farther level, a store adds no less than "
-        "that",
+        "this bandwidth, to the time of the line's load; for a line from a farther level, load and store together take "
+        "no less than that",
         example="20 GB/s", shown="crowded stores {text}",
     ),
     Attribute(
