@@ -27,7 +27,9 @@ WITHOUT = "leave `--verify` out"
 REDUCED = ("f16", "bf16", "tf32", "f8")
 """Types that generated code takes and computes in f32."""
 
-_OURS = "roofdsl_ours"
+_OURS, _GIVEN = "roofdsl_ours", "roofdsl_arguments"
+"""Names of the wrapper and its parameter; a function of the user may well be called `a`."""
+
 _TIMEOUT_S = 120
 
 
@@ -105,12 +107,12 @@ def _entry(function: str, arguments: Sequence[Argument]) -> str:
     given = []
     for k, a in enumerate(arguments):
         if a.role == "parameter":
-            given.append(f"*(int64_t *) a[{k}]")
+            given.append(f"*(int64_t *) {_GIVEN}[{k}]")
         elif a.role == "scalar_in":
             assert a.type is not None
             stored = {"i8": "int8_t", "i16": "int16_t"}
             type_ = "float" if a.type.name in REDUCED else stored.get(a.type.name) or names[a.type.name]
-            given.append(f"*({type_} *) a[{k}]")
+            given.append(f"*({type_} *) {_GIVEN}[{k}]")
         else:
-            given.append(f"a[{k}]")
-    return f"\nvoid {_OURS}(void **a)\n{{\n    {function}({', '.join(given)});\n}}\n"
+            given.append(f"{_GIVEN}[{k}]")
+    return f"\nvoid {_OURS}(void **{_GIVEN})\n{{\n    {function}({', '.join(given)});\n}}\n"

@@ -150,11 +150,10 @@ def as_poly(value: Poly | int) -> Poly:
 
 
 def quotient(op: str, of: Poly, by: int) -> Poly:
-    """`of // by` or `of % by`, rounded down; a plain polynomial if the division has no remainder."""
-    if of.value is not None:
-        return Poly.number(of.value // by if op == "//" else of.value % by)
-    if all(c % by == 0 for c in of.terms.values()):
-        return Poly({m: c // by for m, c in of.terms.items()}) if op == "//" else Poly({})
+    """`of // by` or `of % by`, rounded down; a plain polynomial if the remainder is a number, as in (2*n + 1) // 2 = n."""
+    if all(c % by == 0 for m, c in of.terms.items() if m):
+        rest = of.terms.get((), 0)
+        return Poly({m: c // by for m, c in of.terms.items()}) if op == "//" else Poly.number(rest % by)
     return Poly.name(Quotient(op, of, by))
 
 

@@ -552,3 +552,45 @@ def float_makes_a_number_of_python(a: f32["n"], b: f32["n"], c: f64["n"]):
     for i in range(len(a)):
         s = float(b[i])
         a[i] = s * s + b[i] * s - a[i] * float(c[i])
+
+
+def sizes_as_floats(x: f64["n"], y: f32["n"], n: int):
+    x *= np.sqrt(float(x.shape[0]))
+    for i in range(n):
+        x[i] += float(i) / len(x) * x[0]
+        y[i] += float(i) * 0.1
+    return float(n) / 3
+
+
+def plain_numbers_beside_f32(x: f32["n"], y: f32["n"], n: int):
+    x *= 0.5 / n
+    for i in range(n):
+        y[i] += 0.1 * i
+        x[i] = np.maximum(x[i], 0.1 * i)
+
+
+def halves(x: f64["2*n"], y: f64["2*n"], z: f64["2*n - 1"]):
+    n = x.shape[0] // 2
+    y[:n] = x[::2] + x[1::2]
+    y[n:] = x[::2] - x[1::2]
+    z[::2] = x[:n]
+    z[1::2] = 0.5 * (x[: n - 1] + x[1:n])
+
+
+def rows_in_place(A: f64["n, m"], w: f64["n"]):
+    for i, row in enumerate(A):
+        row *= w[i]
+        row[0] = 1.0
+    for column in A.T:
+        column += 0.5 * column[::-1]
+
+
+def largest_of_a_part(A: f64["n, n"]):
+    A[-2, :] *= np.max(A[-2, 2:])
+
+
+def complex_numbers_of_python(z: c64["n"], a: complex, n: int):
+    for i in range(n):
+        z[i] *= 0.1 * i
+    z += a
+    z *= a

@@ -99,3 +99,7 @@ def out_products(A: f64["n, k"], B: f64["k, m"], C: f64["n, m"]):
     np.matmul(A, B, out=C)
     C += A @ B
     np.dot(A, B, C)
+
+
+def norms_of_vectors(A: f64["n, m"]):
+    return la.norm(A), la.norm(A, axis=0), A / la.norm(A, axis=1, keepdims=True), la.norm(A[0], 2)

@@ -303,6 +303,15 @@ def test_sums_of_parallel_loops_are_compared_up_to_rounding(body: str, exact: bo
     assert found.exact == exact
 
 
+@pytest.mark.parametrize("body", ["x *= y", "x[0] /= y[0]", "x[:] = x * y"])
+def test_products_of_complex_values_are_compared_up_to_rounding(body: str, tmp_path: Path) -> None:
+    """numpy fuses their multiplications with additions on some processors."""
+    path = tmp_path / "f.py"
+    path.write_text(f"def f(x: c128['n'], y: c128['n']):\n    {body}\n")
+    ((found, _),) = readings(str(path))
+    assert not found.exact
+
+
 # ---- plain numbers ----
 
 
@@ -315,6 +324,8 @@ def test_functions_of_plain_numbers_cost_nothing() -> None:
         "        y[i] = a[i] / math.sqrt(2 * math.pi) * max(abs(i), 0.5) + math.exp(i)\n"
     )
     narrow = 'import numpy as np\n\n\ndef narrow(a: "f32[n]", y: "f32[n]"):\n    y[:] = a / np.sqrt(2.0)\n'
+    size = "import numpy as np\n\n\ndef size(a: 'f64[n]'):\n    a *= np.sqrt(float(len(a)))\n"
     assert derive(from_python(gauss), n=10).work.total.value == 30  # a division, a product, a sum
+    assert derive(from_python(size), n=10).work.total.value == 10
     found = derive(from_python(narrow), n=10).work
     assert found.total.value == 10 and list(found.by_type) == ["f64"]

@@ -19,7 +19,7 @@ from tests.frontends.running import unfolded
 
 FILES = {name: Path(__file__).with_name(name) for name in ("taken_python.py", "taken_reductions.py")}
 HELPERS = ("half", "sums", "change", "with_default", "pairs", "sign")
-ROUNDED = ("constant_powers", "complex_numbers", "in_double_precision")
+ROUNDED = ("constant_powers", "complex_numbers", "in_double_precision", "complex_numbers_of_python")
 """numpy computes powers and complex products in another way than C; everything else is bitwise identical."""
 CASES = [
     (name, node.name)

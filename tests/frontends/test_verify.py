@@ -66,6 +66,15 @@ def test_says_what_was_compared(gemv: Path, capsys: pytest.CaptureFixture[str]) 
     assert "-O0 and " in err and "n = 6, m = 4; n = 1, m = 1; n = 9, m = 13" in err
 
 
+@needs_compiler
+def test_any_name_of_a_function_will_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`a` was the name of the wrapper's own argument, too."""
+    path = tmp_path / "a.py"
+    path.write_text("def a(x: 'f64[n]'):\n    x *= 2\n")
+    assert run(["convert", str(path), "--verify"]) == 0
+    assert "a: verified: x bitwise identical" in capsys.readouterr().err
+
+
 @pytest.mark.spread(2)
 @needs_compiler
 @pytest.mark.parametrize(

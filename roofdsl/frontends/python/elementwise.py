@@ -14,11 +14,14 @@ from roofdsl.frontends.python.select import chosen
 from roofdsl.frontends.python.types import kind, promoted, with_weak
 from roofdsl.frontends.python.values import ONE, Constant, Extremum, Items, Known, Named, Shape, Unknown, Value, Whole
 from roofdsl.lang import tree
+from roofdsl.lang.record import replace
 from roofdsl.lang.source import Span
 from roofdsl.lang.types import TYPES, ElementType, widest
 
 Build = Callable[..., tree.Expr]
 LARGEST = 2**63 - 1
+_NARROWER = {"f64": ("f32", "f16"), "c128": ("c64",)}
+"""The types of arrays that a Python number of this type takes."""
 
 
 def number(value: float, span: Span) -> tree.Expr:
@@ -178,20 +181,21 @@ class Elementwise:
         if not o.own:
             if o.simple or type_ == o.type:
                 return o
-            o = self.nests.stored(o, "f64", node, k)
+            o = replace(self.nests.stored(o, "f64", node, k), weak=o.weak)
         if not o.weak or type_ == o.type:
             return o
         argument = o.view.buffer if o.view is not None and o.view.buffer.place == "argument" else None
         if argument is not None and argument.name not in self.context.learnt.mixed:
             key = self.context.frames[0].key(argument.name)
-            if o.type == "f64" and type_ in ("f32", "f16"):
+            if type_ in _NARROWER.get(o.type, ()):
                 self.context.learnt.types[key] = (type_, True)
                 raise Again
-            if o.type in ("f32", "f16"):
+            if o.type in ("f32", "f16", "c64"):
                 self.context.learnt.mixed.add(argument.name)
                 raise Again
-        if kind(o.type) == "float" and kind(type_) == "float":
-            return self.nests.stored(o, type_, node, k)
+        wanted = TYPES[type_].component.name if kind(type_) == "complex" and kind(o.type) == "float" else type_
+        if kind(o.type) in ("float", "complex") and kind(o.type) == kind(wanted) and o.type != wanted:
+            return self.nests.stored(o, wanted, node, k)
         return o
 
 

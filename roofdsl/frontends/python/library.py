@@ -232,12 +232,20 @@ class Library(Arrangements):
         return value
 
     def norm(self, call: Call) -> Any:
-        value = self.floating(self.one(call, "x"), call.node)
+        """The root of the sum of squares: of a vector, of all elements, or of the vectors along one axis."""
+        node = call.node
+        given = call.bound(self.context, ["x", "ord", "axis", "keepdims"], 1)
+        value = self.floating(given["x"], node)
         if kind(value.type) == "complex":
-            self.context.refuse("py-type", "a norm of complex values is not supported", call.node)
-        square = self.arithmetic.operate("*", value, value, call.node)
-        total = self.reductions.reduce(square, range(len(value.shape)), "+=", call.node)
-        return self.arithmetic.function("sqrt", total, call.node)
+            self.context.refuse("py-type", "a norm of complex values is not supported", node)
+        vectors = len(value.shape) == 1 or isinstance(given.get("axis"), Whole)
+        order = given.get("ord", Constant(None))
+        if order != Constant(None) and not (vectors and order == Whole(Poly.number(2))):
+            message = "only norms that are roots of sums of squares are supported"
+            self.context.refuse("py-call", message, node, "leave `ord` out, or write the sum")
+        square = self.arithmetic.operate("*", value, value, node)
+        total = self.reduced(square, given, "+=", node)
+        return self.arithmetic.function("sqrt", total, node)
 
     def outer(self, op: str, call: Call) -> Any:
         a, b = (self.arithmetic.shaped(v, call.node) for v in self.two(call))
@@ -280,6 +288,8 @@ class Library(Arrangements):
             self.context.refuse("py-type", "`float` of this is not supported", call.node)
         if found.number is not None:
             return self.arithmetic.constant(float(found.number.real), call.node)
+        if found.simple and not found.own:  # sizes and loop variables stay free (rule 2)
+            return replace(found, type="f64")
         return replace(self.nests.stored(found, "f64", call.node, "cast"), weak=True)
 
     def as_int(self, call: Call) -> Any:

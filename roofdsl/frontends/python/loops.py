@@ -68,10 +68,13 @@ class Loops:
         up = (header.step.value or 1) > 0
         assigned = assigned_names(node.body)
         targets = _names(node.target)
+        row = targets[-1] if header.over is not None and len(header.over.shape) > 1 else None
+        if row in assigned and _only_in_place(node.body, row):
+            del assigned[row]  # `row += x` changes the array, and `row` remains the name of its part
         for name in targets:
             if name in assigned:
-                part = assigned[name]
-                context.refuse("py-loop", f"the body of the loop changes `{name}`", part, "use another name")
+                help = f"write `{name}[:] = ...` to change the array" if name == row else "use another name"
+                context.refuse("py-loop", f"the body of the loop changes `{name}`", assigned[name], help)
         self.bindings.settle(assigned, node)
         with context.visible():
             name = self._name(node, header, up)
@@ -349,6 +352,14 @@ def _carried(found: Value | Carried) -> Carried:
 
 def _names(target: ast.expr) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+def _only_in_place(body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether all assignments to a name are of the form `name += value`."""
+    parts = [part for item in body for part in ast.walk(item)]
+    stored = [p for p in parts if isinstance(p, ast.Name) and p.id == name and isinstance(p.ctx, ast.Store)]
+    changed = [p.target for p in parts if isinstance(p, ast.AugAssign)]
+    return all(p in changed for p in stored)
 
 
 def _where(body: Sequence[ast.stmt], name: str) -> ast.AST:

@@ -32,6 +32,9 @@ class Reductions:
         if op in ("max=", "min=") and kind(type_) in ("complex", "bool"):
             self.context.refuse("py-type", f"the largest or smallest of {type_} values is not supported", node)
         self.context.exact &= kind(type_) == "int" or op in ("max=", "min=")
+        if op in ("max=", "min="):  # numpy takes no extremum of nothing
+            for k in axes:
+                self.nests.positive(value.shape[k], node)
         kept = [k for k in range(len(value.shape)) if k not in axes]
         buffer = self._result(tuple(value.shape[k] for k in kept), type_, node, wish)
         shape = tuple(value.shape[k] for k in kept)

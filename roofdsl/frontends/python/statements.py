@@ -218,6 +218,7 @@ class Statements:
             if kind(type_) != kind(old.type):
                 context.refuse("py-type", f"numpy does not store {type_} in {old.type}", node, "use one type")
             change = arithmetic.fitted([old, change], type_, node)[1]
+            context.exact &= kind(type_) != "complex" and type_ != "f16"
         if arithmetic.broadcast([old.shape, change.shape], node) != old.shape:
             context.refuse("py-shape", "the value does not have the shape of its target", node)
         if not change.simple and change.shape != old.shape:
