@@ -13,6 +13,8 @@ Where the rules leave room, this is what is counted:
 - `min` and `max` of k arguments are k - 1.
 - Every special function is one operation, `tanh` and `sigmoid` too, whatever they are computed by; the square root of a
   complex `abs` is a `sqrt`.
+- A `select` of numbers is a number that data choose: operations on it count, in the type of what it is combined with or
+  stored to.
 - A value whose component type is not that of the operation it enters, or of the array it is stored to, is one cast;
   a product within a pair is not. A literal or a parameter is never cast.
 - `tf32` as the compute type renames every f32 operation.
@@ -24,6 +26,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
+from roofdsl.counts.chosen_numbers import has_chosen_numbers
 from roofdsl.counts.work_record import Statement, StatementOperations
 from roofdsl.lang.functions import FUNCTIONS
 from roofdsl.lang.record import Record
@@ -163,7 +166,7 @@ class _Counter:
                     self.block(node.then, scope)
                     self.block(node.orelse, scope)
                 case Let():
-                    value = self.value(node.value)
+                    value = self.typed(node.value, node.type)
                     self._cast(value, node.type)
                     scope[node.name] = _Binding(self.lets, here, value.product)
                     self.lets += 1
@@ -176,8 +179,8 @@ class _Counter:
             self.scope, self.here = scope, here
 
     def assign(self, node: Assign) -> None:
-        value = self.value(node.value)
         target = node.target.array.type
+        value = self.typed(node.value, target)
         if node.op != "=":
             kept = _Value(target)
             match node.op[:-1]:
@@ -193,8 +196,14 @@ class _Counter:
 
     # ---- expressions ----
 
-    def value(self, e: Expr) -> _Value:
-        """Counts the operations of `e`, and returns its value."""
+    def typed(self, e: Expr, target: ElementType) -> _Value:
+        """Counts the operations of an expression that is stored to this type, and returns its value."""
+        return self.value(e, target if has_chosen_numbers(e) else None)
+
+    def value(self, e: Expr, chosen: ElementType | None) -> _Value:
+        """Counts the operations of `e`, and returns its value. chosen: the type of numbers that data choose, as in
+        `select(a[i] > 0, 1, 2)`, unless they are combined with another; None if there are none.
+        """
         match e:
             case Number():
                 return _Value(None, fraction=not isinstance(e.value, int))
@@ -207,23 +216,37 @@ class _Counter:
                 once = self.let_uses[let.index] == 1 and let.block == self.here
                 return _Value(e.type, let.product if once else None)
             case Unary():
-                return self.value(e.operand)
+                return self.value(e.operand, chosen)
             case Binary(op="**"):
-                return self.power(self.value(e.left), e.right)
+                return self.power(self.value(e.left, chosen), e.right)
             case Binary():
-                left, right = self.value(e.left), self.value(e.right)
+                left, right = self.values((e.left, e.right), chosen)
                 if e.op == "*":
                     return self.multiplication(left, right)
                 return self.division(left, right) if e.op == "/" else self.addition(left, right)
             case Call():
-                return self.call(e.function, tuple(self.value(a) for a in e.args))
+                return self.call(e.function, self.values(e.args, chosen))
             case Select():
-                compared = (self.value(e.condition.left), self.value(e.condition.right))
-                if self._enter(compared) is not None:
-                    self.cmp += 1
-                arms = (self.value(e.if_true), self.value(e.if_false))
-                result = self._enter(arms)
-                return _plain(arms) if result is None else _Value(result)
+                return self.select(e, chosen)
+
+    def values(self, parts: Sequence[Expr], chosen: ElementType | None) -> tuple[_Value, ...]:
+        """The values of the operands of one operation; numbers that data choose have the type of the others."""
+        if chosen is not None:
+            before = (self.operations, self.functions, self.pairs, self.cmp, self.casts)
+            self._clear()
+            chosen = _widest(tuple(self.value(part, None) for part in parts)) or chosen
+            self.operations, self.functions, self.pairs, self.cmp, self.casts = before
+        return tuple(self.value(part, chosen) for part in parts)
+
+    def select(self, e: Select, chosen: ElementType | None) -> _Value:
+        """A choice: its comparison, and both arms (rule 1)."""
+        compared = self.values((e.condition.left, e.condition.right), None if chosen is None else TYPES["f64"])
+        by_data = self._enter(compared) is not None
+        if by_data:
+            self.cmp += 1
+        arms = self.values((e.if_true, e.if_false), chosen)
+        result = self._enter(arms) or (chosen if by_data else None)
+        return _plain(arms) if result is None else _Value(result)
 
     def addition(self, left: _Value, right: _Value) -> _Value:
         """A sum or difference, fused with a product if there is one."""

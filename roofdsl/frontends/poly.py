@@ -150,7 +150,7 @@ def as_poly(value: Poly | int) -> Poly:
 
 
 def quotient(op: str, of: Poly, by: int) -> Poly:
-    """`of // by` or `of % by`, rounded down; a plain polynomial if the remainder is a number, as in (2*n + 1) // 2 = n."""
+    """`of // by` or `of % by`, rounded down; a plain polynomial if the remainder is a number: (2*n + 1) // 2 is n."""
     if all(c % by == 0 for m, c in of.terms.items() if m):
         rest = of.terms.get((), 0)
         return Poly({m: c // by for m, c in of.terms.items()}) if op == "//" else Poly.number(rest % by)

@@ -174,6 +174,34 @@ def test_select_costs_both_arms_and_comparisons_stand_beside() -> None:
     assert one("y[i] = select(a[i] < 0, a[i] * b[i], 0.0) + c[i]").fused_pairs == {}
 
 
+@pytest.mark.parametrize(
+    ("value", "operations", "pairs"),
+    [
+        ("2 * select(a[i] < 0, 3, 4)", {("f64", "mul"): 1}, 0),
+        ("select(a[i] < 0, 1, 2) * select(b[i] < 0, 3, n) + 1", {("f64", "mul"): 1, ("f64", "add"): 1}, 1),
+        ("sqrt(select(a[i] < 0, 4, i)) - 3", {("f64", "special"): 1, ("f64", "add"): 1}, 0),
+        ("select(a[i] < 0, select(b[i] < 0, 1, 2) / 3, 0)", {("f64", "div"): 1}, 0),
+        ("select(select(a[i] < 0, 1, 2) + n < 9, 1, 2)", {("f64", "add"): 1}, 0),
+        ("select(a[i] < 0, 3, 4)", {}, 0),
+        ("2 * n * abs(3 - n)", {}, 0),
+    ],
+)
+def test_operations_on_numbers_that_data_choose_count(
+    value: str, operations: dict[tuple[str, str], int], pairs: int
+) -> None:
+    """Rule 2: only what contains no data is free."""
+    cost = one(f"y[i] = {value}")
+    assert (cost.operations, sum(cost.fused_pairs.values()), cost.casts) == (operations, pairs, 0)
+
+
+def test_numbers_that_data_choose_have_the_type_of_what_they_meet() -> None:
+    mixed = "in x, z: i32[n], w: f32[n]; out y: f64[n]"
+    assert one("y[i] = select(x[i] < 0, 1, 2) * 3 * w[i]", mixed).operations == {("f32", "mul"): 2}
+    assert one("y[i] = select(x[i] < 0, 1, 2) * 3 * z[i]", mixed).operations == {("i32", "mul"): 2}
+    let, use = counts("let t = select(x[i] < 0, 1, 2) * 3\ny[i] = t * w[i]", mixed)
+    assert let.total == use.total == 1
+
+
 MIXED = "in h, g: f16[n], k: bf16[n], s: f32[n], d: f64[n], p: i8[n], e: i32[n], o: f8[n], z: tf32[n]; \
 inout H: f16[n], S: f32[n], D: f64[n], E: i32[n]"
 

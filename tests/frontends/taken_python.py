@@ -589,6 +589,17 @@ def largest_of_a_part(A: f64["n, n"]):
     A[-2, :] *= np.max(A[-2, 2:])
 
 
+def functions_of_sizes(x: f32["n"], y: f64["n"], z: i64["n"], n: int):
+    h = abs(0.5 - n)
+    x *= math.sqrt(2.0 / n)
+    for i in range(n):
+        x[i] = x[i] * math.sqrt(0.1 * i + 0.7) + h * x[i]
+        y[i] = y[i] * np.sqrt(0.1 * i + 0.7) + abs(i - 1.5)
+        y[i] += z[i] * math.sqrt(i + 0.5)
+        if x[i] > abs(i - 1.5):
+            y[i] = math.sqrt(i / n)
+
+
 def complex_numbers_of_python(z: c64["n"], a: complex, n: int):
     for i in range(n):
         z[i] *= 0.1 * i

@@ -327,5 +327,8 @@ def test_functions_of_plain_numbers_cost_nothing() -> None:
     size = "import numpy as np\n\n\ndef size(a: 'f64[n]'):\n    a *= np.sqrt(float(len(a)))\n"
     assert derive(from_python(gauss), n=10).work.total.value == 30  # a division, a product, a sum
     assert derive(from_python(size), n=10).work.total.value == 10
+    cosines = "import math\n\n\ndef cosines(a: 'f64[n]', n: int):\n    for i in range(n):\n"
+    cosines += "        a[i] *= math.cos(math.pi * (2 * i + 1) / (2 * n))\n"
+    assert derive(from_python(cosines), n=10).work.total.value == 10
     found = derive(from_python(narrow), n=10).work
     assert found.total.value == 10 and list(found.by_type) == ["f64"]

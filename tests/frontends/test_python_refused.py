@@ -8,7 +8,7 @@ import pytest
 
 from roofdsl.frontends.python.read import read
 from roofdsl.lang.codes import PYTHON_CODES
-from roofdsl.lang.diagnostics import InputError
+from roofdsl.lang.diagnostics import CommandError, InputError
 
 TABLE = Path(__file__).with_name("refused_python.txt").read_text(encoding="utf-8")
 CASES = {}
@@ -50,3 +50,39 @@ def test_equal_names_are_advised_only_where_they_help(tmp_path: Path) -> None:
 def test_every_code_is_shown_and_there_are_enough() -> None:
     assert {code for _, code, _ in CASES.values()} >= set(PYTHON_CODES)
     assert len(CASES) >= 130
+
+
+@pytest.mark.parametrize(
+    ("body", "help"),
+    [
+        ("for i in range(n):\n        x[i] = 0.0", "write `n = A.shape[0]` first"),
+        ("return np.sqr(x)", "did you mean `np.sqrt`?"),
+        ("return np.hypot(x, x)", "write `np.sqrt(x * x + y * y)`"),
+        ("return np.linalg.inv(A)", "write the loops of the factorization, or take its result as an argument"),
+        ("return x.cumsum()", "write a loop: `s += x[i]` and `y[i] = s`"),
+        ("return jnp.dot(A, x)", "`from_jax` of `roofdsl.api` reads a function of JAX"),
+        ("return A * x", "numpy lines up the last axes; `x[:, None]` lines up `x` with the first one"),
+        ("for i in range(len(B)):\n        x[i] = 0.0", 'write `B: f64["n", "m"]`, or give `--shape B=n,m`'),
+        ("y = []\n    y.append(x)", "make an array before the loop, as in `y = np.empty(n)`, and store its elements"),
+        ("for i in range(len(x)):\n        x[i] = x[(i + 1) % len(x)]", "write the iterations at the ends apart"),
+        ("y = x.copy()\n    for i in range(3):\n        x, y = y, x", "copy the elements by `x[:] = ...`"),
+        ("for row in A:\n        row = row + 1", "write `row[:] = ...` to change the array"),
+        ("return np.linalg.norm(A, 1)", "leave `ord` out, or write the sum"),
+        ("return np.where(x > 0)", "write `np.where(mask, a, b)`"),
+    ],
+)
+def test_help_says_what_to_write_instead(body: str, help: str, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.py"
+    head = "import numpy as np\nimport jax.numpy as jnp\n\n\ndef f(A: 'f64[n, m]', x: 'f64[n]', B):\n    "
+    path.write_text(f"{head}{body}\n")
+    with pytest.raises(InputError) as caught:
+        read(str(path), "f")
+    assert caught.value.diagnostics[0].help.startswith(help)
+
+
+def test_methods_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "solver.py"
+    path.write_text("class Solver:\n    def step(self, x):\n        x += 1\n")
+    with pytest.raises(CommandError) as caught:
+        read(str(path))
+    assert caught.value.help.startswith("methods of classes are not read")

@@ -74,8 +74,11 @@ class Arithmetic(Elementwise):
             return Whole(a * b)
         if op in ("//", "%"):
             if b.value is None or b.value <= 0:
-                message = f"`{op}` divides by a positive integer only"
-                self.context.refuse("py-index", message, node, "write a number, or give the quotient as an argument")
+                message = f"`{op}` divides by a positive number only"
+                help = "write a number, or take the quotient as an argument"
+                if op == "%" and b.value is None:
+                    help = "write the iterations at the ends apart, as in `y[n - 1] = x[0]`"
+                self.context.refuse("py-index", message, node, help)
             return Whole(quotient(op, a, b.value))
         if op == "**" and b.value is not None and 0 <= b.value <= 64:
             found = Poly.number(1)
@@ -137,13 +140,13 @@ class Arithmetic(Elementwise):
             a = Value(a.shape, "f64", a.at, weak=True, own=False, simple=a.simple)
         elif kind(a.type) == "complex" and name not in ("abs", "real", "imag", "conj"):
             self.context.refuse("py-type", f"`{name}` of complex values is not part of the language", node)
-        plain = a.simple and a.is_scalar and not a.own  # numbers and loop variables: their functions are free (rule 2)
+        plain = a.is_scalar and not a.own  # numbers and loop variables: their functions are free (rule 2)
         if not a.own and not plain:
             a = replace(self.nests.stored(a, "f64", node, name), weak=a.weak)
         span = self.context.span(node)
         type_ = TYPES[a.type].component.name if real else a.type
         build = lambda x: tree.Call(tree.Name(name, span), (x,), span)  # noqa: E731
-        value: Value = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain)
+        value: Value = self.elementwise(build, [a], type_, node, weak=weak and a.weak, simple=plain and a.simple)
         if plain and not value.weak:  # a number of numpy, which has a type of its own
             value = replace(self.nests.stored(value, "f64", node, name), weak=False)
         return value

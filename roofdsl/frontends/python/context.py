@@ -54,6 +54,7 @@ class Module(Record):
     imported: dict[str, str]
     constants: dict[str, int | float]
     unclear: frozenset[str] = frozenset()
+    has_methods: bool = False
 
 
 class Access(Record):

@@ -9,6 +9,7 @@ from typing import Any
 
 from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.context import Again, Context
+from roofdsl.frontends.python.instead import short
 from roofdsl.frontends.python.nests import Nests, aligned
 from roofdsl.frontends.python.select import chosen
 from roofdsl.frontends.python.types import kind, promoted, with_weak
@@ -63,8 +64,7 @@ class Elementwise:
             case Known():
                 refuse("py-condition", "a condition on sizes is not a number", node, "write `if` and `else`")
             case Named(name):
-                short = name.replace("numpy.", "np.", 1)
-                refuse("py-type", f"`{short}` is not a number or an array", node, "call functions with `(...)`")
+                refuse("py-type", f"`{short(name)}` is not a number or an array", node, "call functions with `(...)`")
             case _:
                 refuse("py-type", "this is not a number or an array", node, "compute with numbers and arrays")
 
@@ -100,7 +100,7 @@ class Elementwise:
             self.context.refuse("py-index", f"{what} is not known here: {found.why}", node)
         if isinstance(found, Value) and kind(found.type) == "float" and found.is_scalar:
             self.context.refuse("py-index", f"{what} is an integer, but this is floating point", node, "use `//`")
-        help = "give it as an argument, or copy what is used into an array in the order of its use"
+        help = "take it as an argument; bounds in an array need a .roof kernel with an index array (docs/sparse.md)"
         self.context.refuse("py-index", f"{what} does not follow from sizes and loop variables", node, help)
 
     # ---- element by element ----
@@ -135,6 +135,8 @@ class Elementwise:
                 if not self.context.same(wide[0], other):
                     message = f"these do not have the same shape: {wide[0]} and {other} elements"
                     help = "say that sizes are equal by giving them the same name" if (wide[0] - other).names else ""
+                    if len(set(map(len, shapes))) > 1:
+                        help = "numpy lines up the last axes; `x[:, None]` lines up `x` with the first one"
                     self.context.refuse("py-shape", message, node, help)
             found.insert(0, wide[0])
         return tuple(found)

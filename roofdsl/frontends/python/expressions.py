@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from roofdsl.frontends.poly import Poly
@@ -155,6 +155,7 @@ class Expressions:
             context.refuse("py-call", f"`{name}` is not supported", node, "write loops, or use numpy's functions")
         known = [*frame.env, *module.functions, *module.imported, *module.constants]
         help = did_you_mean(name, known, "make it an argument, or a number at the top of the file")
+        help = _from_a_shape(name, frame.env) or help
         context.refuse("py-name", f"`{name}` is not known", node, help)
 
     def _known(self, found: Any, key: tuple[object, ...], node: ast.AST) -> Any:
@@ -318,6 +319,9 @@ class Expressions:
         found = self.read(base)
         if isinstance(found, Named):
             return self._library(f"{found.name}.{name}")
+        if isinstance(found, Items) and name in ("append", "extend"):
+            help = "make an array before the loop, as in `y = np.empty(n)`, and store its elements"
+            self.context.refuse("py-type", "a list cannot grow here", node, help)
         value = self.arithmetic.shaped(found, base)
         match name:
             case "shape":
@@ -361,3 +365,11 @@ class Expressions:
                 return self.library.method(base, Call(name, args, named, node))
             case _:
                 context.refuse("py-call", "this cannot be called", node)
+
+
+def _from_a_shape(name: str, env: Mapping[str, Any]) -> str:
+    """The help for a size that only annotations mention; empty if none does."""
+    for array, found in env.items():
+        if isinstance(found, Value) and Poly.name(name) in found.shape:
+            return f"write `{name} = {array}.shape[{found.shape.index(Poly.name(name))}]` first"
+    return ""

@@ -12,7 +12,7 @@ from roofdsl.frontends.python.context import Context
 from roofdsl.frontends.python.values import ONE, ZERO, At, Axis, Constant, Items, Value, View
 from roofdsl.lang.record import Record
 
-_GATHER = "copy the elements into an array in the order of their use, and index that one with loop variables"
+_GATHER = "write a .roof kernel with an index array (docs/sparse.md), or take the elements in the order of their use"
 
 
 class Slice(Record):

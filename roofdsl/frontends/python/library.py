@@ -11,6 +11,7 @@ from roofdsl.frontends.poly import Poly
 from roofdsl.frontends.python.arrangements import Arrangements
 from roofdsl.frontends.python.calls import Call
 from roofdsl.frontends.python.indexing import Part
+from roofdsl.frontends.python.instead import instead, short
 from roofdsl.frontends.python.types import NUMPY, kind
 from roofdsl.frontends.python.values import ONE, ZERO, Constant, Extremum, Items, Value, Whole
 from roofdsl.frontends.refuse import Refused
@@ -45,11 +46,7 @@ class Library(Arrangements):
             return ROWS[name](self, call)
         if name.rpartition(".")[2] in NUMPY and name.startswith("numpy."):
             return self.converted(self.one(call, "x"), NUMPY[name.rpartition(".")[2]], call.node)
-        short = name.replace("numpy.", "np.", 1)
-        help = "its result is not a sum, product, root or other function of the language"
-        if name.startswith("torch."):
-            help = "`roofdsl convert FILE.py --torch` runs the file, and reads the PyTorch `Model` in it"
-        self.context.refuse("py-call", f"`{short}` is not supported", call.node, help)
+        self.context.refuse("py-call", f"`{short(name)}` is not supported", call.node, instead(name, list(ROWS)))
 
     def method(self, base: Any, call: Call) -> Any:
         """`base.name(...)` for a method that corresponds to numpy's function of the same name."""
@@ -70,7 +67,7 @@ class Library(Arrangements):
             call.bound(self.context, [], 0)
             flat = self.indexing.reshaped(value, [self.size(value)], node)
             return flat if call.name == "ravel" else self.nests.materialized(flat, node, self.wished(node), ("copy",))
-        help = "its result is not a sum, product, root or other function of the language"
+        help = instead(f"numpy.{call.name}", list(ROWS))
         self.context.refuse("py-call", f"the method `{call.name}` is not supported", node, help)
 
     def converted(self, found: Any, type_: str, node: Any) -> Value:
@@ -128,6 +125,9 @@ class Library(Arrangements):
         return given["a"], given["b"]
 
     def where(self, call: Call) -> Value:
+        if len(call.args) == 1 and not call.named:
+            message = "which elements `np.where(mask)` finds depends on data"
+            self.context.refuse("py-call", message, call.node, "write `np.where(mask, a, b)`")
         given = call.bound(self.context, ["condition", "x", "y"], 3)
         return self.arithmetic.select(given["condition"], given["x"], given["y"], call.node)
 
@@ -277,7 +277,7 @@ class Library(Arrangements):
         found = self.one(call, "x")
         if isinstance(found, Items):
             return Whole(Poly.number(len(found.values)))
-        value = self.arithmetic.value(found, call.node)
+        value = self.arithmetic.shaped(found, call.node)
         if value.is_scalar:
             self.context.refuse("py-shape", "a number has no length", call.node)
         return Whole(value.shape[0])
@@ -298,7 +298,8 @@ class Library(Arrangements):
             return found
         if isinstance(found, Value) and found.origins:
             self.context.learn_size(found.origins)
-        self.context.refuse("py-type", "`int` cuts digits off, which the language does not do", call.node, "use `//`")
+        help = "use `//` of sizes, and take computed integers as an argument"
+        self.context.refuse("py-type", "`int` cuts digits off, which the language does not do", call.node, help)
 
     def square(self, call: Call) -> Any:
         value = self.simple(call)

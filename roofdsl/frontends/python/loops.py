@@ -288,6 +288,9 @@ class Loops:
                 raise Again
         message = f"`{name}` is a new array in every iteration, made from the old one"
         help = f"write `{name}[:] = ...`, which changes the array itself"
+        if new is not None and "bound" not in keys.get(new, ()):
+            message = f"`{name}` means another array in every iteration"
+            help = f"copy the elements by `{name}[:] = ...`, or write two steps in one iteration"
         context.refuse("py-loop", message, _where(node.body, name), help)
 
     # ---- after the loop ----

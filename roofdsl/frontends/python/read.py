@@ -127,7 +127,9 @@ def module_of(source: Source) -> Module:
     imported = {n: f for n, f in imported.items() if n not in several and n != "*"}
     constants = {n: v for n, v in constants.items() if n not in several}
     unclear = {*bound, *changed, *(BUILT_IN if "*" in bound else ())} - {*functions, *imported, *constants}
-    return Module(source, functions, imported, constants, frozenset(unclear))
+    classes = [node for node in parsed.body if isinstance(node, ast.ClassDef)]
+    has_methods = any(isinstance(item, ast.FunctionDef) for node in classes for item in node.body)
+    return Module(source, functions, imported, constants, frozenset(unclear), has_methods)
 
 
 def _bound(node: ast.stmt) -> set[str]:
@@ -180,7 +182,10 @@ def _chosen(module: Module, name: str | None, shapes: Mapping[str, Given]) -> li
         chosen = [f for f in some if f.name not in called] or some
     if not chosen:
         if not functions:
-            raise CommandError(f"`{file}` has no function", "put the loops into one: `def name(...):`")
+            help = "put the loops into one: `def name(...):`"
+            if module.has_methods:
+                help = "methods of classes are not read: move the loops into a function outside the class"
+            raise CommandError(f"`{file}` has no function", help)
         raise CommandError(f"`{file}` has no function that is read as a kernel", "pick one: FILE.py:FUNCTION")
     arguments = {a.arg for f in chosen for a in arguments_of(f)}
     unknown = sorted(shapes.keys() - arguments)

@@ -18,13 +18,13 @@ from roofdsl.frontends.whole_steps import reduced
 from roofdsl.lang import tree
 
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**"}
-_FOR = "write `for i in range(n):`"
+_FOR = "write `for i in range(n):`, and take the number of iterations `n` as an argument"
 _NO: dict[type[ast.AST], tuple[str, str, str]] = {
     ast.While: ("py-statement", "a `while` loop may run any number of times", _FOR),
     ast.Break: (
         "py-statement",
         "`break` ends the loop early: how often it runs is not in the text",
-        "run it to its end",
+        "take the number of iterations as an argument, and leave `break` out",
     ),
     ast.Continue: ("py-statement", "`continue` is not supported", "put the rest of the body into an `if`"),
     ast.Return: ("py-statement", "a `return` before the end of the function is not supported", "use `if` and `else`"),
