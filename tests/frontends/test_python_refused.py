@@ -56,7 +56,7 @@ def test_every_code_is_shown_and_there_are_enough() -> None:
     ("body", "help"),
     [
         ("for i in range(n):\n        x[i] = 0.0", "write `n = A.shape[0]` first"),
-        ("return np.sqr(x)", "did you mean `np.sqrt`?"),
+        ("return np.sqr(x)", "the nearest function that is read is `np.sqrt`"),
         ("return np.hypot(x, x)", "write `np.sqrt(x * x + y * y)`"),
         ("return np.linalg.inv(A)", "write the loops of the factorization, or take its result as an argument"),
         ("return x.cumsum()", "write a loop: `s += x[i]` and `y[i] = s`"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from roofdsl.lang.findings import closest
 
-_OTHERWISE = "its result is not a sum, product, root or other function of the language"
+_OTHERWISE = "write it with loops and the functions that are read (docs/python.md), or take its result as an argument"
 _PLACE = "take the index as an argument; `np.max` and `np.min` give the value itself"
 _ORDER = "take sorted data as an argument, since the data decide how a sort runs"
 _SOLVER = "write the loops of the factorization, or take its result as an argument"
@@ -72,20 +72,8 @@ def instead(name: str, known: list[str]) -> str:
     if name in _INSTEAD:
         return _INSTEAD[name]
     family = next((help for start, help in _FAMILIES.items() if name.startswith(start)), None)
-    if name.startswith(("numpy.", "math.")) and not _exists(name):
-        close = closest(name, known, 0.65)
-        return f"did you mean `{short(close)}`?" if close else family or _OTHERWISE
+    package, _, last = name.rpartition(".")
+    close = closest(last, [k.rpartition(".")[2] for k in known if k.rpartition(".")[0] == package], 0.82)
+    if family is None and close is not None:
+        return f"the nearest function that is read is `{short(f'{package}.{close}')}`"
     return family or _OTHERWISE
-
-
-def _exists(name: str) -> bool:
-    """Whether numpy or math has something of this name."""
-    import math
-
-    import numpy as np
-
-    package, *rest = name.split(".")
-    found: object = np if package == "numpy" else math
-    for part in rest:
-        found = getattr(found, part, None)
-    return found is not None
