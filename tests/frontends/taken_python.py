@@ -569,7 +569,7 @@ def plain_numbers_beside_f32(x: f32["n"], y: f32["n"], n: int):
         x[i] = np.maximum(x[i], 0.1 * i)
 
 
-def halves(x: f64["2*n"], y: f64["2*n"], z: f64["2*n - 1"]):
+def even_and_odd(x: f64["2*n"], y: f64["2*n"], z: f64["2*n - 1"]):
     n = x.shape[0] // 2
     y[:n] = x[::2] + x[1::2]
     y[n:] = x[::2] - x[1::2]
