@@ -283,8 +283,11 @@ def anew(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def noting() -> Iterator[list[str]]:
-    """Gives the names of all that the work in here leaves out, once it has ended."""
+def noting(*, silently: bool = False) -> Iterator[list[str]]:
+    """Gives the names of all that the work in here leaves out, once it has ended.
+
+    silently: they are not told at the end of the command, since the caller says it in its own words.
+    """
     budget, found = current(), list[str]()
     if budget is None:
         yield found
@@ -294,7 +297,7 @@ def noting() -> Iterator[list[str]]:
         yield found
     finally:
         found += budget.left_out
-        budget.left_out = before | budget.left_out
+        budget.left_out = before | ({} if silently else budget.left_out)
 
 
 def note_again(left_out: Iterable[str]) -> None:

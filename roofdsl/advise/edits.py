@@ -162,15 +162,15 @@ def parts(e: tree.Expr) -> list[tree.Expr]:
     return found
 
 
-def shifted(e: tree.Expr, by: Mapping[str, int]) -> tree.Expr:
-    """The expression at other iterations: each variable in `by` is increased by the given number."""
+def shifted(e: tree.Expr, by: Mapping[str, tree.Expr]) -> tree.Expr:
+    """The expression at other iterations: each variable in `by` is increased by what is given for it."""
 
     def change(part: tree.Expr) -> tree.Expr:
         match part:
             case tree.Index(subscripts=subscripts):
                 return replace(part, subscripts=tuple(map(_plain, subscripts)))
-            case tree.Ref(text) if by.get(text):
-                return tree.Group(binary("+", part, number(by[text])), HERE)
+            case tree.Ref(text) if text in by:
+                return tree.Group(binary("+", part, by[text]), HERE)
             case _:
                 return part
 

@@ -48,10 +48,15 @@ class Nest(Record):
 
 
 class Blocking(Record):
-    """Unroll factors by variable, and the sizes of the surrounding tiles (empty for none), outermost first."""
+    """Unroll factors by variable, and the sizes of the surrounding tiles (empty for none), outermost first.
+
+    apart: with a factor f, the points of a block lie an f-th of the loop's extent apart, so neighboring iterations
+    still access neighboring elements, as threads of a GPU should. Otherwise they are neighbors. Only without tiles.
+    """
 
     factors: tuple[tuple[str, int], ...]
     tiles: tuple[tuple[str, int], ...] = ()
+    apart: bool = False
 
 
 def nests_to_block(kernel: tree.Kernel) -> list[Nest]:
@@ -123,12 +128,20 @@ def blocked(kernel: tree.Kernel, nest: Nest, how: Blocking) -> tree.Kernel:
     factors, tiles = dict(how.factors), dict(how.tiles)
     points = list(product(*(range(f) for f in factors.values())))
     scalars = [free_name(f"acc{''.join(map(str, p))}" if points[1:] else "acc", taken) for p in points]
-    shifts = [dict(zip(factors, p, strict=True)) for p in points]
+    shifts = [
+        {v: _shift(nest.clause(v), k, factors[v], how.apart) for v, k in zip(factors, p, strict=True) if k}
+        for p in points
+    ]
     over = {v: free_name(v * 2, taken) for v in tiles}
     target = nest.update.target
     outer = [v for v in (c.var.text for c in nest.clauses) if v not in nest.sums]
     loops = [tree.Clause(name(over[v]), name("range"), _args(nest.clause(v), size), HERE) for v, size in tiles.items()]
-    loops += [_inner(nest.clause(v), over.get(v), tiles.get(v), factors.get(v, 1)) for v in outer]
+    loops += [
+        _share(nest.clause(v), factors.get(v, 1))
+        if how.apart
+        else _inner(nest.clause(v), over.get(v), tiles.get(v), factors.get(v, 1))
+        for v in outer
+    ]
     sums = [_inner(nest.clause(v), over.get(v), tiles.get(v), 1) for v in nest.sums]
     body: list[tree.Item] = [
         tree.Assign(ref(s), "=", shifted(target, by), HERE) for s, by in zip(scalars, shifts, strict=True)
@@ -154,6 +167,29 @@ def _divisors(how: Blocking) -> dict[str, int]:
     return found | dict(how.tiles)
 
 
+def _shift(clause: tree.Clause, k: int, factor: int, apart: bool) -> tree.Expr:
+    """How far the k-th point of a block is from the first one along a loop."""
+    if not apart:
+        return number(k)
+    share = _part(clause, factor)
+    return share if k == 1 else binary("*", number(k), tree.Group(share, HERE))
+
+
+def _part(clause: tree.Clause, factor: int) -> tree.Expr:
+    """The factor-th part of a clause's trip count."""
+    return binary("//", _operand(extent_of(clause)), number(factor))
+
+
+def _share(clause: tree.Clause, factor: int) -> tree.Clause:
+    """The clause for the first points of blocks whose points lie apart."""
+    if factor == 1:
+        return clause
+    if len(clause.args) == 1:
+        return replace(clause, args=(_part(clause, factor),))
+    start = start_of(clause)
+    return replace(clause, args=(start, binary("+", _operand(start), _part(clause, factor))))
+
+
 def _args(clause: tree.Clause, step: int) -> tuple[tree.Expr, ...]:
     return (start_of(clause), stop_of(clause), number(step))
 
@@ -166,7 +202,7 @@ def _inner(clause: tree.Clause, over: str | None, size: int | None, step: int) -
 
 
 def _step(
-    nest: Nest, shifts: Sequence[Mapping[str, int]], scalars: Sequence[str], taken: set[str]
+    nest: Nest, shifts: Sequence[Mapping[str, tree.Expr]], scalars: Sequence[str], taken: set[str]
 ) -> Iterator[tree.Item]:
     """One iteration of the reduction: read every element once, then update the block."""
     values = [shifted(nest.update.value, by) for by in shifts]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from roofdsl.cli.forecast import forecast
 from roofdsl.cli.look import look_options
 from roofdsl.cli.options import (
     choose_kernels,
@@ -17,7 +18,6 @@ from roofdsl.cli.options import (
     show_json,
     size_option,
 )
-from roofdsl.cli.progress import bar
 from roofdsl.cli.text import show_blocks
 from roofdsl.counts.simulated_run import SimulatedRun
 from roofdsl.lang.diagnostics import CommandError
@@ -271,20 +271,27 @@ def _run(
     run = SimulatedRun(kernel.name, values, caches.machine.name if caches.machine else None, data=about)
     if caches.cache_bytes is not None or caches.machine is not None:
         levels = caches.levels(plain)
-        with bar(f"simulating {kernel.name}", total) as progress:
+        steady = every_access or _never_skip(levels)
+        with forecast(f"simulating {kernel.name}", kernel.name, total, is_steady=steady) as progress:
             run = run.through(
                 plain, values, caches.cache_bytes, levels, convention=convention, progress=progress,
                 skip=not every_access,
             )  # fmt: skip
     if curve_sets is not None:
-        with bar(f"stack distances of {kernel.name}", total) as progress:
+        with forecast(f"stack distances of {kernel.name}", kernel.name, total, is_steady=True) as progress:
             curve = miss_curve(plain, values, caches.line, sets=curve_sets, progress=progress)
         run = run.with_curve(curve, convention)
     if curve_sets is not None and caches.policy == "opt":
-        with bar(f"the best replacement of {kernel.name}", total) as progress:
+        what = f"the best replacement of {kernel.name}"
+        with forecast(what, kernel.name, total, is_steady=False) as progress:
             best = best_curve(plain, values, caches.line, sets=curve_sets, bypass=caches.bypass, progress=progress)
         run = run.beside_best(best, bypass=caches.bypass)
     return run
+
+
+def _never_skip(levels: tuple[CacheLevel, ...] | None) -> bool:
+    """Whether these caches certainly see every access: iterations that repeat are skipped for one LRU list only."""
+    return levels is not None and levels[0].policy != "opt" and (len(levels) > 1 or levels[0].ways is not None)
 
 
 def _show(runs: list[SimulatedRun], *, histogram: bool, as_json: bool) -> None:

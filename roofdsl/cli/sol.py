@@ -63,6 +63,7 @@ def sol(*, file: str, machine_name: str, settings: dict[str, int], measured: str
 def _answers(file: str, settings: dict[str, int], machine: Machine, claimed: Fraction | None) -> Iterator[Answer]:
     """As JSON, as blocks, and the verdict on the claim, for each kernel or program of FILE."""
     from roofdsl.sol.answer import speed_of_light
+    from roofdsl.sol.printed import printed
     from roofdsl.sol.program import program_light
     from roofdsl.tell.sol import blocks, document, program_blocks, program_document
 
@@ -78,7 +79,8 @@ def _answers(file: str, settings: dict[str, int], machine: Machine, claimed: Fra
     own, of_programs = settings_of(chosen, settings)
     for kernel, values in kernels_of(chosen, own):
         found = speed_of_light(kernel, values, machine, claimed)
-        yield document(found), blocks(found), found.claim
+        text = printed(found, kernel, values, machine)
+        yield document(found, text), blocks(found, text), found.claim
     for name in chosen.programs:
         whole = program_light(program_at(chosen.checked, name, of_programs[name]), machine, claimed)
         yield program_document(whole), program_blocks(whole), whole.claim

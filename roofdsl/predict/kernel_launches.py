@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from roofdsl.lang.diagnostics import InputError
+from roofdsl import budget
+from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record, replace
 from roofdsl.loops.accesses import statements
 from roofdsl.loops.affine import affine, is_positive
@@ -100,7 +101,7 @@ def _launches(kernel: Kernel, values: Mapping[str, int], line_bytes: int) -> Ker
     try:
         made = tuple(walk.over(steps, {}))
     except _TooMany as error:
-        return whole(str(error), _counts(steps, env).total())
+        return whole(str(error), _number(kernel.name, steps, env))
     if all(call.parts is not None for call, _, _ in made):
         return whole(NOTHING_RUNS, len(made))
     found = _each(kernel, made, env)
@@ -293,6 +294,20 @@ class _Walk:
         these = f"{SAMPLES} of {len(values):,} iterations of the loop over {var}"
         self.sampled = f"{these} are counted and stand for the others, which access arrays in other places"
         return sampled(found)
+
+
+def _number(name: str, steps: Sequence[Step], env: Mapping[str, int]) -> int:
+    """The number of launches of kernel `name`. Raises CommandError if the budget does not suffice to count them."""
+    what = f"the number of launches of kernel {name}"
+    try:
+        with budget.region(what):
+            return _counts(steps, env).total()
+    except budget.Spent:
+        raise CommandError(
+            f"{what} takes too long to count: {budget.leave_out(what)}",
+            "on a GPU, loops that depend on each other run on the host, which launches what is inside them again and "
+            "again; use smaller sizes",
+        ) from None
 
 
 def _counts(steps: Sequence[Step], env: Mapping[str, int]) -> Counter[str]:

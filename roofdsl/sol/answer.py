@@ -88,7 +88,7 @@ def _remembered(kernel: Kernel, parameters: Mapping[str, int], machine: Machine)
     if is_here(machine):
         return _answer(kernel, parameters, machine)[0]
     own = budget.current()
-    limit = Limit(_share_s(), () if own is None else (own.seconds, own.memory_bytes))
+    limit = Limit(share_s(), () if own is None else (own.seconds, own.memory_bytes))
     # the best order may quote the lines of the kernel
     asked = dict(parameters), machine, kernel.source.text
     found = recall_within(
@@ -101,11 +101,11 @@ def _remembered(kernel: Kernel, parameters: Mapping[str, int], machine: Machine)
 def _answer(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> tuple[_Found, Ended]:
     """The answer, and whether a limit of time cut it short."""
     begun = reproducibility.seen()
-    time_s = _share_s()
+    time_s = share_s()
     with budget.noting() as of_floor:
         least = floor(kernel, parameters, machine)
     if not of_floor:
-        time_s = _share_s()  # without what the floor took, which is remembered
+        time_s = share_s()  # without what the floor took, which is remembered
     with budget.noting() as of_written:
         now = _as_written(kernel, parameters, machine, least.unit)
     left_out = (*of_floor, *of_written)
@@ -146,7 +146,7 @@ def _as_written(kernel: Kernel, parameters: Mapping[str, int], machine: Machine,
     except budget.Spent:
         why_not = budget.leave_out(WRITTEN) if budget.current() is not None else "counting takes too long"
     else:
-        lacking = _left_out(found, machine)
+        lacking = level_left_out(found, machine)
         if not lacking:
             return _AsWritten(found)
         why_not = next((text for text in found.warnings if text.startswith(lacking)), f"{lacking} is left out")
@@ -158,11 +158,13 @@ def _predicted(kernel: Kernel, parameters: Mapping[str, int], machine: Machine, 
     """The prediction of the kernel as written, on `unit` if one is given. Raises CommandError, and Spent after its
     share of the time.
     """
-    with _in_its_share(_share()):
-        return predict(kernel, parameters, machine, Options(traffic=_traffic(kernel, machine), unit=unit, code=Code()))
+    with in_its_share(share()):
+        return predict(
+            kernel, parameters, machine, Options(traffic=convention_of(kernel, machine), unit=unit, code=Code())
+        )
 
 
-def _left_out(found: Prediction, machine: Machine) -> str:
+def level_left_out(found: Prediction, machine: Machine) -> str:
     """The first level that a prediction leaves out, so that the time may be longer; "" if there is none."""
     shown = {level.name for level in found.levels}
     first = machine.caches[:1] if machine.caches and is_first_level(machine.caches[0]) else ()
@@ -171,10 +173,10 @@ def _left_out(found: Prediction, machine: Machine) -> str:
 
 def _completed(found: Prediction, kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Estimate | None:
     """The kernel as written, with upper bounds for the levels that the prediction leaves out, if there are any."""
-    if _left_out(found, replace(machine, caches=machine.caches[:1])):
+    if level_left_out(found, replace(machine, caches=machine.caches[:1])):
         return None
     try:
-        with _in_its_share(_share_of_estimate()):
+        with in_its_share(share_of_estimate()):
             return completed(found, kernel, _case(kernel, parameters, machine))
     except (NoBound, CommandError, budget.Spent):
         return None
@@ -183,36 +185,38 @@ def _completed(found: Prediction, kernel: Kernel, parameters: Mapping[str, int],
 def _at_most(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Estimate | None:
     """The kernel as written, with upper bounds on what some levels move; None if there are none within its share."""
     try:
-        with _in_its_share(_share_of_estimate()):
+        with in_its_share(share_of_estimate()):
             return estimate_at_most(kernel, _case(kernel, parameters, machine))
     except (CommandError, budget.Spent):
         return None
 
 
 def _case(kernel: Kernel, parameters: Mapping[str, int], machine: Machine) -> Case:
-    return Case(numbers(kernel, parameters), machine, Options(traffic=_traffic(kernel, machine)))
+    return Case(numbers(kernel, parameters), machine, Options(traffic=convention_of(kernel, machine)))
 
 
-def _traffic(kernel: Kernel, machine: Machine) -> Traffic | None:
+def convention_of(kernel: Kernel, machine: Machine) -> Traffic | None:
     """The convention for the kernel as written: its own, unless that counts each datum once."""
     return "load_store" if memory_boundary(kernel, machine).convention == "once" else None
 
 
-def _share_s() -> float:
+def share_s() -> float:
     """The time that counting the kernel as written would get now, in seconds."""
-    return (budget.DEFAULT_S if budget.current() is None else max(0.0, budget.left_s())) / _share()
+    return (budget.DEFAULT_S if budget.current() is None else max(0.0, budget.left_s())) / share()
 
 
-def _share() -> int:
+def share() -> int:
+    """Counting the kernel as written gets this fraction, 1/share(), of the time that is left."""
     return SHARE_OF_CALL if budget.is_served() else SHARE
 
 
-def _share_of_estimate() -> int:
+def share_of_estimate() -> int:
+    """The same for an upper bound on its time."""
     return SHARE_OF_ESTIMATE_IN_CALL if budget.is_served() else SHARE_OF_ESTIMATE
 
 
 @contextmanager
-def _in_its_share(share: int) -> Iterator[None]:
+def in_its_share(share: int) -> Iterator[None]:
     """Limit what runs inside to 1/`share` of the time, also in Python, without a command. Raises Spent or CommandError
     if it takes longer.
     """

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from roofdsl.lang.diagnostics import CommandError, InputError
 from roofdsl.lang.record import Record
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.integers import Const
+from roofdsl.loops.model import Kernel, Order, Tile
 from roofdsl.loops.numbers import numbers
 from roofdsl.machine.model import Machine
 from roofdsl.machine.multiprocessor import Multiprocessor
@@ -40,7 +41,7 @@ KEPT = 256
 class Products(Record):
     """The products of a kernel. nest: the kernel's bound and tiling, if it is a single product in three loops.
 
-    Then `.roof` lines can express the tiles.
+    Then directives can express the tiles.
     """
 
     grouped: Grouped
@@ -48,10 +49,12 @@ class Products(Record):
 
 
 class ProductTiles(Record):
-    """Tiles in words, the `.roof` lines for them (none if lines cannot express them), and the seconds of each level."""
+    """Tiles in words, the directives for them (none if directives cannot express them), and the seconds of each
+    level.
+    """
 
     what: str
-    lines: tuple[str, ...]
+    directives: tuple[Order | Tile, ...]
     times: Times
 
 
@@ -119,20 +122,20 @@ def tiles(products: Products, machine: Machine) -> ProductTiles | None:
 def _nested(products: Products, machine: Machine) -> ProductTiles | None:
     """Blocks for the registers and each cache of one core; a cache no larger than what is in front of it adds none."""
     from roofdsl.bounds.nested import lines, nested_kernel
-    from roofdsl.bounds.tiles import NoTiling, written
+    from roofdsl.bounds.tiles import NoTiling
 
     width = max(max(p.left, p.right, p.held) for p in products.grouped.products)
     # every element counts as the widest one, so the blocks fit; smaller blocks move no fewer bytes
     held = [AVX2_REGISTERS_BYTES // width, *(c.size_bytes // width for c in machine.caches)]
     growing = [k for k, size in enumerate(held) if k == 0 or size > max(held[:k])]
     moved: list[Moved] = [(0, 0)] * len(held)
-    text: tuple[str, ...] = ()
+    text: tuple[Order | Tile, ...] = ()
     try:
         for product in products.grouped.products:
             blocks = _blocks(product, [held[k] for k in growing])
             if products.nest is not None:
                 nested_kernel(*products.nest, blocks)  # raises if a dependence forbids the order
-                text = tuple(map(written, lines(*products.nest, blocks)))
+                text = lines(*products.nest, blocks)
             for k in range(len(held)):
                 block = blocks[sum(1 for level in growing if level <= k) - 1]
                 turns = 1 if block.steps is None else -(-product.steps // block.steps)
@@ -187,8 +190,8 @@ def _in_waves(
             here = _sum(here, _streamed(product, *_fitted(product, *sides), 1, held))
         moved.append(here)
     if products.nest is not None:
-        lines = _wave_lines(*products.nest, block, warp)
-        return ProductTiles("in tiles for every level", lines, level_times(machine, moved))
+        directives = _wave_tiles(*products.nest, block, warp)
+        return ProductTiles("in tiles for every level", directives, level_times(machine, moved))
     rows, columns = (", ".join(dict.fromkeys(v for p in several for v in p.names[k])) or "-" for k in range(2))
     what = f"in tiles for every level: a warp {warp} x {warp} ({rows} by {columns}), a multiprocessor {block} x {block}"
     return ProductTiles(what, (), level_times(machine, moved))
@@ -226,12 +229,15 @@ def _streamed(p: GroupedProduct, rows: int, columns: int, turns: int, held_bytes
     return left + right + results * (turns - p.fresh), results * turns
 
 
-def _wave_lines(bound: Bound, plan: Tiling, block: int, warp: int) -> tuple[str, ...]:
-    """The `.roof` lines: tiles of a warp, and around them those of a multiprocessor, with the sum inside."""
+def _wave_tiles(bound: Bound, plan: Tiling, block: int, warp: int) -> tuple[Tile, ...]:
+    """Tiles of a warp, and around them those of a multiprocessor, with the sum inside."""
     from roofdsl.lang.scope import tile_name
 
     taken = {q.name for q in bound.kernel.parameters} | {a.name for a in bound.kernel.arrays} | set(plan.order)
-    first = [tile_name(name, taken) for name in (plan.rows, plan.columns)]
-    inner, outer = (", ".join(map(str, dict.fromkeys(plan.sizes(side, side)))) for side in (warp, block))
-    around = [] if warp == block else [f"tile {first[0]}, {first[1]} by {outer}"]
-    return (f"tile {plan.rows}, {plan.columns} by {inner}", *around)
+    own = plan.rows, plan.columns
+    around = tuple(tile_name(name, taken) for name in own)
+
+    def tile(loops: tuple[str, ...], side: int) -> Tile:
+        return Tile(loops, tuple(map(Const, plan.sizes(side, side))), bound.kernel.span)
+
+    return (tile(own, warp), *(() if warp == block else (tile(around, block),)))

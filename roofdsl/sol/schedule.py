@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from roofdsl.lang.record import Record, replace
-from roofdsl.loops.model import Kernel
+from roofdsl.loops.model import Kernel, Order, Tile
 from roofdsl.machine.model import Machine
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.time_model import COMPUTE, LAUNCH
@@ -18,16 +18,24 @@ from roofdsl.sol.time_tiles import grid, time_tiles
 
 
 class Schedule(Record):
-    """An order of the kernel and its time. what: in words. lines: the `.roof` lines that lead to it, if it needs any.
+    """An order of the kernel and its time. what: in words. directives, unit: what to add to the kernel for it.
 
-    text: the kernel in this order, if added lines cannot express it. terms: the time of compute, of each level and of
+    text: the kernel in this order, if directives cannot express it. terms: the time of compute, of each level and of
     the launch; the time is the longest of them.
     """
 
     what: str
-    lines: tuple[str, ...]
     terms: Times
+    directives: tuple[Order | Tile, ...] = ()
+    unit: str | None = None
     text: str = ""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The `.roof` lines to add to the kernel, if it needs any."""
+        from roofdsl.bounds.tiles import written
+
+        return (*map(written, self.directives), *(() if self.unit is None else (f"unit {self.unit}",)))
 
     @property
     def time_s(self) -> Fraction:
@@ -46,12 +54,12 @@ def best(
     fixed = tuple((t.name, t.time_s) for t in floor.terms if t.name in (COMPUTE, LAUNCH))
     candidates = []
     if now is not None:
-        candidates.append(Schedule("as written", (), now.terms))
+        candidates.append(Schedule("as written", now.terms))
     whole = on_units if now is None else now
     if floor.unit is not None and whole is not None and (now is None or now.unit is None):
         levels = tuple((level.name, level.time_s) for level in whole.levels)
         on = f"as written, on {floor.unit} units"
-        candidates.append(Schedule(on, (f"unit {floor.unit}",), (*fixed, *_no_less(levels, floor))))
+        candidates.append(Schedule(on, (*fixed, *_no_less(levels, floor)), unit=floor.unit))
     for found in in_tiles(kernel, machine, floor):
         candidates.append(replace(found, terms=(*fixed, *_no_less(found.terms, floor))))
     return min(candidates, key=lambda s: s.time_s, default=None)
@@ -77,9 +85,9 @@ def _of_products(kernel: Kernel, machine: Machine, floor: Floor) -> Schedule | N
     found = None if products is None else tiles(products, machine)
     if found is None:
         return None
-    unit = () if floor.unit is None or kernel.unit else (f"unit {floor.unit}",)
+    unit = None if kernel.unit or not found.directives else floor.unit
     on = f", on {floor.unit} units" if floor.unit else f", sums on {floor.partly} units" if floor.partly else ""
-    return Schedule(f"{found.what}{on}", (*found.lines, *unit) if found.lines else (), found.times)
+    return Schedule(f"{found.what}{on}", found.times, found.directives, unit)
 
 
 def _of_sweeps(kernel: Kernel, machine: Machine, floor: Floor) -> Schedule | None:
@@ -92,4 +100,5 @@ def _of_sweeps(kernel: Kernel, machine: Machine, floor: Floor) -> Schedule | Non
     sizes = "; ".join(
         f"{t.side} points and {t.steps} steps for {t.level}{', as a stream' if t.stream else ''}" for t in found.tiles
     )
-    return Schedule(f"in tiles over space and time: {sizes}", (), found.times, tiled_text(kernel, sweeps, found.tiles))
+    text = tiled_text(kernel, sweeps, found.tiles)
+    return Schedule(f"in tiles over space and time: {sizes}", found.times, text=text)

@@ -7,12 +7,15 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from roofdsl.counts.traffic_at import LONGEST_SIMULATION
 from roofdsl.machine.quantities import show_bytes, show_percent, show_time
 from roofdsl.predict.prediction import Prediction
 from roofdsl.sol.answer import SpeedOfLight
 from roofdsl.sol.claim import Claim
 from roofdsl.sol.floor import Floor
+from roofdsl.sol.printed import Printed
 from roofdsl.sol.program import ProgramLight
+from roofdsl.sol.schedule import Schedule
 from roofdsl.tell.blocks import Block, Gap, Title, figures, line
 from roofdsl.tell.prediction import NOTHING
 
@@ -28,32 +31,73 @@ ARGUMENTS = {
     "launches": "the launch itself",
 }
 
+WHY_LONGER = {
+    "lines": "since `tile` keeps no sums in registers, so each update loads and stores its result",
+    "registers": "since each thread loads for itself what, in the best order, serves a whole warp",
+    "sweeps": "since loops that depend on each other are many launches; in the best order, threads wait for each other",
+}
+"""Why a text takes longer than the best order, by its kind: what the language cannot say."""
 
-IN_TILES = (
-    "Its time is that of code that keeps tiles in their levels and sums in registers; `predict` counts generated code."
-)
 
-
-def blocks(found: SpeedOfLight) -> list[Block]:
-    """The floor term by term, the kernel as written, the best schedule, and the verdict on a claim."""
+def blocks(found: SpeedOfLight, text: Printed | None = None) -> list[Block]:
+    """The floor term by term, the kernel as written, the best order and its `text`, and the verdict on a claim."""
     floor = found.floor
     least = f"No code with these operations takes less than {show_time(floor.time_s)}"
     parts = [
         *_head(floor),
         line(f"{least}: {ARGUMENTS[floor.by.argument]}." if floor.time_s else f"{NOTHING.capitalize()}.", 0),
         *_terms(floor),
-        figures(list(_times(found)), ("", "time", "over the floor", ""), right=(1, 2)),
+        figures(list(_times(found, text)), ("", "time", "over the floor", ""), right=(1, 2)),
     ]
     if found.as_written is not None and found.why_not:
         parts += [Gap(), line(f"note: {_known(found)} ({found.why_not})", 0)]
-    if found.best is not None and found.best.lines:
-        parts += [Gap(), line("Add to the kernel for the best order found:", 0)]
-        parts += [line(text) for text in found.best.lines]
-        parts += [line(IN_TILES, 0)] if any(text.startswith("tile") for text in found.best.lines) else []
-    if found.best is not None and found.best.text:
-        parts += [Gap(), line("The kernel in the best order found:", 0)]
-        parts += [line(text) for text in found.best.text.splitlines()]
+    if text is not None:
+        parts += _printed(found, text)
     return parts + _end(floor, found.claim)
+
+
+def _printed(found: SpeedOfLight, text: Printed) -> list[Block]:
+    """The text of the best order, and how its own time compares."""
+    assert found.best is not None
+    if text.lines:
+        parts: list[Block] = [Gap(), line("The lines of the best order found:", 0)]
+        parts += [line(own) for own in text.lines]
+    else:
+        near = "The kernel, as near to the best order found as a `.roof` file comes:"
+        parts = [Gap(), line(near if text.kind == "registers" else "The kernel in the best order found:", 0)]
+        parts += [line(own) for own in text.text.splitlines()]
+    told = _compared(found.best, text)
+    return [*parts, line(told, 0)] if told else parts
+
+
+def _compared(best: Schedule, text: Printed) -> str:
+    """How the time that `predict` gives the text compares with that of the best order; "" for lines that only choose a
+    matrix unit, whose time is that of `predict`.
+    """
+    if text.estimate is None:
+        return "" if text.kind == "lines" and not best.directives else _not_predicted(text.accesses)
+    command = "predict" if text.traffic is None else f"predict --traffic {text.traffic}"
+    gives = f"`{command}` gives this {'text' if text.text else 'kernel'}"
+    bound, least = text.estimate.sure
+    time = show_time(least)
+    if text.is_at_most:
+        time = f"between {time} and {show_time(text.estimate.time_s)}"
+    if text.estimate.time_s <= best.time_s:
+        return f"{gives} {time}, too."
+    there = dict(best.terms).get(bound)
+    if there is None or least <= there:
+        return f"{gives} {time}."
+    return f"{gives} {time}: {bound} takes {show_time(least)}, not {show_time(there)}, {WHY_LONGER[text.kind]}."
+
+
+def _not_predicted(accesses: int | None) -> str:
+    """Why there is no time for a text, and what to do."""
+    if accesses is None:
+        return "`predict` may need more time for this text than its budget; try it with smaller sizes."
+    made = f"`predict` has to simulate this text, which makes {accesses:,} accesses"
+    if accesses > LONGEST_SIMULATION:
+        return f"{made}, more than its limit of {LONGEST_SIMULATION:,}; try it with smaller sizes."
+    return f"{made}; try it with a larger `--budget`, or with smaller sizes."
 
 
 def program_blocks(found: ProgramLight) -> list[Block]:
@@ -134,13 +178,21 @@ def _launch_row(times: int, one: SpeedOfLight) -> tuple[str, ...]:
     return one.floor.kernel, f"{times:,}", show_time(one.floor.time_s), one.floor.by.name, best, written
 
 
-def _times(found: SpeedOfLight) -> Iterator[tuple[str, str, str, str]]:
+def _times(found: SpeedOfLight, text: Printed | None) -> Iterator[tuple[str, str, str, str]]:
     floor = found.floor
     yield "floor", show_time(floor.time_s), "", floor.by.name
     if found.best is not None:
         best = found.best
         limit = max(best.terms, key=lambda term: term[1])[0]
         yield "best order found", show_time(best.time_s), _over(best.time_s, floor), f"{best.what}; {limit}"
+    if text is not None and text.estimate is not None:
+        own = text.estimate.time_s
+        what = (
+            f"{text.what}; {text.estimate.prediction.bound}"
+            if text.kind == "registers"
+            else text.estimate.prediction.bound
+        )
+        yield "as printed below", _as_written(own, text.is_at_most), _over(own, floor), what
     if found.as_written is not None:
         bound = found.as_written.bound_s
         yield "as written", _as_written(bound, found.is_at_most), _over(bound, floor), found.as_written.bound
@@ -184,9 +236,14 @@ def _digits_apart(shorter_s: Fraction, longer_s: Fraction) -> int:
     return next((d for d in range(4, 17) if len({f"{time:.{d - 1}e}" for time in times}) == 2), 17)
 
 
-def document(found: SpeedOfLight) -> dict[str, Any]:
+def document(found: SpeedOfLight, text: Printed | None = None) -> dict[str, Any]:
     """Plain numbers, in seconds and bytes."""
     best, now = found.best, found.as_written
+    lines, whole = ((), "") if best is None else (best.lines, best.text)
+    if text is not None:
+        lines, whole = text.lines, text.text
+    own = None if text is None or text.estimate is None else float(text.estimate.time_s)
+    at_most = text is not None and text.is_at_most
     return _floor_document(found.floor) | {
         "as_written_s": None if now is None or found.is_at_most else float(now.bound_s),
         "as_written_at_most_s": float(now.bound_s) if now is not None and found.is_at_most else None,
@@ -194,9 +251,11 @@ def document(found: SpeedOfLight) -> dict[str, Any]:
         "why_not": found.why_not or None,
         "expected_s": _expected_s(found.written),
         "best_found_s": None if best is None else float(best.time_s),
-        "best_found": [] if best is None else list(best.lines),
-        "best_found_text": (best.text or None) if best is not None else None,
+        "best_found": list(lines),
+        "best_found_text": whole or None,
         "best_found_what": None if best is None else best.what,
+        "best_found_predicted_s": None if at_most else own,
+        "best_found_predicted_at_most_s": own if at_most else None,
         "headroom": _ratio(found),
         "claim": None if found.claim is None else _claim(found.claim, found.floor),
         "notes": list(found.floor.notes),
@@ -216,6 +275,8 @@ def program_document(found: ProgramLight) -> dict[str, Any]:
         "best_found": [],
         "best_found_text": None,
         "best_found_what": "each launch in the best order found",
+        "best_found_predicted_s": None,
+        "best_found_predicted_at_most_s": None,
         "headroom": float(written / floor.time_s)
         if written is not None and floor.time_s and not found.is_at_most
         else None,

@@ -10,6 +10,7 @@ import pytest
 from roofdsl.advise.advise import FINDERS
 from roofdsl.advise.candidate import Candidate, Refused, Subject
 from roofdsl.advise.evaluate import Case, Estimate, Illegal, require_legal_change
+from roofdsl.advise.register_tiles import Blocking, blocked, nests_to_block
 from roofdsl.checks.deep import require_legal
 from roofdsl.lang.format import format_source
 from roofdsl.lang.source import Source
@@ -21,6 +22,7 @@ from roofdsl.machine.model import Machine
 from roofdsl.predict.kernel import Options, predict
 from tests.frontends.running import unfolded
 from tests.models.execute import execute, inputs
+from tests.oracle.values import same_result
 
 SIZES = {
     "n": 8,
@@ -148,3 +150,21 @@ def test_a_block_in_registers_reads_each_element_once() -> None:
     sweeps = 1 if not tiles else n // int(change.text.split("range(kk, kk + ")[1].split(")")[0])
     assert after.bytes == 8 * (n**3 // 2 + 2 * n**2 * sweeps)
     assert Fraction(after.bytes, before.bytes) < Fraction(1, 4)
+
+
+def test_a_block_whose_points_lie_apart_computes_the_same() -> None:
+    """For threads of a GPU: neighboring iterations access neighboring elements. The loops may begin anywhere."""
+    text = """\
+kernel shifted(m, n, k):
+    in A: f32[m + 3, k], B: f32[n, k]
+    inout C: f32[n, m + 3]
+    for p in range(k), i in range(3, m + 3), j in range(n):
+        C[j, i] -= A[i, p] * B[j, p]
+"""
+    given = load_file(Source(NAME, text)).kernels["shifted"]
+    (nest,) = nests_to_block(given.tree)
+    made = written(given, blocked(given.tree, nest, Blocking((("j", 2), ("i", 4)), apart=True)))
+    assert "i in range(3, 3 + ((m + 3) - 3) // 4)" in made and "C[j + n // 2, i + 3 * (((m + 3) - 3) // 4)]" in made
+    changed = kernel(load_file(Source(NAME, made)), "shifted")
+    require_legal(changed)
+    assert same_result(kernel(load_file(Source(NAME, text)), "shifted"), changed, {"m": 8, "n": 6, "k": 3})

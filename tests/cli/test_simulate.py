@@ -117,6 +117,32 @@ def test_what_cannot_be_simulated(args: str, message: str, roofdsl: Run) -> None
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize(("args", "message"), [
+    ("matmul --cache 32KiB --line 64B --every-access", "108,000,000,000 accesses at these sizes, and simulating them "
+     "takes at least 54 s; the budget is 20 s of processor time"),
+    ("matmul --machine haswell_e5_2695v3", "`--budget 2min`, or `derive --cache`"),
+    ("matmul --line 64B --histogram", "use smaller sizes"),
+])  # fmt: skip
+def test_what_cannot_end_within_the_budget_is_refused_at_once(args: str, message: str, roofdsl: Run) -> None:
+    begun = time.monotonic()
+    result = roofdsl("simulate", *args.split(), "--set", "n=3000")
+    assert (result.returncode, result.stdout) == (2, "") and message in result.stderr
+    assert time.monotonic() - begun < 15  # it takes a fraction of a second
+
+
+def test_iterations_that_repeat_are_no_reason_to_refuse(roofdsl: Run) -> None:
+    """Four billion accesses in 0.3 s, with a budget in which a billion could be simulated one by one."""
+    result = roofdsl("simulate", "matmul", "--set", "n=1000", "--cache", "32KiB", "--line", "64B", "--budget", "2s")
+    assert result.returncode == 0 and "4,000,000,000 accesses" in result.stdout, result.stderr
+
+
+def test_a_simulation_that_the_budget_ends_says_how_far_it_came(roofdsl: Run) -> None:
+    result = roofdsl("simulate", "gemv", "--set", "n=65536", "--cache", "32KiB", "--line", "64B", "--budget", "1s")
+    assert result.returncode == 2
+    assert "17,179,869,184 accesses at these sizes, and " in result.stderr and "of them were simulated" in result.stderr
+    assert "the budget is 1 s of processor time" in result.stderr and "`--budget 20s`" in result.stderr
+
+
 @pytest.mark.thorough
 def test_figures_are_the_same_every_time(roofdsl: Run, tmp_path: Path) -> None:
     first, second, beside = tmp_path / "a.svg", tmp_path / "b.svg", tmp_path / "c.svg"

@@ -6,16 +6,18 @@ from collections.abc import Mapping
 
 import pytest
 
+from roofdsl import budget
 from roofdsl.checks.parallel_loops import parallel_loops
 from roofdsl.checks.private_copies import private_loops
 from roofdsl.codegen.cuda_kernels import launched
 from roofdsl.codegen.generate import generate, with_declared
 from roofdsl.codegen.launch_grids import launches_of
 from roofdsl.codegen.targets.cuda import Cuda
+from roofdsl.lang.diagnostics import CommandError
 from roofdsl.loops.load import kernel, load_file
 from roofdsl.loops.model import Kernel
 from roofdsl.loops.transform import apply
-from roofdsl.machine.find import load_machine, models_folder
+from roofdsl.machine.find import load_machine, models_folder, shipped_models
 from roofdsl.page.content import _is_launched
 from roofdsl.predict.access_orders import orders_of
 from roofdsl.predict.kernel import Options, predict
@@ -23,6 +25,8 @@ from roofdsl.predict.kernel_launches import is_spread, launches_by_function, lau
 from roofdsl.predict.occupancy import Block
 from roofdsl.predict.prediction import Prediction
 from roofdsl.predict.told_apart import told_apart
+from roofdsl.sol.floor import floor
+from roofdsl.sol.schedule import best
 from tests.predict.machines import kernel_of, machine
 
 SMALL = machine(
@@ -188,6 +192,17 @@ def test_assumptions_say_which_launch_they_are_of() -> None:
     assert told_apart([("f", ("a",)), ("f", ("b",))]) == ("a", "b")
     many = [(name, ("a",)) for name in "fghij"]
     assert told_apart([*many, ("k", ())]) == ("f, g, h and 2 others: a",)
+
+
+def test_launches_that_take_too_long_to_count_are_an_error() -> None:
+    """Millions of launches of different sizes, in the skewed tiles that `sol` prints for a stencil in time."""
+    target = shipped_models()["jacobi2d_time"]
+    plain, on, sizes = kernel(load_file(target.path), target.name), load_machine("a100_80"), {"n": 4000, "steps": 100}
+    order = best(plain, on, floor(plain, sizes, on), None)
+    assert order is not None and order.text
+    with budget.beginning(1.0, budget.DEFAULT_BYTES, whole=False), pytest.raises(CommandError) as found:
+        launches_of_kernel(kernel_of(order.text), sizes, on)
+    assert "the number of launches of kernel jacobi2d_time takes too long to count" in found.value.message
 
 
 def test_copies_are_one_launch_of_their_own_traffic() -> None:

@@ -184,6 +184,8 @@ _SOL: dict[str, Schema] = {
     "best_found": many(TEXT, "lines to add to the kernel"),
     "best_found_text": said(maybe(TEXT), "the kernel in the best order found, where lines cannot say it"),
     "best_found_what": maybe(TEXT),
+    "best_found_predicted_s": said(maybe(SECONDS), "what `predict` gives the kernel with these lines, or this text"),
+    "best_found_predicted_at_most_s": said(maybe(SECONDS), "where that time is known only to be at most this"),
     "headroom": maybe(said(AMOUNT, "the time as written over the floor")),
     "claim": maybe(_CLAIM),
     "notes": many(TEXT),
