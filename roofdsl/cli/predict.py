@@ -24,7 +24,9 @@ from roofdsl.cli.options import (
 )
 from roofdsl.cli.text import show_blocks
 from roofdsl.codegen.math_mode import Math
-from roofdsl.loops.model import Traffic
+from roofdsl.counts.traffic_at import OutOfReach
+from roofdsl.lang.diagnostics import CommandError
+from roofdsl.loops.model import Kernel, Traffic
 from roofdsl.machine.energy_roofline import require_energy
 from roofdsl.machine.find import load_machine
 from roofdsl.machine.model import Machine
@@ -125,13 +127,22 @@ def predict(
         raise click.UsageError("--data gives values to one kernel: name it as FILE:KERNEL")
     each = kernels_of(chosen, settings, values)
     if cores is None:
-        kernels = [predict_kernel(kernel, own, machine, options) for kernel, own in each]
+        kernels = [_predicted(kernel, own, machine, options) for kernel, own in each]
     else:
         from roofdsl.predict.on_cores import on_cores
 
         kernels = [on_cores(kernel, own, machine, cores, options) for kernel, own in each]
     programs = [predict_launches(chosen.checked, name, settings, machine, options) for name in chosen.programs]
     _show(kernels, programs, machine, as_json)
+
+
+def _predicted(kernel: Kernel, own: dict[str, int], machine: Machine, options: Options) -> Prediction:
+    """The prediction. Raises what `predict` raises, with a further remedy for bytes that take too long to count."""
+    try:
+        return predict_kernel(kernel, own, machine, options)
+    except OutOfReach as error:
+        help = f"{error.help}; `roofdsl sol` has a time as written, exactly or at most, for many such kernels"
+        raise CommandError(error.message, help) from None
 
 
 def _show(

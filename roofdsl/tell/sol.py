@@ -21,6 +21,9 @@ from roofdsl.tell.prediction import NOTHING
 
 SCHEMA = "roofdsl.sol/1"
 
+SLOWLY = " (`predict` counts all bytes, which may take too long at these sizes.)"
+"""For a time that is certain, or bounded, without all bytes."""
+
 ARGUMENTS = {
     "compulsory": "every input is loaded once and every result stored once",
     "partition": "the capacity in front of the boundary limits the operations per load",
@@ -77,17 +80,21 @@ def _compared(best: Schedule, text: Printed) -> str:
     if text.estimate is None:
         return "" if text.kind == "lines" and not best.directives else _not_predicted(text.accesses)
     command = "predict" if text.traffic is None else f"predict --traffic {text.traffic}"
-    gives = f"`{command}` gives this {'text' if text.text else 'kernel'}"
+    this = "this text" if text.text else "this kernel"
+    gives, slowly = f"`{command}` gives {this}", ""
+    if text.estimate.at_most:
+        gives, slowly = f"By the rules of `{command}`, {this} takes", SLOWLY
     bound, least = text.estimate.sure
     time = show_time(least)
     if text.is_at_most:
         time = f"between {time} and {show_time(text.estimate.time_s)}"
     if text.estimate.time_s <= best.time_s:
-        return f"{gives} {time}, too."
+        return f"{gives} {time}, too.{slowly}"
     there = dict(best.terms).get(bound)
     if there is None or least <= there:
-        return f"{gives} {time}."
-    return f"{gives} {time}: {bound} takes {show_time(least)}, not {show_time(there)}, {WHY_LONGER[text.kind]}."
+        return f"{gives} {time}.{slowly}"
+    why = f"{bound} takes {show_time(least)}, not {show_time(there)}, {WHY_LONGER[text.kind]}"
+    return f"{gives} {time}: {why}.{slowly}"
 
 
 def _not_predicted(accesses: int | None) -> str:
